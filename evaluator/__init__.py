@@ -1,0 +1,1 @@
+"""Measures a candidate kernel (see docs/architecture.md). Nothing of it is released yet."""

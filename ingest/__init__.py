@@ -1,0 +1,1 @@
+"""Reads wikis into passages, specs and records of the knowledge base."""

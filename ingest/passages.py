@@ -1,0 +1,63 @@
+"""Cuts a page into passages: by heading, never inside a table or a code block, with exact lines."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from kbs.checking import plain_text
+from kbs.citation import Citation, lines_hash
+from kbs.passage import Passage, passage_id
+from wiki.page import Block, Page
+
+MAX_WORDS = 180
+"""Words and marks of a passage; the default model reads 256 word pieces, title and headings included."""
+
+
+def passages_of(page: Page, revision: str) -> list[Passage]:
+    """The passages of a page, in its order."""
+    repeats: Counter[str] = Counter()
+    made: list[Passage] = []
+    for trail, start, end in _spans(page):
+        lines = page.text(start, end)
+        text = "\n".join(lines)
+        headings = tuple(h for h in trail if h != page.meta.title)
+        embedded = "\n".join(filter(None, [" > ".join([page.meta.title, *headings]), plain_text(text)]))
+        id = passage_id(page.wiki, page.path, embedded, repeats[embedded])
+        repeats[embedded] += 1
+        citation = Citation(page.wiki, page.path, start, end, revision, lines_hash(lines), text)
+        made.append(Passage(id, page.meta.id, page.meta.title, headings, text, embedded, citation))
+    return made
+
+
+def _spans(page: Page) -> Iterator[tuple[tuple[str, ...], int, int]]:
+    """(headings, first line, last line) of every passage: whole blocks of one heading, up to `MAX_WORDS`."""
+    trail: tuple[str, ...] = ()
+    start = end = count = 0
+    for block in page.blocks:
+        if block.kind == "footnote":
+            continue
+        for first, last in _pieces(page, block):
+            size = _size(page, first, last)
+            if start and (block.trail != trail or count + size > MAX_WORDS):
+                yield trail, start, end
+                start = count = 0
+            if not start:
+                start, trail = first, block.trail
+            end, count = last, count + size
+    if start:
+        yield trail, start, end
+
+
+def _pieces(page: Page, block: Block) -> Iterator[tuple[int, int]]:
+    """A block, or its parts where it is prose that is too long: cut between lines."""
+    if block.kind != "text" or _size(page, block.line_start, block.line_end) <= MAX_WORDS:
+        yield block.line_start, block.line_end
+        return
+    for line in range(block.line_start, block.line_end + 1):
+        yield line, line
+
+
+def _size(page: Page, first: int, last: int) -> int:
+    return len(re.findall(r"\w+|[^\w\s]", plain_text("\n".join(page.text(first, last)))))

@@ -1,0 +1,272 @@
+"""Answers that need sums: bytes and operations, intensity, ridge points, bounds and floor times, every step shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+from kbs.answers.knowledge import Knowledge, join
+from kbs.answers.model import Answer, Claim, ClaimKind, Step
+from kbs.citation import Citation
+from kbs.question import Question
+from kbs.records import AdviceRow, CostRow, MeasuredRow
+from kbs.roofline import COMPUTE_BOUND, MEMORY_BOUND, Bound, OperationCost, bound_on, operation_cost, peak_metric, usable
+from kbs.units import format_number, format_scaled, format_seconds
+
+ADVICE = 6
+"""Techniques that are listed."""
+MEASURED = 3
+
+
+def cost_of(question: Question, knowledge: Knowledge) -> OperationCost | None:
+    """What the operation of the question costs, at its sizes or at the vocabulary's example sizes."""
+    rows: list[CostRow] = knowledge.store.rows("cost", question.operation)
+    if not rows:
+        return None
+    operation = knowledge.vocabulary.operations[question.operation]
+    newest = [row for row in rows if row.citation.wiki == rows[0].citation.wiki and row.citation.path == rows[0].citation.path]
+    dims = {name: question.dims.get(name, size) for name, size in operation.dims.items()}
+    return operation_cost(newest, operation.id, dims, question.dtype or operation.dtype, knowledge.vocabulary)
+
+
+def cost_steps(cost: OperationCost, knowledge: Knowledge) -> list[Step]:
+    """Bytes, operations and intensity, written out."""
+
+    def product(row: CostRow) -> str:
+        return " × ".join([row.count, *(str(cost.dims[dim]) for dim in row.dims)])
+
+    size = knowledge.vocabulary.dtypes
+    moved = " + ".join(
+        f"{product(row)} × {size[row.dtype or cost.dtype].bytes} B" for row in cost.rows if row.cost in ("read", "write")
+    )
+    steps = [Step("bytes", moved, cost.bytes, "B", f"{moved} = {cost.bytes:,f} B")]
+    for pipe, flop in cost.flop.items():
+        work = " + ".join(product(row) for row in cost.rows if row.cost == f"{pipe} FLOP" and Decimal(row.count))
+        label = "operations" if len(cost.flop) == 1 else f"{pipe} operations"
+        steps.append(Step(label, work, flop, "FLOP", f"{work} = {flop:,f} FLOP"))
+    for pipe, flop in cost.flop.items():
+        label = "intensity" if len(cost.flop) == 1 else f"{pipe} intensity"
+        expression = f"{flop:,f} FLOP / {cost.bytes:,f} B"
+        value = cost.intensity(pipe)
+        steps.append(Step(label, expression, value, "FLOP/byte", f"{expression} = {format_number(value)} FLOP/byte"))
+    return steps
+
+
+def bound_steps(bound: Bound, knowledge: Knowledge, *, with_time: bool) -> list[Step]:
+    """Ridge point and, where sizes were given, the minimum time, written out."""
+    name = knowledge.name(bound.product)
+    rate = f"{bound.bandwidth.value} {bound.bandwidth.unit}"
+    steps: list[Step] = []
+    for pipe, peak in bound.peaks.items():
+        expression = f"{peak.value} {peak.unit} / {rate}"
+        shown = f"{expression} = {format_number(bound.ridge[pipe])} FLOP/byte"
+        label = f"ridge point of {name}" + (f", {pipe}" if len(bound.peaks) > 1 else "")
+        steps.append(Step(label, expression, bound.ridge[pipe], "FLOP/byte", shown))
+    if with_time:
+        expression = f"{bound.cost.bytes:,f} B / {rate}"
+        shown = f"{expression} = {format_seconds(bound.memory_time)}"
+        steps.append(Step(f"memory time on {name}", expression, bound.memory_time, "s", shown))
+        for pipe, peak in bound.peaks.items():
+            expression = f"{bound.cost.flop[pipe]:,f} FLOP / {peak.value} {peak.unit}"
+            shown = f"{expression} = {format_seconds(bound.compute_time[pipe])}"
+            steps.append(Step(f"{pipe} time on {name}", expression, bound.compute_time[pipe], "s", shown))
+    return steps
+
+
+def bound_citations(bound: Bound) -> tuple[Citation, ...]:
+    """The lines that a bound was calculated from."""
+    rows = tuple(row.citation for row in bound.cost.rows)
+    return (*rows, bound.bandwidth.citation, *(peak.citation for peak in bound.peaks.values()))
+
+
+def answer_operation(question: Question, knowledge: Knowledge, answer: Answer) -> bool:
+    """Diagnosis or calculation of an operation on products; False where its cost is not known."""
+    cost = cost_of(question, knowledge)
+    if cost is None:
+        return False
+    products = question.products or tuple(
+        product
+        for product in knowledge.documented
+        if usable(knowledge.specs, product, "hbm_bandwidth", knowledge.vocabulary) is not None
+    )
+    bounds: list[Bound] = []
+    for product in products:
+        found = bound_on(cost, product, knowledge.specs, knowledge.vocabulary)
+        if isinstance(found, Bound):
+            bounds.append(found)
+        else:
+            needed = join([knowledge.vocabulary.metrics[metric].name for metric in found])
+            answer.gaps.append(f"{knowledge.name(product)} {needed}: UNKNOWN (gpu-wiki not found), so nothing is computed for it.")
+    if not bounds:
+        return False
+    with_time = bool(question.dims) or question.intent == "calculation"
+    answer.add("", _direct(question, knowledge, cost, bounds, with_time))
+    answer.add("Why", _why(question, knowledge, cost, bounds, with_time))
+    facts = {claim.text: claim for b in bounds for s in (b.bandwidth, *b.peaks.values()) for claim in [knowledge.spec_claim(s)]}
+    answer.add("Hardware facts", list(facts.values()))
+    kinds = list(dict.fromkeys(b.bound for b in bounds))
+    answer.add("What to try", what_to_try(question, knowledge, kinds))
+    answer.add("Measured by others", measured(question, knowledge))
+    answer.gaps += _limits_of(question, knowledge, cost)
+    return True
+
+
+def _sizes(dims: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={size}" for name, size in dims.items())
+
+
+def _direct(
+    question: Question, knowledge: Knowledge, cost: OperationCost, bounds: Sequence[Bound], with_time: bool
+) -> list[Claim]:
+    operation = knowledge.vocabulary.operations[cost.operation].name
+    dtype = knowledge.vocabulary.dtypes[cost.dtype].name
+    where = "at every size" if cost.scale_free else f"at {_sizes(cost.dims)}"
+    groups: dict[str, list[Bound]] = {}
+    for bound in bounds:
+        groups.setdefault(bound.bound, []).append(bound)
+    claims: list[Claim] = []
+    for kind, members in groups.items():
+        steps = cost_steps(cost, knowledge)
+        for member in members:
+            steps += bound_steps(member, knowledge, with_time=with_time)
+        ridges = join([_ridge(member, knowledge) for member in members])
+        pipe = members[0].pipe
+        if pipe is None:
+            why = f"{operation} computes nothing, so only the {format_scaled(cost.bytes, 'B')} that it must move cost time"
+        else:
+            intensity = f"{format_number(cost.intensity(pipe))} FLOP per byte that it must move"
+            side = "below" if kind == MEMORY_BOUND else "above"
+            why = f"{operation} in {dtype} does {intensity} {where}, {side} the ridge point of {ridges}"
+        names = f" on {knowledge.names([m.product for m in members])}" if len(groups) > 1 else ""
+        text = f"{kind.capitalize()}{names}: {why}."
+        if with_time:
+            times = join([f"{format_seconds(m.floor)} on {knowledge.name(m.product)}" for m in members])
+            text += f" The minimum time at {_sizes(cost.dims)} is {times}."
+        claimed = [b for b in question.bottlenecks if b in (MEMORY_BOUND, COMPUTE_BOUND) and b != kind]
+        if claimed:
+            text = f"Not {claimed[0]} by what it must do. " + text
+        citations = tuple(dict.fromkeys(c for member in members for c in bound_citations(member)))
+        sizes = "" if cost.scale_free and not with_time else _whose_sizes(question, cost)
+        claims.append(Claim(text, ClaimKind.DERIVED, citations, tuple(steps), note=sizes))
+    return claims
+
+
+def _ridge(bound: Bound, knowledge: Knowledge) -> str:
+    pipe = bound.pipe
+    assert pipe is not None
+    return f"{knowledge.name(bound.product)} ({format_number(bound.ridge[pipe])} FLOP/byte)"
+
+
+def _whose_sizes(question: Question, cost: OperationCost) -> str:
+    assumed = {name: size for name, size in cost.dims.items() if name not in question.dims}
+    return f"example sizes {_sizes(assumed)}; give yours with --dims" if assumed else ""
+
+
+def _why(
+    question: Question, knowledge: Knowledge, cost: OperationCost, bounds: Sequence[Bound], with_time: bool
+) -> list[Claim]:
+    rows = tuple(row.citation for row in cost.rows)
+    notes = "; ".join(f"{row.cost}: {row.note}" for row in cost.rows if row.note)
+    claims = [
+        Claim(
+            f"{knowledge.vocabulary.operations[cost.operation].name} at {_sizes(cost.dims)}: "
+            f"{'; '.join(step.shown for step in cost_steps(cost, knowledge))}.",
+            ClaimKind.DERIVED,
+            rows,
+            tuple(cost_steps(cost, knowledge)),
+            note="; ".join(filter(None, [notes, _whose_sizes(question, cost)])),
+        )
+    ]
+    for bound in bounds:
+        steps = bound_steps(bound, knowledge, with_time=with_time)
+        if not steps:
+            continue
+        text = f"{knowledge.name(bound.product)}: {'; '.join(step.shown for step in steps)}: {bound.bound}."
+        citations = (bound.bandwidth.citation, *(peak.citation for peak in bound.peaks.values()))
+        if with_time:
+            citations = bound_citations(bound)
+        notes = ", ".join(
+            f"{knowledge.vocabulary.metrics[s.metric].name} {s.confidence}" for s in (bound.bandwidth, *bound.peaks.values())
+        )
+        claims.append(Claim(text, ClaimKind.DERIVED, citations, tuple(steps), subject=bound.product, note=notes))
+    for kind in dict.fromkeys(b.bound for b in bounds):
+        for page in knowledge.store.page_ids("bottleneck", kind):
+            if page.rsplit("/", 1)[-1] == kind:
+                lead = knowledge.lead(page)
+                claims += [lead] if lead else []
+    return claims
+
+
+def what_to_try(question: Question, knowledge: Knowledge, bottlenecks: Sequence[str]) -> list[Claim]:
+    """Techniques against the bottlenecks, those of the operation's own page first, in the order of the pages."""
+    rows: list[AdviceRow] = []
+    if question.operation:
+        page = knowledge.vocabulary.operations[question.operation].page
+        rows += knowledge.store.rows("advice", page_id=page)
+    for bottleneck in bottlenecks:
+        rows += knowledge.store.rows("advice", bottleneck, page_id=f"bottleneck/{bottleneck}")
+    fitting = [row for row in rows if row.bottleneck in bottlenecks]
+    claims: dict[str, Claim] = {}
+    for row in fitting:
+        if row.technique in claims or len(claims) == ADVICE:
+            continue
+        name = knowledge.vocabulary.techniques[row.technique].name
+        lead = knowledge.lead(f"technique/{row.technique}")
+        citations = (row.citation, *(lead.citations if lead else ()))
+        claims[row.technique] = Claim(
+            f"{name}: {row.because}", ClaimKind.RECORD, citations, subject=row.technique, note=f"against {row.bottleneck}"
+        )
+    return list(claims.values())
+
+
+def measured(question: Question, knowledge: Knowledge) -> list[Claim]:
+    """Published measurements of the operation, on the products of the question where there are any."""
+    rows: list[MeasuredRow] = knowledge.store.rows("measured", question.operation)
+    names = {knowledge.name(product) for product in question.products}
+    here = {(row.gpu, row.dtype, row.shape, row.metric, row.value): row for row in reversed(rows) if row.gpu in names}
+    return [
+        Claim(
+            f"{row.gpu}: {' · '.join(filter(None, [row.dtype, row.shape, f'{row.metric} {row.value} {row.unit}', row.what]))}",
+            ClaimKind.RECORD,
+            (row.citation,),
+        )
+        for row in list(reversed(here.values()))[:MEASURED]
+    ]
+
+
+def _limits_of(question: Question, knowledge: Knowledge, cost: OperationCost) -> list[str]:
+    gaps = [
+        "Your kernel itself was not looked at: this holds for the bytes and operations that every kernel of this"
+        " operation needs. A profile tells how many more yours moves."
+    ]
+    if not question.dtype:
+        name = knowledge.vocabulary.dtypes[cost.dtype].name
+        gaps.append(f"No element type was named, so {name} was taken.")
+    return gaps
+
+
+def answer_ridge(question: Question, knowledge: Knowledge, answer: Answer) -> bool:
+    """The ridge point of products for an element type, with no operation named; False where nothing is known."""
+    vocabulary = knowledge.vocabulary
+    dtypes = [question.dtype] if question.dtype else ["fp32", "bf16"]
+    claims: list[Claim] = []
+    facts: list[Claim] = []
+    for product in question.products:
+        for dtype in dtypes:
+            bandwidth = usable(knowledge.specs, product, "hbm_bandwidth", vocabulary)
+            metric = peak_metric("tensor", dtype, vocabulary)
+            peak = usable(knowledge.specs, product, metric, vocabulary)
+            if bandwidth is None or peak is None:
+                answer.gaps.append(f"{knowledge.name(product)} {vocabulary.metrics[metric].name}: UNKNOWN (gpu-wiki not found)")
+                continue
+            top, speed = peak.base(vocabulary), bandwidth.base(vocabulary)
+            assert top is not None and speed is not None
+            expression = f"{peak.value} {peak.unit} / {bandwidth.value} {bandwidth.unit}"
+            shown = f"{expression} = {format_number(top / speed)} FLOP/byte"
+            step = Step("ridge point", expression, top / speed, "FLOP/byte", shown)
+            text = f"{knowledge.name(product)} {vocabulary.metrics[metric].name}, ridge point: {shown}."
+            claims.append(Claim(text, ClaimKind.DERIVED, (peak.citation, bandwidth.citation), (step,), subject=product))
+            facts += [knowledge.spec_claim(peak), knowledge.spec_claim(bandwidth)]
+    answer.add("", claims)
+    answer.add("Hardware facts", list({claim.text: claim for claim in facts}.values()))
+    return bool(claims)

@@ -1,0 +1,82 @@
+"""From a question to a checked answer, with no language model: understand, gather, compute, compose, verify, say no."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kbs.answers.calculation import answer_operation, answer_ridge
+from kbs.answers.facts import answer_comparison, answer_spec, wrong_premise
+from kbs.answers.knowledge import Knowledge, join
+from kbs.answers.model import Answer, Claim, ClaimKind
+from kbs.answers.prose import answer_from_passages
+from kbs.answers.verify import verify
+from kbs.checking import Library
+from kbs.question import Question
+from kbs.vocabulary import words
+
+
+def compose(question: Question, knowledge: Knowledge, library: Library, overrides: Sequence[str] = ()) -> Answer:
+    """Answer a question from the evidence; every claim was checked against its cited lines when this returns."""
+    answer = Answer(question.text, question.intent)
+    answer.warnings += overrides
+    _answer(question, knowledge, answer)
+    verify(answer, library, knowledge.vocabulary)
+    return answer
+
+
+def _answer(question: Question, knowledge: Knowledge, answer: Answer) -> None:
+    if question.unknown_products:
+        _unknown(question, knowledge, answer)
+        return
+    if question.intent == "experience":
+        answer.abstained, answer.reason = True, "no_experience"
+        answer.add("", [Claim("Not known: no past experiment is recorded here.", ClaimKind.ABSENCE)])
+        return
+    if question.products and wrong_premise(question, knowledge, answer):
+        return
+    undocumented = [p for p in question.products if p not in knowledge.documented]
+    if undocumented and question.intent in ("spec", "comparison", "calculation", "diagnosis"):
+        _no_page(undocumented, knowledge, answer)
+        return
+    if question.intent == "spec" and (question.metrics or not _asks_for_more(question, knowledge)):
+        answer_spec(question, knowledge, answer)
+        return
+    if question.intent == "comparison":
+        answer_comparison(question, knowledge, answer)
+        return
+    if question.intent in ("calculation", "diagnosis"):
+        if question.operation and answer_operation(question, knowledge, answer):
+            answer.hits = knowledge.searcher(question).hits
+            return
+        if question.intent == "calculation" and question.products and answer_ridge(question, knowledge, answer):
+            return
+    found = knowledge.searcher(question)
+    answer.hits = found.hits
+    answer.warnings += [f"degraded: {reason}" for reason in found.degraded]
+    answer_from_passages(question, knowledge, found, answer)
+
+
+def _asks_for_more(question: Question, knowledge: Knowledge) -> bool:
+    """Whether a question that names a product and no metric asks for something that is no metric ("its price")."""
+    known = knowledge.vocabulary.find(question.text, "product", "vendor", "metric group", "intent", "architecture")
+    named = sum(mention.end - mention.start for mention in known)
+    rest = [w for w in words(question.text) if w not in knowledge.vocabulary.question_words]
+    return len(rest) > named
+
+
+def _unknown(question: Question, knowledge: Knowledge, answer: Answer) -> None:
+    answer.abstained, answer.reason = True, "unknown_product"
+    for name in question.unknown_products:
+        near = knowledge.vocabulary.nearest_products(name, knowledge.documented or None)
+        hint = f" The nearest known ones are {knowledge.names(near)}." if near else ""
+        claim = Claim(f"Not known: kopt knows no GPU named {name}.{hint}", ClaimKind.ABSENCE)
+        answer.add("", [claim])
+        answer.gaps.append(f"unknown product: {name}")
+
+
+def _no_page(products: Sequence[str], knowledge: Knowledge, answer: Answer) -> None:
+    answer.abstained, answer.reason = True, "not_in_wiki"
+    has = join([knowledge.name(product) for product in knowledge.documented])
+    text = f"Not known: the wiki has no page about {knowledge.names(list(products))}. It has {has}."
+    answer.add("", [Claim(text, ClaimKind.ABSENCE)])
+    answer.gaps += [f"no page: hardware/{product}" for product in products]

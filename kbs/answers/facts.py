@@ -1,0 +1,187 @@
+"""Answers about hardware values: one, several compared, or a number that the question gets wrong."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from kbs.answers.knowledge import Knowledge, join
+from kbs.answers.model import Answer, Claim, ClaimKind, Step
+from kbs.question import Premise, Question
+from kbs.spec import Spec
+from kbs.units import format_number, says_the_same
+
+
+def answer_spec(question: Question, knowledge: Knowledge, answer: Answer) -> None:
+    """Specs by lookup, each with its line; unpublished and unknown ones are said to be so."""
+    metrics = question.metrics or (knowledge.vocabulary.metric_groups["overview"].metrics if question.products else ())
+    products = question.products or tuple(knowledge.documented)
+    said: list[Claim] = []
+    others: list[Claim] = []
+    silent: list[Spec] = []
+    for product in products:
+        for metric in metrics:
+            found = _qualified(knowledge.of(product, metric), question)
+            said += [knowledge.spec_claim(spec) for spec in found if spec.published]
+            others += [knowledge.spec_claim(spec) for spec in knowledge.others(product, metric) if spec.published]
+            silent += [spec for spec in found if not spec.published]
+            if not found and question.metrics:
+                name = knowledge.vocabulary.metrics[metric].name
+                answer.gaps.append(f"{knowledge.name(product)} {name}: UNKNOWN (gpu-wiki not found)")
+    for spec in silent:
+        name = knowledge.vocabulary.metrics[spec.metric].name
+        qualifier = f" ({spec.qualifier})" if spec.qualifier else ""
+        answer.gaps.append(f"{knowledge.name(spec.product)} {name}{qualifier}: its vendor publishes no value.")
+    unpublished = [
+        Claim(spec.statement(knowledge.vocabulary), ClaimKind.SPEC, (spec.citation,), subject=spec.product)
+        for spec in silent
+    ]
+    if not said:
+        answer.abstained = True
+        answer.reason = "unpublished" if silent else "not_in_wiki"
+        what = join([knowledge.vocabulary.metrics[metric].name for metric in metrics]) or "what is asked"
+        why = "its vendor publishes no value" if silent else "the wiki has no such value"
+        direct = f"Not known: {what} of {knowledge.names(products)}; {why}."
+        answer.add("", [Claim(direct, ClaimKind.ABSENCE, tuple(spec.citation for spec in silent))])
+        answer.add("What the wiki says", unpublished)
+        answer.add("What other sources print", others)
+        return
+    answer.add("", said)
+    answer.add("Where sources disagree", others)
+    answer.add("Not published", unpublished)
+
+
+def _qualified(specs: list[Spec], question: Question) -> list[Spec]:
+    """The specs of the qualifiers that the question names, where one has them; else all."""
+    return [spec for spec in specs if spec.qualifier in question.qualifiers] or specs
+
+
+def answer_comparison(question: Question, knowledge: Knowledge, answer: Answer) -> None:
+    """Values of two or more products beside each other, and their ratio."""
+    metrics = question.metrics or knowledge.vocabulary.metric_groups["overview"].metrics
+    rows: list[Claim] = []
+    ratios: list[tuple[Decimal, Claim]] = []
+    for metric in metrics:
+        pairs: dict[str, list[Spec]] = {}
+        for product in question.products:
+            for spec in _qualified(knowledge.of(product, metric), question):
+                rows.append(knowledge.spec_claim(spec))
+                if spec.base(knowledge.vocabulary) is not None:
+                    pairs.setdefault(spec.qualifier, []).append(spec)
+        for specs in pairs.values():
+            ratio = _ratio(specs, knowledge)
+            if ratio is not None:
+                ratios.append(ratio)
+    if not rows:
+        answer_spec(question, knowledge, answer)
+        return
+    if ratios:
+        # Metrics that were asked for stand in the question's order; an overview begins with the largest difference.
+        best = ratios if question.metrics else sorted(ratios, key=lambda pair: -pair[0])
+        answer.add("", [claim for _, claim in (best if question.metrics else best[:1])])
+        answer.add("Values", rows)
+    else:
+        answer.add("", rows)
+
+
+def _ratio(specs: list[Spec], knowledge: Knowledge) -> tuple[Decimal, Claim] | None:
+    """The largest against the smallest of specs of one metric."""
+    if len({spec.product for spec in specs}) < 2:
+        return None
+    ordered = sorted(specs, key=lambda spec: spec.base(knowledge.vocabulary) or Decimal(0))
+    small, large = ordered[0], ordered[-1]
+    low, high = small.base(knowledge.vocabulary), large.base(knowledge.vocabulary)
+    if not low or not high:
+        return None
+    ratio = high / low
+    figure = format_number(ratio)
+    metric = knowledge.vocabulary.metrics[large.metric]
+    qualifier = f" ({large.qualifier})" if large.qualifier else ""
+    step = Step(
+        "ratio",
+        f"{large.value} {large.unit} / {small.value} {small.unit}",
+        ratio,
+        "x",
+        f"{large.value} {large.unit} / {small.value} {small.unit} = {figure}",
+    )
+    if high == low:
+        text = f"{metric.name}{qualifier} is the same: {large.value} {large.unit}."
+    else:
+        text = (
+            f"{knowledge.name(large.product)} has {figure} times the {metric.name}{qualifier} of"
+            f" {knowledge.name(small.product)}: {large.value} {large.unit} against {small.value} {small.unit}."
+        )
+    names = (knowledge.name(large.product), knowledge.name(small.product))
+    return ratio, Claim(text, ClaimKind.DERIVED, (large.citation, small.citation), (step,), note=" / ".join(names))
+
+
+def wrong_premise(question: Question, knowledge: Knowledge, answer: Answer) -> bool:
+    """Whether the question takes a hardware number for granted that is wrong; then the answer says what is right."""
+    corrected: list[Claim] = []
+    lines: list[str] = []
+    for premise in question.premises:
+        wrong = _corrections(premise, question, knowledge)
+        if wrong is not None:
+            line, claims = wrong
+            lines.append(line)
+            corrected += claims
+    if not lines:
+        return False
+    answer.abstained = True
+    answer.reason = "wrong_premise"
+    citations = tuple(dict.fromkeys(citation for claim in corrected for citation in claim.citations))
+    answer.add("", [Claim(" ".join(lines), ClaimKind.ABSENCE, citations)])
+    answer.add("What the wiki says", list(dict.fromkeys(corrected)))
+    return True
+
+
+def _corrections(premise: Premise, question: Question, knowledge: Knowledge) -> tuple[str, list[Claim]] | None:
+    vocabulary = knowledge.vocabulary
+    metrics = {premise.metric} if premise.metric else set(vocabulary.metric_groups["throughput"].metrics)
+    about = [s for s in knowledge.specs if s.metric in metrics and s.quantity(vocabulary) is not None]
+    mine = [s for s in about if s.product in question.products]
+    if not mine:
+        return None
+    same = [s for s in about if (q := s.quantity(vocabulary)) and says_the_same(q, premise.quantity)]
+    if any(s in mine and (not premise.qualifier or s.qualifier == premise.qualifier) for s in same):
+        return None
+    mine = [s for s in mine if s.recommended]
+    peak = max((s.base(vocabulary) or Decimal(0) for s in mine), default=Decimal(0))
+    elsewhere = [s for s in same if s.recommended]
+    impossible = premise.quantity.base > peak * Decimal("1.005")
+    stated = _states(premise, question.text)
+    if premise.measured and not impossible:
+        return None
+    if not (impossible or elsewhere or stated):
+        return None
+    if impossible and not elsewhere and not stated and not premise.measured and not _is_rate(premise):
+        return None
+    wanted = [s for s in mine if not premise.qualifier or s.qualifier == premise.qualifier] or mine
+    if not premise.metric:
+        related = {s.metric for s in elsewhere}
+        wanted = [s for s in wanted if s.metric in related] or wanted
+    right = [knowledge.spec_claim(s) for s in _best_first(wanted, premise)]
+    values = join([claim.text for claim in right[:4]])
+    line = f"No, not {premise.text}: {values}."
+    if premise.measured:
+        line = f"{premise.text} cannot be: it is above the peak. {values}."
+    owner = next((s for s in elsewhere if s in mine), elsewhere[0] if elsewhere else None)
+    if owner is not None:
+        right.append(knowledge.spec_claim(owner))
+        qualifier = f" ({owner.qualifier})" if owner.qualifier else ""
+        line += f" {owner.value} {owner.unit} is the {vocabulary.metrics[owner.metric].name}{qualifier} of {knowledge.name(owner.product)}."
+    return line, right
+
+
+def _best_first(specs: list[Spec], premise: Premise) -> list[Spec]:
+    dense = [s for s in specs if s.qualifier in ("", "dense", premise.qualifier)]
+    return dense or specs
+
+
+def _is_rate(premise: Premise) -> bool:
+    return premise.quantity.unit.dimension.endswith("per second")
+
+
+def _states(premise: Premise, text: str) -> bool:
+    """Whether the question says that the hardware has this number: "an H100 with 2 TB/s", "does it have 40 MB"."""
+    before = text[: text.find(premise.text)].lower().split()[-3:]
+    return any(word.strip(",") in ("has", "have", "having", "with", "is", "of") for word in before)

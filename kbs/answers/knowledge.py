@@ -1,0 +1,108 @@
+"""What an answer is composed from: the store, the vocabulary, the search, and small questions asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from kbs.answers.model import Claim, ClaimKind
+from kbs.checking import plain_text
+from kbs.citation import Citation, lines_hash
+from kbs.passage import Passage
+from kbs.question import Question
+from kbs.search import SearchResult
+from kbs.spec import Spec
+from kbs.store import Store
+from kbs.vocabulary import Vocabulary
+
+Searcher = Callable[[Question], SearchResult]
+
+
+@dataclass
+class Knowledge:
+    """The evidence at hand."""
+
+    store: Store
+    vocabulary: Vocabulary
+    searcher: Searcher
+
+    @cached_property
+    def specs(self) -> list[Spec]:
+        """Every spec of the index."""
+        return self.store.specs()
+
+    @cached_property
+    def documented(self) -> list[str]:
+        """Products that have a hardware page with specs, in the order of the vocabulary."""
+        have = {spec.product for spec in self.specs}
+        return [product for product in self.vocabulary.products if product in have]
+
+    def of(self, product: str, metric: str) -> list[Spec]:
+        """The recommended specs of a metric of a product; a later wiki's rows take the place of an earlier one's."""
+        found = [s for s in self.specs if s.product == product and s.metric == metric and s.recommended]
+        seen: set[str] = set()
+        out = []
+        for spec in found:
+            if spec.qualifier not in seen:
+                seen.add(spec.qualifier)
+                out.append(spec)
+        return out
+
+    def others(self, product: str, metric: str) -> list[Spec]:
+        """Values of other sources, which the page does not recommend."""
+        return [s for s in self.specs if s.product == product and s.metric == metric and not s.recommended]
+
+    def name(self, product: str) -> str:
+        """A product's name."""
+        return self.vocabulary.products[product].name
+
+    def names(self, products: list[str] | tuple[str, ...]) -> str:
+        """Names of products, for a sentence."""
+        return join([self.name(product) for product in products])
+
+    def spec_claim(self, spec: Spec) -> Claim:
+        """What a spec row says, as a claim."""
+        source = spec.source
+        # A card that cites a vendor document names that document in the place; any other source is named itself.
+        named = source.place if source.kind in ("fact-card", "derived") else f"{source.title}, {source.place}"
+        origin = f"derived: {named}" if source.kind == "derived" else named.rstrip(", ")
+        return Claim(
+            spec.statement(self.vocabulary),
+            ClaimKind.SPEC,
+            (spec.citation,),
+            subject=spec.product,
+            note=f"{spec.confidence}: {origin}",
+        )
+
+    def lead(self, page_id: str) -> Claim | None:
+        """The first sentence of a page."""
+        for id in self.store.passage_ids(page_id=page_id)[:2]:
+            passage = self.store.passages([id])[id]
+            for claim in sentences(passage):
+                return claim
+        return None
+
+
+def join(items: list[str]) -> str:
+    """`a, b and c`."""
+    return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
+
+
+def sentences(passage: Passage) -> Iterator[Claim]:
+    """The lines of prose of a passage, each a claim with its own line cited; no tables, headings or code."""
+    fenced = False
+    for offset, line in enumerate(passage.text.split("\n")):
+        stripped = line.strip()
+        if stripped.startswith(("```", "~~~")):
+            fenced = not fenced
+            continue
+        if fenced or not stripped or stripped.startswith(("|", "#", "<", "[^", "    ")):
+            continue
+        at = passage.citation.line_start + offset
+        cited = Citation(
+            *(passage.citation.wiki, passage.citation.path, at, at, passage.citation.revision),
+            lines_hash([line]),
+            line,
+        )
+        yield Claim(plain_text(line), ClaimKind.STATEMENT, (cited,), subject=passage.page_id)

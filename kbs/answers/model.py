@@ -1,0 +1,95 @@
+"""What an answer is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+
+from kbs.citation import Citation
+from kbs.search import Hit
+
+
+class ClaimKind(StrEnum):
+    """How a claim is backed, and so how it is checked."""
+
+    SPEC = "spec"
+    """A hardware value; its text is the left side of a citation line."""
+    STATEMENT = "statement"
+    """Words of the cited lines."""
+    DERIVED = "derived"
+    """The result of arithmetic whose steps are shown and whose inputs are cited."""
+    RECORD = "record"
+    """What a row of a table says: advice, or a measurement."""
+    ABSENCE = "absence"
+    """That something is not known, or not published."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One line of arithmetic: `expression = value unit`."""
+
+    name: str
+    """What is computed: bytes, operations, intensity, ridge point, minimum time …"""
+    expression: str
+    value: Decimal
+    """In base units (B, FLOP, FLOP/byte, s)."""
+    unit: str
+    shown: str
+    """The whole line, as printed; recomputed before it is shown."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One thing that an answer says."""
+
+    text: str
+    kind: ClaimKind
+    citations: tuple[Citation, ...] = ()
+    derivation: tuple[Step, ...] = ()
+    subject: str = ""
+    """Product or technique id that it is about, where that is one."""
+    note: str = ""
+    """Beside the text: how far the value can be trusted, and what its page has it from."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """Claims under a heading."""
+
+    title: str
+    claims: tuple[Claim, ...]
+
+
+@dataclass
+class Answer:
+    """The whole answer. `sections[0]`, without a title, is the direct answer."""
+
+    question: str
+    intent: str
+    sections: list[Section] = field(default_factory=list)
+    abstained: bool = False
+    reason: str = ""
+    """Why it abstained, as a stable word: unknown_product, wrong_premise, unpublished, nothing_relevant …"""
+    gaps: list[str] = field(default_factory=list)
+    """What is not known, said to the user; those of an abstention are logged for the wiki."""
+    hits: Sequence[Hit] = ()
+    warnings: list[str] = field(default_factory=list)
+    dropped: int = 0
+    """Claims that did not stand up to the check and were left out."""
+
+    @property
+    def claims(self) -> list[Claim]:
+        """All claims in order."""
+        return [claim for section in self.sections for claim in section.claims]
+
+    @property
+    def direct(self) -> str:
+        """The first line."""
+        return self.sections[0].claims[0].text if self.sections and self.sections[0].claims else ""
+
+    def add(self, title: str, claims: Sequence[Claim]) -> None:
+        """Append a section, unless it is empty."""
+        if claims:
+            self.sections.append(Section(title, tuple(claims)))

@@ -1,0 +1,119 @@
+"""Answers from passages: the sentences of the wiki that say what was asked, each with its line."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from kbs.answers.calculation import what_to_try
+from kbs.answers.knowledge import Knowledge, sentences
+from kbs.answers.model import Answer, Claim, ClaimKind
+from kbs.question import Question
+from kbs.search import Hit, SearchResult
+from kbs.tokens import query_words
+
+SENTENCES = 8
+PER_PAGE = 4
+MIN_COSINE = 0.30
+"""Below this the best passage is about something else (see benchmarks/abstention.md)."""
+MIN_COVERAGE = 0.45
+"""Share of the question's weighted words that the best passages must have."""
+_STEM = 5
+
+
+@dataclass(frozen=True)
+class _Scored:
+    score: float
+    claim: Claim
+    hit: Hit
+
+
+def answer_from_passages(question: Question, knowledge: Knowledge, found: SearchResult, answer: Answer) -> None:
+    """The best sentences of the best passages, then what to try; abstains where nothing fits."""
+    weights = _weights(question, knowledge)
+    why_not = _irrelevant(question, knowledge, found, weights)
+    if why_not:
+        answer.abstained = True
+        answer.reason = "nothing_relevant"
+        nearest = [hit.passage.title for hit in found.hits[:3]]
+        answer.add("", [Claim(f"Not known: {why_not}.", ClaimKind.ABSENCE)])
+        answer.gaps.append(f"Looked for: {', '.join(found.terms) or question.text}.")
+        if nearest:
+            answer.gaps.append(f"The nearest pages are {', '.join(dict.fromkeys(nearest))}.")
+        return
+    scored = _scored_sentences(knowledge, found, weights)
+    chosen: list[_Scored] = []
+    per_page: dict[str, int] = {}
+    for item in scored:
+        page = item.hit.passage.page_id
+        if len(chosen) < SENTENCES and per_page.get(page, 0) < PER_PAGE:
+            per_page[page] = per_page.get(page, 0) + 1
+            chosen.append(item)
+    if not chosen:
+        answer.abstained = True
+        answer.reason = "nothing_relevant"
+        answer.add("", [Claim("Not known: no sentence of the wiki answers this.", ClaimKind.ABSENCE)])
+        return
+    answer.add("", [chosen[0].claim])
+    answer.add("What the wiki says", [item.claim for item in chosen[1:]])
+    bottlenecks = list(question.bottlenecks)
+    bottlenecks += [knowledge.vocabulary.symptoms[s].bottleneck for s in question.symptoms]
+    if bottlenecks and question.intent in ("technique", "diagnosis"):
+        answer.add("What to try", what_to_try(question, knowledge, list(dict.fromkeys(bottlenecks))))
+
+
+def _weights(question: Question, knowledge: Knowledge) -> dict[str, float]:
+    """Weight of each word of the question: rare words say more. A word that no passage has weighs most."""
+    total = max(knowledge.store.counts()["passages"], 1)
+    return {
+        term: math.log((total + 1) / (knowledge.store.word_frequency(term) + 0.5))
+        for term in query_words(question.text, knowledge.vocabulary)
+        if len(term) > 1
+    }
+
+
+def _irrelevant(question: Question, knowledge: Knowledge, found: SearchResult, weights: dict[str, float]) -> str:
+    """Why the passages that were found do not answer the question; "" where they may."""
+    if not found.hits:
+        return "nothing in the wiki matches"
+    named = any(
+        (question.operation, question.symptoms, question.bottlenecks, question.techniques, question.languages)
+    )
+    best = max(hit.cosine for hit in found.hits)
+    text = " ".join(hit.passage.embedded for hit in found.hits[:4]).lower()
+    total = sum(weights.values())
+    coverage = sum(w for term, w in weights.items() if _has(text, term)) / total if total else 1.0
+    dense = any(hit.cosine for hit in found.hits)
+    if dense and best < MIN_COSINE and not named:
+        return "no page is about this"
+    unknown = [term for term in weights if knowledge.store.word_frequency(term) == 0]
+    if coverage < (MIN_COVERAGE / 2 if named else MIN_COVERAGE):
+        missing = f" (it has nothing about {', '.join(unknown)})" if unknown else ""
+        return f"the wiki does not cover this{missing}"
+    return ""
+
+
+def _has(text: str, term: str) -> bool:
+    stem = re.escape(term[: max(_STEM, len(term) - 3)])
+    return re.search(rf"(?<![a-z0-9]){stem}", text.replace("_", " ") + " " + text) is not None
+
+
+def _scored_sentences(knowledge: Knowledge, found: SearchResult, weights: dict[str, float]) -> list[_Scored]:
+    total = sum(weights.values()) or 1.0
+    best = found.hits[0].score or 1.0
+    scored: dict[str, _Scored] = {}
+    for rank, hit in enumerate(found.hits):
+        lead = knowledge.lead(hit.passage.page_id)
+        for position, claim in enumerate([*([lead] if lead else []), *sentences(hit.passage)]):
+            text = claim.text.lower()
+            overlap = sum(w for term, w in weights.items() if _has(text, term)) / total
+            score = overlap + 0.6 * hit.score / best - 0.03 * rank
+            if lead and claim.citations == lead.citations:
+                score += 0.10 if position == 0 else 0.0
+            if overlap == 0 and rank > 0:
+                continue
+            key = claim.citations[0].reference
+            if key not in scored or scored[key].score < score:
+                scored[key] = _Scored(score, claim, hit)
+    return sorted(scored.values(), key=lambda item: -item.score)

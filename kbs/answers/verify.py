@@ -1,0 +1,78 @@
+"""The last step of every answer: each claim against the lines that it cites, as they are now."""
+
+from __future__ import annotations
+
+import re
+
+from kbs.answers.model import Answer, Claim, ClaimKind, Section
+from kbs.arithmetic import equation_holds
+from kbs.checking import Library, Status, check_citation, check_text, plain_text
+from kbs.vocabulary import Vocabulary
+
+
+def verify(answer: Answer, library: Library, vocabulary: Vocabulary) -> None:
+    """Drop every claim that does not stand up, and count it. An answer whose direct claim fell abstains."""
+    direct_fell = False
+    kept: list[Section] = []
+    for position, section in enumerate(answer.sections):
+        sound: list[Claim] = []
+        for claim in section.claims:
+            reason = why_unsound(claim, library, vocabulary)
+            if not reason:
+                sound.append(claim)
+                continue
+            answer.dropped += 1
+            answer.warnings.append(f"left out, because {reason}: {claim.text}")
+            direct_fell = direct_fell or (position == 0 and claim is section.claims[0])
+        if sound:
+            kept.append(Section(section.title, tuple(sound)))
+    answer.sections = kept
+    if direct_fell and not answer.abstained:
+        answer.abstained = True
+        answer.reason = "unverified"
+        answer.sections = []
+        answer.gaps.append("The wiki changed while the question was answered; ask again after `kopt ingest`.")
+
+
+def why_unsound(claim: Claim, library: Library, vocabulary: Vocabulary) -> str:
+    """Why a claim must not be said; "" where it may."""
+    for citation in claim.citations:
+        checked = check_citation(citation, library)
+        if checked.status is not Status.OK:
+            return f"{checked.reference} is {checked.status}: {checked.detail}"
+    if claim.kind is ClaimKind.ABSENCE:
+        return ""
+    if not claim.citations:
+        return "it cites nothing"
+    if claim.kind is ClaimKind.SPEC:
+        line = f"{claim.text} <- {claim.citations[0].reference}"
+        [checked] = check_text(line, library, vocabulary)
+        return "" if checked.status is Status.OK else checked.detail
+    quotes = plain_text("\n".join(citation.quote for citation in claim.citations)).casefold()
+    if claim.kind is ClaimKind.STATEMENT:
+        return "" if plain_text(claim.text).casefold() in quotes else "the cited lines do not say it"
+    if claim.kind is ClaimKind.RECORD:
+        cells = quotes.replace(" | ", " ")
+        missing = [part for part in record_parts(claim.text) if plain_text(part).casefold() not in cells]
+        return f"the cited row has no “{missing[0]}”" if missing else ""
+    wrong = [step.shown for step in claim.derivation if "=" in step.shown and equation_holds(step.shown) is not True]
+    return f"the arithmetic is wrong: {wrong[0]}" if wrong else _unbacked_numbers(claim)
+
+
+def record_parts(text: str) -> list[str]:
+    """The parts of a record claim that its row must contain: what stands after the name, cut at the dots between cells."""
+    _, _, said = text.partition(": ")
+    return [part for part in said.split(" · ") if part]
+
+
+_FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
+
+
+def _unbacked_numbers(claim: Claim) -> str:
+    """A number in a derived sentence that neither its steps nor its cited lines have."""
+    backing = " ".join([*(s.shown for s in claim.derivation), *(c.quote for c in claim.citations)]).replace(",", "")
+    for figure in _FIGURE.findall(claim.text):
+        plain = figure.replace(",", "")
+        if not re.search(rf"(?<![\d.]){re.escape(plain)}(?![\d]|\.\d)", backing):
+            return f"{figure} stands neither in its arithmetic nor in its cited lines"
+    return ""

@@ -1,0 +1,265 @@
+"""The controlled vocabulary: one data file (`kbs/data/vocabulary.toml`), read here and nowhere else.
+
+Names of vendors, architectures, products and their families, dtypes, units, metrics, qualifiers, bottleneck classes,
+symptoms, techniques, operations, languages, and the words that a question is asked with.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cache
+from importlib import resources
+from typing import Any, TypeVar
+
+
+@dataclass(frozen=True)
+class Term:
+    """A name of the vocabulary: `id` in files and commands, `name` in sentences."""
+
+    id: str
+    name: str
+    aliases: tuple[str, ...] = ()
+
+
+T = TypeVar("T", bound=Term)
+
+
+@dataclass(frozen=True)
+class Product(Term):
+    """A GPU that can be bought, or a compute capability whose limits its products share."""
+
+    vendor: str = ""
+    architecture: str = ""
+    families: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Metric(Term):
+    """Something a product has a value of."""
+
+    unit: str = ""
+    """The unit that its values are usually given in; empty for text."""
+    text: bool = False
+    """The value is a word, compared as text."""
+    capacity: bool = False
+    """K, M and G are binary."""
+    sparsity: bool = False
+    """Dense or sparse must be said."""
+    range: tuple[float, float] | None = None
+    """What is physically plausible, in `unit`."""
+
+
+@dataclass(frozen=True)
+class MetricGroup(Term):
+    """Several metrics that one word asks for."""
+
+    metrics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class UnitName(Term):
+    """A unit without its prefix."""
+
+    dimension: str = ""
+    scale: Decimal = Decimal(1)
+    prefixed: bool = False
+
+
+@dataclass(frozen=True)
+class Dtype(Term):
+    """An element type: its bytes, and the metrics that state its peak rate on the vector and tensor pipes."""
+
+    bytes: int = 0
+    vector: str = ""
+    tensor: str = ""
+
+
+@dataclass(frozen=True)
+class Operation(Term):
+    """An operation whose cost stands on the wiki page `page`."""
+
+    page: str = ""
+    dtype: str = "fp32"
+    dims: Mapping[str, int] = field(default_factory=dict)
+    """The sizes that its cost is written in, each with an example value."""
+
+
+@dataclass(frozen=True)
+class Symptom(Term):
+    """What a profile shows, the bottleneck that it speaks for, and the Nsight Compute metrics that it is read from."""
+
+    bottleneck: str = ""
+    ncu: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A name of the vocabulary found in a text: tokens [start, end) of `words(text)`."""
+
+    kind: str
+    id: str
+    start: int
+    end: int
+
+
+_WORD = re.compile(r"[a-z0-9@+#][a-z0-9@+#.:]*", re.IGNORECASE)
+
+
+def words(text: str) -> list[str]:
+    """The words of `text` for matching names: lower case, `-` and `_` are blanks, "80 GB" is one word."""
+    lowered = text.lower().replace("’", "'").replace("'s", " ").replace("-", " ").replace("_", " ")
+    joined = re.sub(r"\b(\d+) +gb\b", r"\1gb", lowered)
+    return [word.rstrip(".:") for word in _WORD.findall(joined)]
+
+
+class Vocabulary:
+    """All names, and how to find them in a text."""
+
+    def __init__(self, data: Mapping[str, Any], products: Iterable[Product] = ()) -> None:
+        self._data = data
+        self.vendors = _terms(data["vendors"], Term)
+        self.architectures = _terms(data["architectures"], Term)
+        self.products: dict[str, Product] = _terms(data["products"], Product)
+        self.products |= {product.id: product for product in products if product.id not in self.products}
+        self.families = _terms(data["families"], Term)
+        self.families |= {
+            family: Term(family, family.upper())
+            for product in self.products.values()
+            for family in product.families
+            if family not in self.families
+        }
+        self.dtypes: dict[str, Dtype] = _terms(data["dtypes"], Dtype)
+        self.units: dict[str, UnitName] = {
+            id: UnitName(id, id, tuple(u["spellings"]), u["dimension"], Decimal(u["scale"]), u["prefixed"])
+            for id, u in data["units"].items()
+        }
+        self.unit_spellings = {spelling: unit for unit in self.units.values() for spelling in unit.aliases}
+        self.metrics: dict[str, Metric] = _terms(data["metrics"], Metric)
+        self.metric_groups: dict[str, MetricGroup] = _terms(data["metric_groups"], MetricGroup)
+        self.qualifiers = {id: Term(id, id, tuple(aliases)) for id, aliases in data["qualifiers"].items()}
+        self.bottlenecks = _terms(data["bottlenecks"], Term)
+        self.symptoms: dict[str, Symptom] = _terms(data["symptoms"], Symptom)
+        self.techniques = _terms(data["techniques"], Term)
+        self.operations: dict[str, Operation] = _terms(data["operations"], Operation)
+        self.languages = _terms(data["languages"], Term)
+        self.tags = frozenset(data["tags"]["names"])
+        self.intents: dict[str, tuple[str, ...]] = {id: tuple(cues) for id, cues in data["intents"].items()}
+        self.question_words = frozenset(data["question_words"]["words"])
+        forms = "|".join(f"(?:{form})" for form in data["product_patterns"]["forms"])
+        self._product_form = re.compile(rf"(?<![\w.-])(?:{forms})(?![\w.])", re.IGNORECASE)
+        self._aliases: dict[str, dict[tuple[str, ...], list[tuple[str, str]]]] = {}
+        self._index_aliases()
+
+    def with_products(self, products: Iterable[Product]) -> Vocabulary:
+        """This vocabulary and further products, as a team's own hardware pages declare them."""
+        fresh = [product for product in products if product.id not in self.products]
+        return Vocabulary(self._data, fresh) if fresh else self
+
+    def _index_aliases(self) -> None:
+        # Names of one namespace compete (the longest wins); names of different namespaces may share words.
+        spaces: dict[str, list[tuple[str, Mapping[str, Term]]]] = {
+            "product": [("product", self.products), ("family", self.families)],
+            **{
+                kind: [(kind, terms)]
+                for kind, terms in (
+                    ("vendor", self.vendors),
+                    ("architecture", self.architectures),
+                    ("dtype", self.dtypes),
+                    ("metric", self.metrics),
+                    ("metric group", self.metric_groups),
+                    ("qualifier", self.qualifiers),
+                    ("bottleneck", self.bottlenecks),
+                    ("symptom", self.symptoms),
+                    ("technique", self.techniques),
+                    ("operation", self.operations),
+                    ("language", self.languages),
+                )
+            },
+            "intent": [("intent", {id: Term(id, id, cues) for id, cues in self.intents.items()})],
+        }
+        for space, groups in spaces.items():
+            table: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+            for kind, terms in groups:
+                for term in terms.values():
+                    for alias in dict.fromkeys((term.id, term.name, *term.aliases)):
+                        key = tuple(words(alias))
+                        if key and (kind, term.id) not in table.setdefault(key, []):
+                            table[key].append((kind, term.id))
+            self._aliases[space] = table
+
+    def find(self, text: str, *spaces: str) -> list[Mention]:
+        """Names in `text`, longest first within a namespace, never overlapping there. No `spaces` means all of them."""
+        tokens = words(text)
+        mentions: list[Mention] = []
+        for space in spaces or tuple(self._aliases):
+            table = self._aliases[space]
+            longest = max((len(key) for key in table), default=0)
+            position = 0
+            while position < len(tokens):
+                for length in range(min(longest, len(tokens) - position), 0, -1):
+                    found = table.get(tuple(tokens[position : position + length]))
+                    if found:
+                        mentions += [Mention(kind, id, position, position + length) for kind, id in found]
+                        position += length
+                        break
+                else:
+                    position += 1
+        return mentions
+
+    def resolve(self, space: str, name: str) -> list[str]:
+        """Ids of `space` that `name`, taken whole, is a name of; a family gives the ids of its products."""
+        found = self._aliases[space].get(tuple(words(name)), [])
+        ids: list[str] = []
+        for kind, id in found:
+            ids += self.family_members(id) if kind == "family" else [id]
+        return list(dict.fromkeys(ids))
+
+    def family_members(self, family: str) -> list[str]:
+        """The products of a family, in the order of the vocabulary."""
+        return [product.id for product in self.products.values() if family in product.families]
+
+    def product_like(self, text: str) -> list[str]:
+        """Words of `text` that have the form of a GPU's name, as they are written there."""
+        return [match.group(0) for match in self._product_form.finditer(text)]
+
+    def nearest_products(self, name: str, among: Iterable[str] | None = None, count: int = 3) -> list[str]:
+        """Ids of the known products whose names are nearest to `name`."""
+        chosen = [self.products[id] for id in among] if among is not None else list(self.products.values())
+        spelled: dict[str, str] = {}
+        for product in chosen:
+            for alias in (product.id, product.name, *product.aliases, *product.families):
+                spelled.setdefault(" ".join(words(alias)), product.id)
+        close = difflib.get_close_matches(" ".join(words(name)), spelled, n=count * 3, cutoff=0.5)
+        return list(dict.fromkeys(spelled[alias] for alias in close))[:count]
+
+    def nearest_metrics(self, name: str, count: int = 3) -> list[str]:
+        """Ids of the metrics whose names are nearest to `name`."""
+        spelled = {
+            " ".join(words(alias)): metric.id
+            for metric in self.metrics.values()
+            for alias in (metric.id, metric.name, *metric.aliases)
+        }
+        close = difflib.get_close_matches(" ".join(words(name)), spelled, n=count * 3, cutoff=0.5)
+        return list(dict.fromkeys(spelled[alias] for alias in close))[:count]
+
+
+def _terms(table: Mapping[str, Mapping[str, Any]], kind: type[T]) -> dict[str, T]:
+    terms: dict[str, T] = {}
+    for id, fields in table.items():
+        values = {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
+        if kind is Term:
+            values = {key: values[key] for key in ("name", "aliases") if key in values}
+        terms[id] = kind(id=id, **values)
+    return terms
+
+
+@cache
+def vocabulary() -> Vocabulary:
+    """The bundled vocabulary, read once."""
+    text = (resources.files("kbs") / "data" / "vocabulary.toml").read_text("utf-8")
+    return Vocabulary(tomllib.loads(text))

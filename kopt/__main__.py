@@ -1,0 +1,5 @@
+"""`python -m kopt`."""
+
+from kopt.cli.main import main
+
+main()

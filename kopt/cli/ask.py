@@ -1,0 +1,133 @@
+"""`kopt ask` and `kopt search`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="What you want to know, in quotation marks.")],
+    gpu: Annotated[list[str] | None, typer.Option("--gpu", help="A GPU that the question is about; may be repeated.")] = None,
+    dtype: Annotated[str, typer.Option("--dtype", help="Element type, such as fp32 or bf16.")] = "",
+    dims: Annotated[str | None, typer.Option("--dims", help="Sizes, as M=4096,N=8192 or as JSON.")] = None,
+    kind: Annotated[list[str] | None, typer.Option("--kind", help="Only pages of this kind; may be repeated.")] = None,
+    k: Annotated[int | None, typer.Option("--k", min=1, max=100, help="How many passages to look at.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show how the question was read, and every score.")] = False,
+    json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Answer a question about GPUs and kernels; every claim cites a line that was checked.
+
+    The answer is composed from the wiki, with no language model. Exit code 3 means that the evidence does not answer
+    the question, or that the question takes something wrong for granted.
+    """
+
+    def work() -> Reply:
+        from kbs.errors import ExitCode, UsageError
+        from kopt.cli.render import answer_text
+        from kopt.cli.schemas import AskData
+        from kopt.cli.support import engine, read_dims
+
+        if not question.strip():
+            raise UsageError("the question is empty", code="empty_question", hint='Ask, for example, kopt ask "what is a bank conflict".')
+        sizes = read_dims(dims)
+        with engine(results=k) as eng:
+            chosen = next((m.id for m in eng.terms.find(dtype, "dtype")), "")
+            if dtype and not chosen:
+                names = ", ".join(eng.terms.dtypes)
+                raise UsageError(f"{dtype!r} is no element type", code="dtype_unknown", hint=f"Known ones are {names}.")
+            understood, answer = eng.ask(
+                question,
+                gpus=tuple(gpu or ()),
+                dtype=chosen,
+                dims=sizes,
+                kinds=tuple(kind or ()),
+                count=eng.settings.values.results,
+            )
+            if sizes and understood.operation:
+                names = list(eng.terms.operations[understood.operation].dims)
+                unknown = [name for name in sizes if name not in names]
+                if unknown:
+                    raise UsageError(
+                        f"{understood.operation} has no dimension {', '.join(unknown)}",
+                        code="dims_invalid",
+                        hint=f"Its dimensions are {', '.join(names)}.",
+                    )
+            warnings = [*eng.warnings, *answer.warnings]
+        text = answer_text(answer)
+
+        def show(console: Console) -> None:
+            console.print(text, markup=False)
+            if explain:
+                console.print("\nHow it was read", markup=False)
+                for name, value in understood.__dict__.items():
+                    if value and name != "text":
+                        console.print(f"  {name}: {value}", markup=False)
+                for hit in answer.hits:
+                    stages = f"cosine {hit.cosine:.3f}, words {hit.words:.3f}, identifier {hit.identifier}, names {hit.names:.2f}"
+                    console.print(f"  {hit.score:.3f} {hit.passage.citation.reference} ({stages})", markup=False)
+
+        code = ExitCode.ABSTAINED if answer.abstained else ExitCode.OK
+        return Reply(AskData.of(answer, text), show, code, warnings)
+
+    deliver("ask", json, debug, work)
+
+
+def search(
+    query: Annotated[str, typer.Argument(help="Words, identifiers, or a question.")],
+    kind: Annotated[list[str] | None, typer.Option("--kind", help="Kind of page: hardware, technique, kernel …")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag")] = None,
+    language: Annotated[list[str] | None, typer.Option("--language")] = None,
+    arch: Annotated[list[str] | None, typer.Option("--arch", help="Architecture, such as hopper.")] = None,
+    vendor: Annotated[list[str] | None, typer.Option("--vendor")] = None,
+    symptom: Annotated[list[str] | None, typer.Option("--symptom")] = None,
+    confidence: Annotated[list[str] | None, typer.Option("--confidence")] = None,
+    k: Annotated[int | None, typer.Option("--k", min=1, max=100, help="How many passages.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show the score of each stage.")] = False,
+    json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Find passages of the wikis by words and meaning. Filters may be repeated; different filters must all fit."""
+
+    def work() -> Reply:
+        from kbs.errors import ExitCode
+        from kopt.cli.schemas import PassageData, SearchData
+        from kopt.cli.support import engine
+
+        filters = {
+            "kind": kind or [],
+            "tag": tag or [],
+            "language": language or [],
+            "arch": arch or [],
+            "vendor": vendor or [],
+            "symptom": symptom or [],
+            "confidence": confidence or [],
+        }
+        with engine(results=k) as eng:
+            count = eng.settings.values.results
+            found = eng.with_store(lambda store: eng.search(store, query, filters, count), vectors=True)
+            warnings = [*eng.warnings, *(f"degraded: {reason}" for reason in found.degraded)]
+
+        def show(console: Console) -> None:
+            if not found.hits:
+                console.print("nothing found", markup=False)
+            for hit in found.hits:
+                trail = " > ".join([hit.passage.title, *hit.passage.trail])
+                console.print(f"{hit.passage.citation.reference}  {hit.score:.3f}  {trail}", markup=False)
+                if explain:
+                    stages = f"cosine {hit.cosine:.3f}, words {hit.words:.3f}, identifier {hit.identifier}, names {hit.names:.2f}"
+                    console.print(f"    {stages}", markup=False)
+                for line in [line for line in hit.passage.text.split("\n") if line.strip()][:2]:
+                    console.print(f"    {line[:160]}", markup=False)
+
+        data = SearchData(query=query, terms=found.terms, passages=[PassageData.of(hit) for hit in found.hits])
+        return Reply(data, show, ExitCode.OK if found.hits else ExitCode.ABSTAINED, warnings)
+
+    deliver("search", json, debug, work)

@@ -1,0 +1,206 @@
+"""`kopt cite` and `kopt show`: evidence, checked and read."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from kbs.checking import CheckedCitation
+    from kbs.citation import Citation
+    from wiki.library import Wikis
+
+MAX_TEXT = 20_000_000
+"""Characters; more than any report has."""
+
+
+def cite(
+    text: Annotated[str, typer.Argument(help="A citation line, a file with citations, or - for standard input.")],
+    json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Check every citation of a text against what the cited lines say now.
+
+    A citation line is `[<gpu> ]<metric>[ (<qualifier>)]: <value> <unit> <- <wiki>/<path>:L<a>[-L<b>]`, or a quotation in
+    place of the spec. The JSON that kopt prints is checked too. Exit code 4 if any citation fails.
+    """
+
+    def work() -> Reply:
+        from kbs.checking import Status
+        from kbs.errors import ExitCode
+        from kopt.cli.schemas import CheckedData, CiteData
+        from kopt.cli.support import engine
+
+        content = _content(text)
+        with engine() as eng:
+            checked = check_all(content, eng.library)
+            warnings = list(eng.warnings)
+        failed = sum(c.status is not Status.OK for c in checked)
+        if not checked:
+            warnings.append("no citation was found in the text")
+
+        def show(console: Console) -> None:
+            for item in checked:
+                where = f"{item.line}: " if item.line else ""
+                console.print(f"{where}{item.status:<9} {item.text or item.reference}", markup=False)
+                if item.detail:
+                    console.print(f"    {item.reference}: {item.detail}", markup=False)
+                if item.status is not Status.OK and item.says:
+                    console.print(f"    the line says: {item.says}", markup=False)
+                if item.said:
+                    console.print(f"    it said:       {item.said}", markup=False)
+            console.print(f"{len(checked) - failed} ok, {failed} failed", markup=False)
+
+        data = CiteData(citations=[CheckedData.of(c) for c in checked], ok=len(checked) - failed, failed=failed)
+        return Reply(data, show, ExitCode.REJECTED if failed else ExitCode.OK, warnings)
+
+    deliver("cite", json, debug, work)
+
+
+def _content(text: str) -> str:
+    from kbs.errors import UsageError
+
+    if text == "-":
+        return sys.stdin.read(MAX_TEXT)
+    try:
+        is_file = len(text) < 4096 and "\n" not in text and Path(text).is_file()
+    except (OSError, ValueError):
+        is_file = False
+    if not is_file:
+        if "/" in text and " " not in text and ":L" not in text and "#" not in text:
+            raise UsageError(f"there is no file {text}", code="file_not_found", hint="Give a file, a citation line, or - for standard input.")
+        return text
+    try:
+        with Path(text).open(encoding="utf-8", errors="replace") as stream:
+            return stream.read(MAX_TEXT)
+    except OSError as error:
+        raise UsageError(f"{text} cannot be read: {error.strerror}", code="file_unreadable", hint="Check its permissions.") from error
+
+
+def check_all(content: str, library: Wikis) -> list[CheckedCitation]:
+    """Check the citations of a text, or of a JSON document that holds citations with hash and quote."""
+    import json
+
+    from kbs.checking import check_citation, check_text
+
+    if content.lstrip().startswith(("{", "[")):
+        try:
+            document = json.loads(content)
+        except (ValueError, RecursionError):
+            document = None
+        if document is not None:
+            return [check_citation(citation, library) for citation in _citations_in(document)]
+    return check_text(content, library, library.vocabulary)
+
+
+def _citations_in(document: object) -> list[Citation]:
+    """Every object of a JSON document that has the fields of a citation."""
+    from kbs.citation import Citation
+
+    found: list[Citation] = []
+    waiting = [document]
+    while waiting:
+        item = waiting.pop(0)
+        if isinstance(item, list):
+            waiting = [*item, *waiting]
+        elif isinstance(item, dict):
+            if {"wiki", "path", "line_start", "line_end", "hash", "quote"} <= item.keys():
+                fields = (item["wiki"], item["path"], item["line_start"], item["line_end"], item.get("revision", ""), item["hash"], item["quote"])
+                if all(isinstance(f, str) for f in (*fields[:2], *fields[4:])) and all(type(f) is int and f > 0 for f in fields[2:4]):
+                    found.append(Citation(*fields))
+            else:
+                waiting = [*item.values(), *waiting]
+    return found
+
+
+def show(
+    reference: Annotated[str, typer.Argument(help="A citation such as gpu-wiki/kernel/softmax.md:L34, or a page's id.")],
+    context: Annotated[int, typer.Option("--context", "-C", min=0, max=1000, help="Lines before and after.")] = 0,
+    json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Print the cited lines with their numbers, or a whole page."""
+
+    def work() -> Reply:
+        from kopt.cli.support import engine
+
+        with engine() as eng:
+            reply = lines_reply(eng.library, reference, context)
+            reply.warnings += eng.warnings
+            return reply
+
+    deliver("show", json, debug, work)
+
+
+def lines_reply(library: Wikis, text: str, context: int) -> Reply:
+    """The lines of a reference, or of a page named by its id or path."""
+    from kbs.citation import EvidenceKind, lines_hash, parse_reference
+    from kbs.errors import ExitCode, UsageError
+    from kopt.cli.schemas import ShowData
+
+    reference = parse_reference(text)
+    if reference is not None and reference.kind is not EvidenceKind.WIKI:
+        raise UsageError(
+            f"{text} cites a {reference.kind}, and there is no store of these here",
+            code="evidence_unknown",
+            hint="Wiki lines can be shown: gpu-wiki/PATH:L1-L5.",
+        )
+    if reference is not None:
+        wiki, path, start, end = reference.wiki, reference.target, reference.line_start, reference.line_end
+        lines = library.lines(wiki, path)
+    else:
+        wiki, path, start, end = *_find_page(library, text), 1, 0
+        lines = library.lines(wiki, path)
+        end = len(lines or ())
+    if lines is None or start > len(lines) or end > len(lines):
+        why = f"{path} ends at line {len(lines)}" if lines is not None else "there is no such page"
+        raise UsageError(f"{text} cannot be shown: {why}", code="not_found", hint="`kopt search WORDS` finds pages.")
+    first, last = max(1, start - context), min(len(lines), end + context)
+    numbered = [(n, lines[n - 1]) for n in range(first, last + 1)]
+    page = library.page(wiki, path)
+    title = getattr(getattr(page, "meta", None), "title", path)
+
+    def show_lines(console: Console) -> None:
+        width = len(str(last))
+        for number, line in numbered:
+            mark = ">" if context and start <= number <= end else " "
+            console.print(f"{mark}{number:>{width}}  {line}", markup=False)
+
+    data = ShowData(
+        reference=f"{wiki}/{path}:L{start}" + (f"-L{end}" if end != start else ""),
+        page=f"{wiki}/{path}",
+        title=title,
+        lines=numbered,
+        hash=lines_hash(lines[start - 1 : end]),
+        revision=library.all[wiki].revision,
+    )
+    return Reply(data, show_lines, ExitCode.OK)
+
+
+def _find_page(library: Wikis, text: str) -> tuple[str, str]:
+    """(wiki, path) of a page named by id, path, or wiki and path; the latest wiki wins."""
+    import difflib
+
+    from kbs.errors import UsageError
+
+    wanted = text.strip().removesuffix(".md")
+    ids: dict[str, tuple[str, str]] = {}
+    for wiki in library.all.values():
+        for file in wiki.files():
+            page = file.path.removesuffix(".md")
+            ids[page] = ids[f"{wiki.name}/{page}"] = (wiki.name, file.path)
+    if wanted in ids:
+        return ids[wanted]
+    near = difflib.get_close_matches(wanted, ids, n=3, cutoff=0.4)
+    raise UsageError(
+        f"there is no page {text}",
+        code="not_found",
+        hint=f"Did you mean {', '.join(near)}?" if near else "`kopt search WORDS` finds pages.",
+    )

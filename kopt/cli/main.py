@@ -1,0 +1,78 @@
+"""The `kopt` command."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from kopt.cli.ask import ask, search
+from kopt.cli.cite import cite, show
+from kopt.cli.doctor import doctor
+from kopt.cli.ingest import ingest
+from kopt.cli.output import fail, whole_pipe
+from kopt.cli.schema import schema
+from kopt.cli.spec import spec
+from kopt.cli.wiki import wiki
+
+app = typer.Typer(
+    name="kopt",
+    help="Evidence for making GPU kernels faster: answers whose every claim cites a line that code has checked.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from kopt import __version__
+
+        sys.stdout.write(f"kopt {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """Evidence for making GPU kernels faster: answers whose every claim cites a line that code has checked."""
+
+
+app.command()(ask)
+app.command()(search)
+app.command()(show)
+app.command()(spec)
+app.command()(cite)
+app.command()(ingest)
+app.add_typer(wiki, name="wiki")
+app.command()(doctor)
+app.command()(schema)
+
+
+def main() -> None:
+    """Run the command line; what is wrong with the words themselves is said in the envelope too, with exit code 2."""
+    try:
+        code = app(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except typer.Exit as done:
+        sys.exit(done.exit_code)
+    except (typer.Abort, KeyboardInterrupt):
+        sys.stderr.write("interrupted\n")
+        sys.exit(1)
+    except typer.TyperException as error:
+        from kbs.errors import ExitCode
+
+        words = [word for word in sys.argv[1:] if not word.startswith("-")]
+        context = getattr(error, "ctx", None)
+        hint = f"See `{context.command_path} --help`." if context else "See `kopt --help`."
+        try:
+            with whole_pipe():
+                fail(words[0] if words else "kopt", "--json" in sys.argv, ExitCode.USAGE, "usage", error.format_message(), hint)
+        except typer.Exit as done:
+            sys.exit(done.exit_code)
+
+
+if __name__ == "__main__":
+    main()

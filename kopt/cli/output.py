@@ -1,0 +1,168 @@
+"""What every command prints: one envelope with `--json`, text for people otherwise, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kbs.errors import ExitCode, KoptError
+from kopt.settings import debug_requested
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from rich.console import Console
+
+SCHEMA_VERSION = 1
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
+DebugFlag = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
+
+
+@dataclass
+class Reply:
+    """What a command has to say."""
+
+    data: BaseModel
+    show: Callable[[Console], None]
+    """Prints it for a person."""
+    exit_code: ExitCode = ExitCode.OK
+    warnings: list[str] = field(default_factory=list)
+    errors: list[dict[str, str]] = field(default_factory=list)
+
+
+_STATUS = {
+    ExitCode.OK: "ok",
+    ExitCode.FAILURE: "error",
+    ExitCode.USAGE: "error",
+    ExitCode.ABSTAINED: "abstained",
+    ExitCode.REJECTED: "rejected",
+    ExitCode.CONFIGURATION: "error",
+    ExitCode.NO_GPU: "error",
+}
+
+
+def console(stream: IO[str] | None = None) -> Console:
+    """A console that colours on terminals only; elsewhere lines are never folded."""
+    from rich.console import Console
+
+    out = stream or sys.stdout
+    terminal = out.isatty()
+    return Console(
+        file=out,
+        highlight=False,
+        soft_wrap=not terminal,
+        width=None if terminal else 10_000,
+        no_color=not terminal or None,
+        force_terminal=None if terminal else False,
+    )
+
+
+def deliver(command: str, as_json: bool, debug: bool, work: Callable[[], Reply]) -> None:
+    """Run a command's work and print what came of it; ends the process with its exit code."""
+    try:
+        reply = work()
+    except KoptError as error:
+        if debug or debug_requested():
+            traceback.print_exc()
+        fail(command, as_json, error.exit_code, error.code, error.message, error.hint)
+    except KeyboardInterrupt:
+        fail(command, as_json, ExitCode.FAILURE, "interrupted", "interrupted", "Run the command again: it goes on where it was.")
+    except Exception as error:
+        if debug or debug_requested():
+            traceback.print_exc()
+        hint = "Run it again with --debug and report what it prints."
+        fail(command, as_json, ExitCode.FAILURE, "internal", f"{type(error).__name__}: {error}", hint)
+    if as_json:
+        data = reply.data.model_dump(mode="json")
+        _print_json(command, _STATUS[reply.exit_code], data, reply.warnings, reply.errors)
+    else:
+        with whole_pipe():
+            for warning in reply.warnings:
+                sys.stderr.write(f"warning: {warning}\n")
+            reply.show(console())
+            sys.stdout.flush()
+    raise typer.Exit(int(reply.exit_code))
+
+
+def fail(command: str, as_json: bool, exit_code: ExitCode, code: str, message: str, hint: str) -> None:
+    """Print an error and end the process."""
+    if as_json:
+        _print_json(command, _STATUS[exit_code], None, [], [{"code": code, "message": message, "hint": hint}])
+    else:
+        sys.stderr.write(f"error: {message}\n{hint}\n" if hint else f"error: {message}\n")
+    raise typer.Exit(int(exit_code))
+
+
+def _print_json(command: str, status: str, data: Any, warnings: list[str], errors: list[dict[str, str]]) -> None:
+    envelope = {
+        "schema_version": SCHEMA_VERSION,
+        "command": command,
+        "status": status,
+        "data": data,
+        "warnings": warnings,
+        "errors": errors,
+    }
+    with whole_pipe():
+        sys.stdout.write(json.dumps(envelope, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+
+
+@contextmanager
+def whole_pipe() -> Iterator[None]:
+    """A reader that closes the pipe early, such as `head`, ends the output quietly."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class ProgressBar:
+    """A progress bar on stderr with an ETA; on no terminal, one line a step."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._task: Any = None
+        self._step = ""
+
+    def __call__(self, step: str, done: int, total: int) -> None:
+        """Show that `done` of `total` are done of a step."""
+        if not sys.stderr.isatty():
+            if step != self._step and total:
+                sys.stderr.write(f"{step} ({total}) ...\n")
+            self._step = step
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        if self._bar is None:
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._bar.start()
+        if step != self._step:
+            self._step = step
+            self._task = self._bar.add_task(step, total=total)
+        self._bar.update(self._task, completed=done, total=total)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+@contextmanager
+def progress_bar() -> Iterator[ProgressBar]:
+    """A progress bar that is taken away whatever happens."""
+    bar = ProgressBar()
+    try:
+        yield bar
+    finally:
+        bar.close()

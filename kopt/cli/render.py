@@ -1,0 +1,44 @@
+"""Answers and passages as text for a person."""
+
+from __future__ import annotations
+
+from kbs.answers.model import Answer, Claim, ClaimKind
+from kbs.citation import Citation
+
+
+def answer_text(answer: Answer) -> str:
+    """The answer, its direct claim first, with numbered sources: one number for each cited place."""
+    numbers: dict[str, int] = {}
+    lines: dict[str, str] = {}
+    out: list[str] = []
+    for section in answer.sections:
+        if section.title:
+            out += ["", section.title]
+        for position, claim in enumerate(section.claims, start=1):
+            for first, citation in zip([True] + [False] * len(claim.citations), claim.citations, strict=False):
+                numbers.setdefault(citation.reference, len(numbers) + 1)
+                stated = _source_line(claim, citation, first)
+                # A line that says what stands there is worth more than a bare place.
+                if citation.reference not in lines or len(stated) > len(lines[citation.reference]):
+                    lines[citation.reference] = stated
+            marks = "".join(f"[{numbers[citation.reference]}]" for citation in claim.citations)
+            lead = "" if not section.title else (f"  {position}. " if section.title == "What to try" else "  - ")
+            note = f" ({claim.note})" if claim.note else ""
+            text = claim.text.replace(" · ", ", ") if claim.kind is ClaimKind.RECORD else claim.text
+            out.append(f"{lead}{text}{note}{' ' + marks if marks else ''}")
+    if answer.gaps:
+        out += ["", "Not known", *(f"  - {gap}" for gap in answer.gaps)]
+    if answer.dropped:
+        out += ["", f"{answer.dropped} claims failed their check and were left out."]
+    if numbers:
+        out += ["", "Sources", *(f"  [{number}] {lines[reference]}" for reference, number in numbers.items())]
+    return "\n".join(out)
+
+
+def _source_line(claim: Claim, citation: Citation, first: bool) -> str:
+    """A source as a citation line that `kopt cite` can check: the spec, the quoted sentence, or the bare reference."""
+    if claim.kind is ClaimKind.SPEC and first:
+        return f"{claim.text} <- {citation.reference}"
+    if claim.kind is ClaimKind.STATEMENT and first:
+        return f'"{claim.text}" <- {citation.reference}'
+    return citation.reference

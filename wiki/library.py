@@ -1,0 +1,219 @@
+"""The wikis in use: where they are, which pages they have, and what a page says now."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+
+from kbs.citation import lines_hash
+from kbs.errors import ConfigurationError
+from kbs.spec import Spec
+from kbs.vocabulary import Product, Vocabulary, vocabulary
+from wiki.page import Page, Problem
+from wiki.reader import MAX_PAGE_BYTES, read_page, split_lines
+
+BUNDLED = "gpu-wiki"
+"""Name of the wiki that ships with kopt."""
+INDEX_PAGE = "README.md"
+"""The generated list of pages; it has no front matter and is no page."""
+_HISTORY = 500
+"""Revisions of a page that are searched for lines that have changed."""
+
+
+@dataclass(frozen=True)
+class WikiFile:
+    """A file of a wiki as the file system sees it."""
+
+    path: str
+    size: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True)
+class Wiki:
+    """A folder of pages, and the name that its citations begin with."""
+
+    name: str
+    root: Path
+
+    def files(self) -> list[WikiFile]:
+        """Every page file, sorted by path. Hidden folders and links that lead out of the wiki are left out."""
+        found: list[WikiFile] = []
+        root = self.root.resolve()
+        for folder, folders, names in os.walk(root):
+            folders[:] = sorted(f for f in folders if not f.startswith((".", "__")))
+            for name in names:
+                file = Path(folder) / name
+                if not name.endswith(".md") or name.startswith("."):
+                    continue
+                path = file.relative_to(root).as_posix()
+                if path == INDEX_PAGE or (file.is_symlink() and not file.resolve().is_relative_to(root)):
+                    continue
+                try:
+                    status = file.stat()
+                except OSError:
+                    continue
+                found.append(WikiFile(path, status.st_size, status.st_mtime_ns))
+        return sorted(found, key=lambda file: file.path)
+
+    def read(self, path: str) -> bytes | None:
+        """The bytes of a page; None where there is no such page inside the wiki."""
+        root = self.root.resolve()
+        try:
+            file = (root / path).resolve()
+            if not file.is_relative_to(root) or not file.is_file():
+                return None
+            with file.open("rb") as stream:
+                return stream.read(MAX_PAGE_BYTES + 1)
+        except (OSError, ValueError):
+            return None
+
+    def pages(self, terms: Vocabulary) -> Iterator[Page | list[Problem]]:
+        """Every page, or what is wrong with it."""
+        revision = self.revision
+        for file in self.files():
+            data = self.read(file.path)
+            if data is None:
+                yield [Problem(file.path, 1, "unreadable", "the file cannot be read; check its permissions")]
+            else:
+                yield read_page(self.name, file.path, data, revision, terms)
+
+    @cached_property
+    def revision(self) -> str:
+        """SHA-256 of the sorted list of paths and content hashes, as it is when first asked for."""
+        digest = hashlib.sha256()
+        for file in self.files():
+            content = self.read(file.path) or b""
+            digest.update(f"{file.path}\0{hashlib.sha256(content).hexdigest()}\n".encode())
+        return digest.hexdigest()
+
+
+def bundled_wiki() -> Wiki:
+    """The wiki inside the package."""
+    return Wiki(BUNDLED, Path(str(resources.files("wiki") / "pages")))
+
+
+def open_wiki(root: Path, name: str | None = None) -> Wiki:
+    """The wiki in a folder. Its name is the folder's, unless given.
+
+    Raises `ConfigurationError` where the folder is no wiki: it is missing, cannot be read, or holds no page.
+    """
+    if not root.is_dir():
+        raise ConfigurationError(
+            f"{root} is no folder",
+            code="wiki_not_found",
+            hint="Give the folder that holds the wiki's Markdown pages.",
+        )
+    chosen = name or re.sub(r"[^a-z0-9._-]+", "-", root.resolve().name.lower()).strip("-.")
+    if not re.fullmatch(r"[a-z0-9][\w.-]*", chosen):
+        raise ConfigurationError(
+            f"{chosen!r} cannot be the name of a wiki", code="wiki_name", hint="Name it with --name NAME."
+        )
+    wiki = Wiki(chosen, root.resolve())
+    try:
+        files = wiki.files()
+    except OSError as error:
+        raise ConfigurationError(
+            f"{root} cannot be read: {error.strerror}", code="wiki_unreadable", hint="Check the folder's permissions."
+        ) from error
+    if not any((wiki.read(file.path) or b"").startswith(b"---") for file in files):
+        raise ConfigurationError(
+            f"{root} is no wiki: no Markdown file in it begins with a front matter",
+            code="not_a_wiki",
+            hint="A page begins with a front matter between two --- lines; see docs/wiki-format.md.",
+        )
+    return wiki
+
+
+class Wikis:
+    """All wikis in use, the bundled one first. Implements `kbs.checking.Library`; pages are read once and kept."""
+
+    def __init__(self, wikis: Iterable[Wiki], terms: Vocabulary | None = None) -> None:
+        self.all: dict[str, Wiki] = {}
+        for wiki in wikis:
+            if wiki.name in self.all and self.all[wiki.name].root != wiki.root:
+                raise ConfigurationError(
+                    f"two wikis are named {wiki.name}: {self.all[wiki.name].root} and {wiki.root}",
+                    code="wiki_name",
+                    hint="Give one of them another name with `kopt ingest PATH --name NAME`.",
+                )
+            self.all[wiki.name] = wiki
+        self.vocabulary = terms or vocabulary()
+        self._pages: dict[tuple[str, str], Page | list[Problem] | None] = {}
+        self._lines: dict[tuple[str, str], Sequence[str] | None] = {}
+
+    def page(self, wiki: str, path: str) -> Page | list[Problem] | None:
+        """A page as it is now, or its problems; None where there is none."""
+        key = (wiki, path)
+        if key not in self._pages:
+            known = self.all.get(wiki)
+            data = known.read(path) if known else None
+            self._pages[key] = (
+                read_page(wiki, path, data, known.revision, self.vocabulary) if known and data is not None else None
+            )
+        return self._pages[key]
+
+    def lines(self, wiki: str, path: str) -> Sequence[str] | None:
+        """All lines of a page as they are now, a broken page's too."""
+        key = (wiki, path)
+        if key not in self._lines:
+            known = self.all.get(wiki)
+            data = known.read(path) if known else None
+            self._lines[key] = None if data is None else split_lines(data.decode("utf-8-sig", "replace"))
+        return self._lines[key]
+
+    def specs(self, wiki: str, path: str) -> Sequence[Spec]:
+        """The specs that a page states."""
+        page = self.page(wiki, path)
+        return page.specs if isinstance(page, Page) else ()
+
+    def pages_of(self, wiki: str) -> Sequence[str] | None:
+        """Paths of all pages of a wiki; None where the wiki is not known."""
+        known = self.all.get(wiki)
+        return [file.path for file in known.files()] if known else None
+
+    def past_lines(self, wiki: str, path: str, start: int, end: int, hash_prefix: str) -> Sequence[str] | None:
+        """The lines as the git history of the wiki had them, found by their hash."""
+        known = self.all.get(wiki)
+        return _from_history(known.root / path, start, end, hash_prefix) if known else None
+
+
+def _from_history(file: Path, start: int, end: int, hash_prefix: str) -> Sequence[str] | None:
+    import git  # 70 ms: only a stale citation needs it
+
+    try:
+        repository = git.Repo(file.parent, search_parent_directories=True)
+        relative = file.resolve().relative_to(Path(str(repository.working_tree_dir)).resolve()).as_posix()
+        for commit in repository.iter_commits(paths=relative, max_count=_HISTORY):
+            try:
+                blob = commit.tree / relative
+            except KeyError:
+                continue
+            lines = split_lines(blob.data_stream.read().decode("utf-8-sig", "replace"))[start - 1 : end]
+            if lines_hash(lines).startswith(hash_prefix):
+                return lines
+    except (git.GitError, git.GitCommandNotFound, ValueError, OSError):
+        return None
+    return None
+
+
+def products_of(pages: Iterable[Page], terms: Vocabulary) -> list[Product]:
+    """Products that hardware pages declare and the vocabulary does not know."""
+    return [
+        Product(
+            id=page.product,
+            name=page.meta.title,
+            aliases=page.meta.aliases,
+            vendor=page.meta.vendor or "",
+            architecture=page.meta.architectures[0] if page.meta.architectures else "",
+            families=(page.meta.family,) if page.meta.family else (),
+        )
+        for page in pages
+        if page.product and page.product not in terms.products
+    ]

@@ -1,0 +1,153 @@
+"""A wiki page: its front matter, its lines, and the rows of the tables that kopt reads."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from kbs.records import AdviceRow, CostRow, MeasuredRow, ThresholdRow
+from kbs.spec import Spec
+
+PageKind = Literal[
+    "hardware",
+    "bottleneck",
+    "technique",
+    "method",
+    "kernel",
+    "language",
+    "profiling",
+    "pitfall",
+    "migration",
+    "experiment",
+]
+Confidence = Literal["verified", "source-reported", "inferred", "experimental"]
+SourceKind = Literal[
+    "vendor-whitepaper",
+    "vendor-datasheet",
+    "vendor-doc",
+    "vendor-repository",
+    "paper",
+    "repository",
+    "article",
+    "measurement",
+    "fact-card",
+]
+VENDOR_SOURCES = ("vendor-whitepaper", "vendor-datasheet", "vendor-doc", "vendor-repository")
+
+Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,79}$")]
+PageId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._/-]{0,159}$")]
+Line = Annotated[str, StringConstraints(min_length=1, max_length=300, pattern=r"^[^\n\r]*$")]
+
+
+class SourceEntry(BaseModel):
+    """A source that a page draws on."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    id: Slug
+    title: Line
+    url: Annotated[str, StringConstraints(max_length=500)]
+    """Address of the document, or a path of the repository for the project's own measurements."""
+    kind: SourceKind
+    accessed: datetime.date
+
+
+class FrontMatter(BaseModel):
+    """What stands between the two `---` lines at the head of a page."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    id: PageId
+    """The page's path without `.md`."""
+    kind: PageKind
+    title: Line
+    aliases: tuple[Line, ...] = ()
+    product: Slug | None = None
+    """Product id of a hardware page; the last part of `id` where it is not given."""
+    family: Slug | None = None
+    """The short name that leaves this product and its siblings open, such as h100."""
+    vendor: Slug | None = None
+    architectures: tuple[Slug, ...] = ()
+    languages: tuple[Slug, ...] = ()
+    operations: tuple[Slug, ...] = ()
+    bottlenecks: tuple[Slug, ...] = ()
+    symptoms: tuple[Slug, ...] = ()
+    techniques: tuple[Slug, ...] = ()
+    tags: tuple[Slug, ...] = ()
+    confidence: Confidence
+    reviewed: datetime.date
+    sources: Annotated[tuple[SourceEntry, ...], Field(max_length=60)]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something wrong with a page, at a line of it."""
+
+    path: str
+    line: int
+    rule: str
+    """Stable id of the rule that found it."""
+    message: str
+    error: bool = True
+    """False for a warning."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and the lines that it rules, up to the next heading of its level or above."""
+
+    trail: tuple[str, ...]
+    """The headings above and the section's own, outermost first; empty before the first heading."""
+    line_start: int
+    line_end: int
+    """Lines of its own text, without those of sections below it."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A top-level block of Markdown, whole: a paragraph, list, table, quotation or code block."""
+
+    kind: Literal["text", "table", "code", "footnote"]
+    trail: tuple[str, ...]
+    line_start: int
+    line_end: int
+    info: str = ""
+    """The language of a code block."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page that could be read."""
+
+    wiki: str
+    path: str
+    lines: tuple[str, ...]
+    sha256: str
+    meta: FrontMatter
+    body_start: int
+    """1-based line after the front matter."""
+    blocks: tuple[Block, ...]
+    footnotes: dict[str, int]
+    """Footnote labels and the lines that define them."""
+    specs: tuple[Spec, ...]
+    costs: tuple[CostRow, ...]
+    advice: tuple[AdviceRow, ...]
+    thresholds: tuple[ThresholdRow, ...]
+    measured: tuple[MeasuredRow, ...]
+    problems: tuple[Problem, ...]
+    """What is wrong with it and does not keep it from being used: a row that was left out, say."""
+
+    @property
+    def product(self) -> str | None:
+        """Product id of a hardware page."""
+        if self.meta.kind != "hardware":
+            return None
+        return self.meta.product or self.meta.id.rsplit("/", 1)[-1]
+
+    def text(self, line_start: int, line_end: int) -> Sequence[str]:
+        """Lines [line_start, line_end], 1-based and inclusive."""
+        return self.lines[line_start - 1 : line_end]

@@ -1,0 +1,226 @@
+"""Reads one Markdown file into a `Page`. A broken page is a list of problems, never an exception."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import cache
+from typing import Any
+
+import yaml
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from mdit_py_plugins.footnote import footnote_plugin
+from mdit_py_plugins.front_matter import front_matter_plugin
+from pydantic import ValidationError
+
+from kbs.citation import Citation, lines_hash
+from kbs.vocabulary import Vocabulary
+from wiki.page import Block, FrontMatter, Page, Problem
+from wiki.tables import Rows, read_table
+
+MAX_PAGE_BYTES = 1_000_000
+"""A larger file is refused: it is no page that a person wrote."""
+MAX_NESTING = 40
+"""Deeper nested lists and quotations are refused, so that a hostile page cannot exhaust the stack."""
+_YAML_DEPTH = 12
+_YAML_NODES = 5_000
+
+
+@cache
+def _parser() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable("table").use(front_matter_plugin).use(
+        footnote_plugin, inline=False, move_to_end=False
+    )
+
+
+def read_page(wiki: str, path: str, data: bytes, revision: str, vocabulary: Vocabulary) -> Page | list[Problem]:
+    """Read the bytes of `<wiki>/<path>`.
+
+    Returns the page, with the problems that leave it usable, or the problems that do not. `revision` goes into the
+    citations of its rows.
+    """
+    if len(data) > MAX_PAGE_BYTES:
+        return [Problem(path, 1, "page-size", f"{len(data):,} bytes are more than a page may have ({MAX_PAGE_BYTES:,})")]
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        return [Problem(path, line, "encoding", "this is not UTF-8 text")]
+    if "\x00" in text:
+        return [Problem(path, text[: text.index("\x00")].count("\n") + 1, "encoding", "there is a NUL character here")]
+    lines = split_lines(text)
+    front = _front_matter(path, lines)
+    if isinstance(front, list):
+        return front
+    meta, body_start = front
+    try:
+        tokens = _parser().parse("\n".join(lines))
+    except (RecursionError, ValueError, IndexError, KeyError) as error:
+        return [Problem(path, body_start, "markdown", f"this cannot be read as Markdown ({type(error).__name__})")]
+
+    def cite(line: int) -> Citation:
+        quoted = lines[line - 1 : line]
+        return Citation(wiki, path, line, line, revision, lines_hash(quoted), "\n".join(quoted))
+
+    blocks, footnotes, rows, problems = _blocks(path, tokens, meta, cite, vocabulary)
+    return Page(
+        wiki=wiki,
+        path=path,
+        lines=lines,
+        sha256=hashlib.sha256(data).hexdigest(),
+        meta=meta,
+        body_start=body_start,
+        blocks=tuple(blocks),
+        footnotes=footnotes,
+        specs=tuple(rows.specs),
+        costs=tuple(rows.costs),
+        advice=tuple(rows.advice),
+        thresholds=tuple(rows.thresholds),
+        measured=tuple(rows.measured),
+        problems=tuple(problems),
+    )
+
+
+def split_lines(text: str) -> tuple[str, ...]:
+    """The lines of a file, as citations count them."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return tuple(lines[:-1] if lines[-1] == "" else lines)
+
+
+def _front_matter(path: str, lines: tuple[str, ...]) -> tuple[FrontMatter, int] | list[Problem]:
+    if not lines or lines[0].rstrip() != "---":
+        return [Problem(path, 1, "front-matter", "the page does not begin with a front matter between two --- lines")]
+    end = next((i for i, line in enumerate(lines[1:], start=1) if line.rstrip() == "---"), None)
+    if end is None:
+        return [Problem(path, 1, "front-matter", "the front matter has no closing --- line")]
+    try:
+        node = yaml.compose("\n".join(lines[1:end]), Loader=_loader())
+        raw = _plain(node) if node is not None else None
+    except yaml.MarkedYAMLError as error:
+        at = error.problem_mark.line + 2 if error.problem_mark else 1
+        return [Problem(path, at, "front-matter", f"this is not YAML: {error.problem or error.context}")]
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        return [Problem(path, 1, "front-matter", f"this is not YAML that kopt reads: {str(error)[:200]}")]
+    if not isinstance(raw, dict):
+        return [Problem(path, 1, "front-matter", "the front matter is not a list of `key: value` lines")]
+    try:
+        meta = FrontMatter.model_validate(raw)
+    except ValidationError as error:
+        return [_invalid(path, node, detail) for detail in error.errors()[:20]]
+    if meta.id != path.rsplit(".", 1)[0]:
+        return [Problem(path, 2, "front-matter", f"the id {meta.id!r} is not the path without .md")]
+    return meta, end + 2
+
+
+def _loader() -> Any:
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _plain(root: yaml.Node) -> object:
+    """A YAML node as plain strings, lists and dictionaries. Aliases that would multiply or recur are refused."""
+    seen = 0
+
+    def plain(node: yaml.Node, depth: int) -> object:
+        nonlocal seen
+        seen += 1
+        if depth > _YAML_DEPTH or seen > _YAML_NODES:
+            raise ValueError("too large or too deeply nested")
+        if isinstance(node, yaml.ScalarNode):
+            return None if node.tag == "tag:yaml.org,2002:null" else str(node.value)
+        if isinstance(node, yaml.SequenceNode):
+            return [plain(item, depth + 1) for item in node.value]
+        if isinstance(node, yaml.MappingNode):
+            return {str(plain(key, depth + 1)): plain(value, depth + 1) for key, value in node.value}
+        raise ValueError("not plain YAML")
+
+    return plain(root, 0)
+
+
+def _invalid(path: str, node: yaml.Node | None, detail: Any) -> Problem:
+    """A validation error at the line of the key that it is about."""
+    where = [str(part) for part in detail["loc"]]
+    line = 1
+    current = node
+    for part in where:
+        if isinstance(current, yaml.MappingNode):
+            for key, value in current.value:
+                if key.value == part:
+                    line, current = key.start_mark.line + 2, value
+                    break
+            else:
+                break
+        elif isinstance(current, yaml.SequenceNode) and part.isdigit() and int(part) < len(current.value):
+            current = current.value[int(part)]
+            line = current.start_mark.line + 2
+    return Problem(path, line, "front-matter", f"{'.'.join(where) or 'front matter'}: {detail['msg']}")
+
+
+def _blocks(
+    path: str, tokens: list[Token], meta: FrontMatter, cite: Any, vocabulary: Vocabulary
+) -> tuple[list[Block], dict[str, int], Rows, list[Problem]]:
+    blocks: list[Block] = []
+    footnotes: dict[str, int] = {}
+    rows, problems = Rows(), []
+    trail: list[tuple[int, str]] = []
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        end = _closing(tokens, index)
+        span = (token.map[0] + 1, token.map[1]) if token.map else (0, 0)
+        headings = tuple(title for _, title in trail)
+        if token.type == "heading_open":
+            level = int(token.tag[1])
+            trail = [(rank, title) for rank, title in trail if rank < level]
+            trail.append((level, tokens[index + 1].content.strip()))
+        elif token.type == "footnote_reference_open":
+            label = str(token.meta.get("label", ""))
+            start = token.map[0] + 1 if token.map else _first_line(tokens[index:end])
+            if label in footnotes:
+                problems.append(Problem(path, start, "footnote", f"[^{label}] is defined twice"))
+            footnotes.setdefault(label, start)
+            blocks.append(Block("footnote", headings, start, max(start, _last_line(tokens[index : end + 1]))))
+        elif token.type == "table_open":
+            blocks.append(Block("table", headings, *span))
+            found = read_table(path, tokens[index : end + 1], headings, meta, cite, vocabulary)
+            rows.extend(found.rows)
+            problems += found.problems
+        elif token.type in ("fence", "code_block"):
+            blocks.append(Block("code", headings, *span, info=token.info.split(" ")[0] if token.info else ""))
+        elif token.map and token.type not in ("front_matter", "hr"):
+            blocks.append(Block("text", headings, *span))
+        index = end + 1
+    return blocks, footnotes, rows, problems
+
+
+def _closing(tokens: list[Token], index: int) -> int:
+    """Index of the token that closes the block opened at `index`; itself where nothing was opened."""
+    depth = 0
+    for position in range(index, len(tokens)):
+        depth += tokens[position].nesting
+        if depth <= 0:
+            return position
+    return len(tokens) - 1
+
+
+def _first_line(tokens: list[Token]) -> int:
+    return next((token.map[0] + 1 for token in tokens if token.map), 1)
+
+
+def _last_line(tokens: list[Token]) -> int:
+    return max((token.map[1] for token in tokens if token.map), default=1)
+
+
+_LINK = re.compile(r"!?\[(?P<text>[^\]\n]*)\]\((?P<target>[^)\s]+)\)")
+
+
+def links(page: Page) -> list[tuple[int, str]]:
+    """Every link target of the page's text with its line, code left out."""
+    found: list[tuple[int, str]] = []
+    for block in page.blocks:
+        if block.kind == "code":
+            continue
+        for number in range(block.line_start, block.line_end + 1):
+            line = re.sub(r"`[^`]*`", "", page.lines[number - 1])
+            found += [(number, match["target"]) for match in _LINK.finditer(line)]
+    return found

@@ -1,0 +1,225 @@
+"""The tables of a page that kopt reads row by row, told by their header."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+
+from markdown_it.token import Token
+
+from kbs.citation import Citation
+from kbs.records import AdviceRow, CostRow, MeasuredRow, ThresholdRow
+from kbs.spec import ABSENT, CONFIDENCES, UNPUBLISHED, Source, Spec, canonical_qualifier
+from kbs.units import parse_number, parse_unit
+from kbs.vocabulary import Vocabulary
+from wiki.page import FrontMatter, Problem
+
+SPEC_HEADER = ("metric", "value", "unit", "qualifier", "confidence", "source")
+COST_HEADER = ("operation", "cost", "count", "dims", "dtype", "note")
+THRESHOLD_HEADER = ("symptom", "metric", "test", "value", "unit", "source")
+ADVICE_HEADER = ("technique", "bottleneck", "because", "source")
+MEASURED_HEADER = ("operation", "gpu", "dtype", "shape", "metric", "value", "unit", "what", "source")
+COSTS = ("read", "write", "vector FLOP", "tensor FLOP")
+TESTS = ("<", "<=", ">", ">=")
+DISAGREEMENT = "where sources disagree"
+"""The section whose spec rows are not the recommended ones."""
+DERIVED = "derived"
+"""What a source cell begins with when the value was calculated."""
+
+_LINK_TEXT = re.compile(r"^\[(?P<text>[^\]]+)\]\([^)]*\)$")
+
+
+@dataclass
+class Rows:
+    """All rows of a page."""
+
+    specs: list[Spec] = field(default_factory=list)
+    costs: list[CostRow] = field(default_factory=list)
+    advice: list[AdviceRow] = field(default_factory=list)
+    thresholds: list[ThresholdRow] = field(default_factory=list)
+    measured: list[MeasuredRow] = field(default_factory=list)
+
+    def extend(self, other: Rows) -> None:
+        """Append the rows of `other`."""
+        self.specs += other.specs
+        self.costs += other.costs
+        self.advice += other.advice
+        self.thresholds += other.thresholds
+        self.measured += other.measured
+
+
+@dataclass
+class TableResult:
+    """What a table gave: rows, and the problems of those that were left out."""
+
+    rows: Rows = field(default_factory=Rows)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def read_table(
+    path: str,
+    tokens: list[Token],
+    trail: tuple[str, ...],
+    meta: FrontMatter,
+    cite: Callable[[int], Citation],
+    vocabulary: Vocabulary,
+) -> TableResult:
+    """Read one table (its tokens from table_open to table_close); an ordinary table gives nothing."""
+    result = TableResult()
+    header, *body = list(_cells(tokens)) or [(0, [])]
+    names = tuple(cell.lower() for cell in header[1])
+    readers = {
+        SPEC_HEADER: _spec,
+        COST_HEADER: _cost,
+        THRESHOLD_HEADER: _threshold,
+        ADVICE_HEADER: _advice,
+        MEASURED_HEADER: _measured,
+    }
+    reader = readers.get(names)
+    if reader is None:
+        return result
+    context = _Context(trail, meta, vocabulary)
+    for line, cells in body:
+        row = dict(zip(names, cells, strict=False))
+        try:
+            reader(row, cite(line), context, result.rows)
+        except RowError as error:
+            result.problems.append(Problem(path, line, error.rule, str(error)))
+    return result
+
+
+class RowError(Exception):
+    """A row that cannot be used; `rule` names the lint rule that it breaks."""
+
+    def __init__(self, message: str, rule: str = "table-row") -> None:
+        super().__init__(message)
+        self.rule = rule
+
+
+@dataclass(frozen=True)
+class _Context:
+    trail: tuple[str, ...]
+    meta: FrontMatter
+    vocabulary: Vocabulary
+
+    def source(self, cell: str) -> Source:
+        """The source that a cell names: `<id> <place>`, or `derived: <arithmetic>`."""
+        first, _, place = cell.strip().partition(" ")
+        id = first.rstrip(",:;")
+        if id.lower() == DERIVED:
+            return Source(DERIVED, "calculated on the page", "", DERIVED, "", place.strip())
+        for entry in self.meta.sources:
+            if entry.id == id:
+                return Source(id, entry.title, entry.url, entry.kind, entry.accessed.isoformat(), place.strip())
+        raise RowError(f"the source cell {cell!r} begins with no source id of the front matter", "undefined-source")
+
+    def known(self, id: str, terms: object, what: str) -> str:
+        assert hasattr(terms, "__contains__")
+        if id not in terms:
+            raise RowError(f"{id!r} is no {what} of the vocabulary", "vocabulary")
+        return id
+
+
+def _cells(tokens: list[Token]) -> list[tuple[int, list[str]]]:
+    """(1-based line, cell texts) of every row, the header first."""
+    rows: list[tuple[int, list[str]]] = []
+    for token in tokens:
+        if token.type == "tr_open" and token.map:
+            rows.append((token.map[0] + 1, []))
+        elif token.type == "inline" and rows:
+            rows[-1][1].append(token.content.strip())
+    return rows
+
+
+def _number(text: str) -> Decimal:
+    number = parse_number(text)
+    if number is None:
+        raise RowError(f"{text!r} is not a number")
+    return number.value
+
+
+def _spec(row: dict[str, str], citation: Citation, context: _Context, rows: Rows) -> None:
+    vocabulary = context.vocabulary
+    if context.meta.kind != "hardware":
+        raise RowError("only a hardware page can state specs")
+    metrics = [m for m in vocabulary.metrics.values() if row["metric"] in (m.name, m.id)]
+    if not metrics:
+        raise RowError(f"{row['metric']!r} is no metric of the vocabulary", "vocabulary")
+    metric = metrics[0]
+    qualifier = canonical_qualifier(row["qualifier"], vocabulary)
+    if qualifier is None:
+        raise RowError(f"{row['qualifier']!r} is no qualifier of the vocabulary", "vocabulary")
+    if row["confidence"] not in CONFIDENCES:
+        raise RowError(f"the confidence {row['confidence']!r} is none of {', '.join(CONFIDENCES)}", "vocabulary")
+    value, unit = row["value"], row["unit"]
+    if not value:
+        raise RowError("there is no value; a gap is written `unpublished`")
+    if not metric.text and value not in (UNPUBLISHED, ABSENT):
+        _number(value)
+        parsed = parse_unit(unit, capacity=metric.capacity)
+        usual = parse_unit(metric.unit, capacity=metric.capacity)
+        if parsed is None or usual is None or parsed.dimension != usual.dimension:
+            raise RowError(f"{unit!r} is no unit of {metric.name} (which is given in {metric.unit})", "unit")
+    product = context.meta.product or context.meta.id.rsplit("/", 1)[-1]
+    recommended = not any(heading.lower().strip() == DISAGREEMENT for heading in context.trail)
+    rows.specs.append(
+        Spec(
+            product=product,
+            metric=metric.id,
+            value=value,
+            unit=unit,
+            qualifier=qualifier,
+            confidence=row["confidence"],
+            source=context.source(row["source"]),
+            citation=citation,
+            recommended=recommended,
+        )
+    )
+
+
+def _cost(row: dict[str, str], citation: Citation, context: _Context, rows: Rows) -> None:
+    operation = context.known(row["operation"], context.vocabulary.operations, "operation")
+    if row["cost"] not in COSTS:
+        raise RowError(f"the cost {row['cost']!r} is none of {', '.join(COSTS)}")
+    try:
+        if Decimal(row["count"]) < 0:
+            raise RowError(f"the count {row['count']} is negative")
+    except InvalidOperation:
+        raise RowError(f"the count {row['count']!r} is not a number") from None
+    dims = tuple(row["dims"].split())
+    for dim in dims:
+        context.known(dim, context.vocabulary.operations[operation].dims, f"dimension of {operation}")
+    if row["dtype"]:
+        context.known(row["dtype"], context.vocabulary.dtypes, "dtype")
+    rows.costs.append(CostRow(operation, row["cost"], row["count"], dims, row["dtype"], row.get("note", ""), citation))
+
+
+def _threshold(row: dict[str, str], citation: Citation, context: _Context, rows: Rows) -> None:
+    symptom = context.known(row["symptom"], context.vocabulary.symptoms, "symptom")
+    if row["test"] not in TESTS:
+        raise RowError(f"the test {row['test']!r} is none of {' '.join(TESTS)}")
+    _number(row["value"])
+    if row["unit"] and parse_unit(row["unit"]) is None:
+        raise RowError(f"{row['unit']!r} is no unit of the vocabulary", "unit")
+    context.source(row["source"])
+    rows.thresholds.append(
+        ThresholdRow(symptom, row["metric"].strip("`"), row["test"], row["value"], row["unit"], row["source"], citation)
+    )
+
+
+def _advice(row: dict[str, str], citation: Citation, context: _Context, rows: Rows) -> None:
+    link = _LINK_TEXT.match(row["technique"])
+    technique = context.known(link["text"] if link else row["technique"], context.vocabulary.techniques, "technique")
+    bottleneck = context.known(row["bottleneck"], context.vocabulary.bottlenecks, "bottleneck")
+    context.source(row["source"])
+    rows.advice.append(AdviceRow(technique, bottleneck, row["because"], row["source"], citation))
+
+
+def _measured(row: dict[str, str], citation: Citation, context: _Context, rows: Rows) -> None:
+    if row["operation"]:
+        context.known(row["operation"], context.vocabulary.operations, "operation")
+    _number(row["value"])
+    context.source(row["source"])
+    rows.measured.append(MeasuredRow(**{k: row[k] for k in MEASURED_HEADER}, citation=citation))
