@@ -8,9 +8,11 @@ silently. Embeddings are always given, so Chroma's own embedder and its download
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import logging
 import os
 import shutil
+import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,26 @@ class VectorIndex:
         self.folder = folder
         self.url = url
         self.name = "passages-" + "".join(c if c.isalnum() else "-" for c in model).strip("-").lower()[:60]
+
+    def broken(self, passages: int) -> str:
+        """What is plainly wrong with the index on disk, found without starting Chroma; "" where nothing is."""
+        if importlib.util.find_spec("chromadb") is None:
+            return "Chroma is not installed"
+        if self.url:
+            return ""
+        file = self.folder / "chroma.sqlite3"
+        if not file.exists():
+            return f"the Chroma index in {self.folder} is missing"
+        try:
+            with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=2.0)) as db:
+                held = db.execute("SELECT count(*) FROM embeddings").fetchone()[0]
+        except sqlite3.OperationalError as error:
+            # Busy, or a later Chroma that keeps its records elsewhere: neither speaks against it.
+            harmless = "locked" in str(error) or "no such table" in str(error)
+            return "" if harmless else f"the Chroma index in {self.folder} cannot be read: {error}"
+        except sqlite3.Error as error:
+            return f"the Chroma index in {self.folder} is damaged: {error}"
+        return "" if held >= passages else f"the Chroma index holds {held} of {passages} passages"
 
     def query(self, vector: Vectors, count: int) -> list[tuple[str, float]]:
         """(passage id, cosine similarity) of the nearest passages, best first. `vector` has shape (dim,)."""

@@ -28,6 +28,8 @@ from wiki.library import BUNDLED, Wiki, Wikis, bundled_wiki, open_wiki
 
 REGISTRY = "wikis.json"
 GAPS = "gaps.jsonl"
+CHROMA_FROM = 50_000
+"""Passages from which on Chroma answers sooner than a scan, its own start counted (docs/decisions/0003)."""
 T = TypeVar("T")
 
 
@@ -209,11 +211,20 @@ class Engine:
         if question.products:
             others = frozenset(self.terms.products) - set(question.products)
         query = Query(question.text, vector, filters, question.names, others, count)
-        current = self.index.vectors_current(store)
-        chroma = self.index.vectors(identity).query if vector is not None and current else None
-        result = search(store, query, self.terms, identity, chroma)
+        chroma = self.index.vectors(identity) if vector is not None and self.index.vectors_current(store) else None
+        if chroma is not None and (why := chroma.broken(len(store.passage_ids()))):
+            degraded.append(f"{why}; vectors are compared one by one. Run `kopt ingest --rebuild`.")
+            chroma = None
+        ask_chroma = chroma.query if chroma is not None and self._prefers_chroma(store) else None
+        result = search(store, query, self.terms, identity, ask_chroma)
         result.degraded = [*degraded, *result.degraded]
         return result
+
+    def _prefers_chroma(self, store: Store) -> bool:
+        chosen = self.settings.values.vector_search
+        if chosen != "auto":
+            return chosen == "chroma"
+        return bool(self.settings.values.chroma_url) or store.counts()["passages"] >= CHROMA_FROM
 
     def ask(
         self,

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import platformdirs
 from pydantic import Field, ValidationError
@@ -45,6 +45,8 @@ class Settings(BaseSettings):
     """The default model, or a folder that holds a sentence-transformers model."""
     chroma_url: str = ""
     """Address of a Chroma server, http://HOST:PORT; empty for the index on disk."""
+    vector_search: Literal["auto", "chroma", "exact"] = "auto"
+    """How vectors are compared: by Chroma, one by one (exact), or the faster of the two for the size of the index."""
     results: int = Field(default=8, ge=1, le=100)
     """How many passages a search returns."""
     lock_timeout: float = Field(default=600.0, ge=0, le=86400)
