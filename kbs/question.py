@@ -154,9 +154,8 @@ def _metrics(found: list[Mention], dtypes: tuple[str, ...], vocabulary: Vocabula
         # A vector rate that was not asked for by name is rarely what is meant by "BF16 throughput".
         if f"{dtype}_throughput" in named and vocabulary.dtypes[dtype].vector != f"{dtype}_throughput":
             named[named.index(f"{dtype}_throughput")] = vocabulary.dtypes[dtype].tensor
-    for group in groups:
-        if not named or group != "overview":
-            named += vocabulary.metric_groups[group].metrics
+    if not named:
+        named = [metric for group in groups for metric in vocabulary.metric_groups[group].metrics]
     return tuple(dict.fromkeys(named))
 
 

@@ -135,15 +135,16 @@ def says_the_same(source: Quantity, claim: Quantity) -> bool:
 
 
 def format_number(value: Decimal, digits: int = 3) -> str:
-    """`value` with `digits` significant digits, plain notation where that is readable: 19.97 → 20.0, 295.3 → 295."""
+    """`value` to `digits` significant digits, but never rounded above its units: 19.97 → 20.0, 1365.33 → 1,365."""
     if value == 0:
         return "0"
-    rounded = +value.quantize(Decimal(1).scaleb(value.adjusted() - digits + 1))
-    if rounded.adjusted() >= digits:
-        rounded = rounded.quantize(Decimal(1))
-    if -4 <= rounded.adjusted() < 7:
+    place = min(value.adjusted() - digits + 1, 0)
+    rounded = value.quantize(Decimal(1).scaleb(place))
+    if rounded.adjusted() > value.adjusted() and place < 0:
+        rounded = rounded.quantize(Decimal(1).scaleb(place + 1))
+    if -4 <= rounded.adjusted() < 12:
         return f"{rounded:,f}"
-    return f"{rounded:.{digits - 1}E}".replace("E+", "e").replace("E", "e")
+    return f"{value:.{digits - 1}E}".replace("E+", "e").replace("E", "e")
 
 
 _SCALES = ((Decimal("1e15"), "P"), (Decimal("1e12"), "T"), (Decimal("1e9"), "G"), (Decimal("1e6"), "M"), (Decimal("1e3"), "k"))

@@ -56,7 +56,7 @@ class Metric(Term):
 
 @dataclass(frozen=True)
 class MetricGroup(Term):
-    """Several metrics that one word asks for."""
+    """Several metrics that one word asks for; for a bottleneck, those of the hardware that decide it."""
 
     metrics: tuple[str, ...] = ()
 
@@ -107,6 +107,11 @@ class Mention:
     end: int
 
 
+SPEC_SHEET = "spec-sheet"
+"""The metric group that a question about a product, with no metric named, asks for."""
+PEAK_RATES = "peak-rates"
+"""The metric group that a bare "TFLOPS" may be about."""
+
 _WORD = re.compile(r"[a-z0-9@+#][a-z0-9@+#.:]*", re.IGNORECASE)
 
 
@@ -142,7 +147,7 @@ class Vocabulary:
         self.metrics: dict[str, Metric] = _terms(data["metrics"], Metric)
         self.metric_groups: dict[str, MetricGroup] = _terms(data["metric_groups"], MetricGroup)
         self.qualifiers = {id: Term(id, id, tuple(aliases)) for id, aliases in data["qualifiers"].items()}
-        self.bottlenecks = _terms(data["bottlenecks"], Term)
+        self.bottlenecks: dict[str, MetricGroup] = _terms(data["bottlenecks"], MetricGroup)
         self.symptoms: dict[str, Symptom] = _terms(data["symptoms"], Symptom)
         self.techniques = _terms(data["techniques"], Term)
         self.operations: dict[str, Operation] = _terms(data["operations"], Operation)
@@ -227,15 +232,17 @@ class Vocabulary:
         """Words of `text` that have the form of a GPU's name, as they are written there."""
         return [match.group(0) for match in self._product_form.finditer(text)]
 
-    def nearest_products(self, name: str, among: Iterable[str] | None = None, count: int = 3) -> list[str]:
-        """Ids of the known products whose names are nearest to `name`."""
-        chosen = [self.products[id] for id in among] if among is not None else list(self.products.values())
-        spelled: dict[str, str] = {}
-        for product in chosen:
-            for alias in (product.id, product.name, *product.aliases, *product.families):
-                spelled.setdefault(" ".join(words(alias)), product.id)
-        close = difflib.get_close_matches(" ".join(words(name)), spelled, n=count * 3, cutoff=0.5)
-        return list(dict.fromkeys(spelled[alias] for alias in close))[:count]
+    def nearest_products(self, name: str, preferred: Iterable[str], count: int = 3) -> list[str]:
+        """Ids of the products whose names are nearest to `name`: the preferred ones if any is near, else any."""
+        for chosen, cutoff in (([self.products[id] for id in preferred], 0.5), (list(self.products.values()), 0.3)):
+            spelled: dict[str, str] = {}
+            for product in chosen:
+                for alias in (product.id, product.name, *product.aliases, *product.families):
+                    spelled.setdefault(" ".join(words(alias)), product.id)
+            close = difflib.get_close_matches(" ".join(words(name)), spelled, n=count * 3, cutoff=cutoff)
+            if close:
+                return list(dict.fromkeys(spelled[alias] for alias in close))[:count]
+        return []
 
     def nearest_metrics(self, name: str, count: int = 3) -> list[str]:
         """Ids of the metrics whose names are nearest to `name`."""

@@ -189,11 +189,29 @@ def _why(
             f"{knowledge.vocabulary.metrics[s.metric].name} {s.confidence}" for s in (bound.bandwidth, *bound.peaks.values())
         )
         claims.append(Claim(text, ClaimKind.DERIVED, citations, tuple(steps), subject=bound.product, note=notes))
+    claims += [claim for bound in bounds for claim in _achieved(question, knowledge, bound)]
     for kind in dict.fromkeys(b.bound for b in bounds):
         for page in knowledge.store.page_ids("bottleneck", kind):
             if page.rsplit("/", 1)[-1] == kind:
                 lead = knowledge.lead(page)
                 claims += [lead] if lead else []
+    return claims
+
+
+def _achieved(question: Question, knowledge: Knowledge, bound: Bound) -> list[Claim]:
+    """What share of the cited bandwidth a rate is that the question says was measured."""
+    claims: list[Claim] = []
+    rate = bound.bandwidth.quantity(knowledge.vocabulary)
+    for premise in question.premises:
+        if rate is None or not premise.measured or premise.quantity.unit.dimension != rate.unit.dimension:
+            continue
+        share = premise.quantity.base / rate.base * 100
+        peak = f"{bound.bandwidth.value} {bound.bandwidth.unit}"
+        expression = f"{premise.text} / {peak} × 100"
+        shown = f"{expression} = {format_number(share)}"
+        step = Step("share of the peak", expression, share, "%", shown)
+        text = f"{premise.text} is {format_number(share)} % of the {peak} of {knowledge.name(bound.product)}: {shown}."
+        claims.append(Claim(text, ClaimKind.DERIVED, (bound.bandwidth.citation,), (step,), subject=bound.product))
     return claims
 
 

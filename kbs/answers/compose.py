@@ -59,15 +59,17 @@ def _answer(question: Question, knowledge: Knowledge, answer: Answer) -> None:
 def _asks_for_more(question: Question, knowledge: Knowledge) -> bool:
     """Whether a question that names a product and no metric asks for something that is no metric ("its price")."""
     known = knowledge.vocabulary.find(question.text, "product", "vendor", "metric group", "intent", "architecture")
-    named = sum(mention.end - mention.start for mention in known)
-    rest = [w for w in words(question.text) if w not in knowledge.vocabulary.question_words]
-    return len(rest) > named
+    covered = {position for mention in known for position in range(mention.start, mention.end)}
+    return any(
+        position not in covered and word not in knowledge.vocabulary.question_words
+        for position, word in enumerate(words(question.text))
+    )
 
 
 def _unknown(question: Question, knowledge: Knowledge, answer: Answer) -> None:
     answer.abstained, answer.reason = True, "unknown_product"
     for name in question.unknown_products:
-        near = knowledge.vocabulary.nearest_products(name, knowledge.documented or None)
+        near = knowledge.vocabulary.nearest_products(name, knowledge.documented)
         hint = f" The nearest known ones are {knowledge.names(near)}." if near else ""
         claim = Claim(f"Not known: kopt knows no GPU named {name}.{hint}", ClaimKind.ABSENCE)
         answer.add("", [claim])

@@ -9,19 +9,23 @@ from kbs.answers.model import Answer, Claim, ClaimKind, Step
 from kbs.question import Premise, Question
 from kbs.spec import Spec
 from kbs.units import format_number, says_the_same
+from kbs.vocabulary import PEAK_RATES, SPEC_SHEET
 
 
 def answer_spec(question: Question, knowledge: Knowledge, answer: Answer) -> None:
     """Specs by lookup, each with its line; unpublished and unknown ones are said to be so."""
-    metrics = question.metrics or (knowledge.vocabulary.metric_groups["overview"].metrics if question.products else ())
+    metrics = question.metrics or (knowledge.vocabulary.metric_groups[SPEC_SHEET].metrics if question.products else ())
     products = question.products or tuple(knowledge.documented)
     said: list[Claim] = []
     others: list[Claim] = []
     silent: list[Spec] = []
+    read_off: list[Claim] = []
     for product in products:
         for metric in metrics:
             found = _qualified(knowledge.of(product, metric), question)
-            said += [knowledge.spec_claim(spec) for spec in found if spec.published]
+            withheld = any(not spec.published and not spec.qualifier for spec in found)
+            # What a device reports is told, but is not what its vendor publishes.
+            (read_off if withheld else said).extend(knowledge.spec_claim(spec) for spec in found if spec.published)
             others += [knowledge.spec_claim(spec) for spec in knowledge.others(product, metric) if spec.published]
             silent += [spec for spec in found if not spec.published]
             if not found and question.metrics:
@@ -43,9 +47,10 @@ def answer_spec(question: Question, knowledge: Knowledge, answer: Answer) -> Non
         direct = f"Not known: {what} of {knowledge.names(products)}; {why}."
         answer.add("", [Claim(direct, ClaimKind.ABSENCE, tuple(spec.citation for spec in silent))])
         answer.add("What the wiki says", unpublished)
-        answer.add("What other sources print", others)
+        answer.add("What is known instead", [*read_off, *others])
         return
     answer.add("", said)
+    answer.add("Read off a device, where the vendor publishes nothing", read_off)
     answer.add("Where sources disagree", others)
     answer.add("Not published", unpublished)
 
@@ -57,7 +62,11 @@ def _qualified(specs: list[Spec], question: Question) -> list[Spec]:
 
 def answer_comparison(question: Question, knowledge: Knowledge, answer: Answer) -> None:
     """Values of two or more products beside each other, and their ratio."""
-    metrics = question.metrics or knowledge.vocabulary.metric_groups["overview"].metrics
+    metrics = question.metrics or tuple(
+        metric for bottleneck in question.bottlenecks for metric in knowledge.vocabulary.bottlenecks[bottleneck].metrics
+    )
+    metrics = metrics or knowledge.vocabulary.metric_groups[SPEC_SHEET].metrics
+    asked = bool(question.metrics or question.bottlenecks)
     rows: list[Claim] = []
     ratios: list[tuple[Decimal, Claim]] = []
     for metric in metrics:
@@ -76,8 +85,8 @@ def answer_comparison(question: Question, knowledge: Knowledge, answer: Answer) 
         return
     if ratios:
         # Metrics that were asked for stand in the question's order; an overview begins with the largest difference.
-        best = ratios if question.metrics else sorted(ratios, key=lambda pair: -pair[0])
-        answer.add("", [claim for _, claim in (best if question.metrics else best[:1])])
+        best = ratios if asked else sorted(ratios, key=lambda pair: -pair[0])[:1]
+        answer.add("", [claim for _, claim in best])
         answer.add("Values", rows)
     else:
         answer.add("", rows)
@@ -136,7 +145,7 @@ def wrong_premise(question: Question, knowledge: Knowledge, answer: Answer) -> b
 
 def _corrections(premise: Premise, question: Question, knowledge: Knowledge) -> tuple[str, list[Claim]] | None:
     vocabulary = knowledge.vocabulary
-    metrics = {premise.metric} if premise.metric else set(vocabulary.metric_groups["throughput"].metrics)
+    metrics = {premise.metric} if premise.metric else set(vocabulary.metric_groups[PEAK_RATES].metrics)
     about = [s for s in knowledge.specs if s.metric in metrics and s.quantity(vocabulary) is not None]
     mine = [s for s in about if s.product in question.products]
     if not mine:
@@ -144,7 +153,8 @@ def _corrections(premise: Premise, question: Question, knowledge: Knowledge) -> 
     same = [s for s in about if (q := s.quantity(vocabulary)) and says_the_same(q, premise.quantity)]
     if any(s in mine and (not premise.qualifier or s.qualifier == premise.qualifier) for s in same):
         return None
-    mine = [s for s in mine if s.recommended]
+    order = {product: position for position, product in enumerate(question.products)}
+    mine = sorted((s for s in mine if s.recommended), key=lambda s: order[s.product])
     peak = max((s.base(vocabulary) or Decimal(0) for s in mine), default=Decimal(0))
     elsewhere = [s for s in same if s.recommended]
     impossible = premise.quantity.base > peak * Decimal("1.005")
@@ -163,12 +173,13 @@ def _corrections(premise: Premise, question: Question, knowledge: Knowledge) -> 
     values = join([claim.text for claim in right[:4]])
     line = f"No, not {premise.text}: {values}."
     if premise.measured:
-        line = f"{premise.text} cannot be: it is above the peak. {values}."
+        line = f"{premise.text} is more than the peak: {values}. The bytes were counted wrong, or they came from a cache."
     owner = next((s for s in elsewhere if s in mine), elsewhere[0] if elsewhere else None)
     if owner is not None:
         right.append(knowledge.spec_claim(owner))
         qualifier = f" ({owner.qualifier})" if owner.qualifier else ""
-        line += f" {owner.value} {owner.unit} is the {vocabulary.metrics[owner.metric].name}{qualifier} of {knowledge.name(owner.product)}."
+        metric = vocabulary.metrics[owner.metric].name
+        line += f" {owner.value} {owner.unit} is the {metric}{qualifier} of {knowledge.name(owner.product)}."
     return line, right
 
 

@@ -80,8 +80,13 @@ class Knowledge:
         for id in self.store.passage_ids(page_id=page_id)[:2]:
             passage = self.store.passages([id])[id]
             for claim in sentences(passage):
-                return claim
+                if not claim.citations[0].quote.lstrip().startswith("|"):
+                    return claim
         return None
+
+
+_READ_BY_ROW = frozenset({"qualifier", "test", "because", "count"})
+"""Heads of the columns that tell the tables of values, thresholds, advice and costs."""
 
 
 def join(items: list[str]) -> str:
@@ -90,14 +95,25 @@ def join(items: list[str]) -> str:
 
 
 def sentences(passage: Passage) -> Iterator[Claim]:
-    """The lines of prose of a passage, each a claim with its own line cited; no tables, headings or code."""
+    """The lines of a passage that say something, each a claim with its own line cited: prose, and rows of tables.
+
+    Headings, code and table heads say nothing alone; tables that are read by row are looked up, not quoted.
+    """
     fenced = False
+    header = ""
     for offset, line in enumerate(passage.text.split("\n")):
         stripped = line.strip()
         if stripped.startswith(("```", "~~~")):
             fenced = not fenced
             continue
-        if fenced or not stripped or stripped.startswith(("|", "#", "<", "[^", "    ")):
+        if stripped.startswith("|"):
+            if not header:
+                header = stripped
+            if stripped == header or not stripped.strip("|-: ") or _READ_BY_ROW.intersection(plain_text(header).split(" | ")):
+                continue
+        else:
+            header = ""
+        if fenced or not stripped or stripped.startswith(("#", "<", "[^", "    ")):
             continue
         at = passage.citation.line_start + offset
         cited = Citation(

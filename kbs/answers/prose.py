@@ -10,8 +10,10 @@ from kbs.answers.calculation import what_to_try
 from kbs.answers.knowledge import Knowledge, sentences
 from kbs.answers.model import Answer, Claim, ClaimKind
 from kbs.question import Question
+from kbs.records import ThresholdRow
 from kbs.search import Hit, SearchResult
 from kbs.tokens import query_words
+from kbs.vocabulary import words
 
 SENTENCES = 8
 PER_PAGE = 4
@@ -19,12 +21,23 @@ MIN_COSINE = 0.30
 """Below this the best passage is about something else (see benchmarks/abstention.md)."""
 MIN_COVERAGE = 0.45
 """Share of the question's weighted words that the best passages must have."""
+FITTING = 0.55
+"""A sentence is kept when it scores at least this share of the best one."""
+SUBJECT_BONUS = 0.25
+ROW_PENALTY = 0.15
+"""A row of a table is harder to understand alone than a sentence."""
+MIN_SPEC_OVERLAP = 0.6
+"""Share of a spec question's words that one sentence must have, when no metric of the vocabulary fits it."""
+REMEDIES = 5
+THRESHOLDS = 4
 _STEM = 5
 
 
 @dataclass(frozen=True)
 class _Scored:
     score: float
+    overlap: float
+    """Weighted share of the question's words that the sentence has."""
     claim: Claim
     hit: Hit
 
@@ -42,7 +55,8 @@ def answer_from_passages(question: Question, knowledge: Knowledge, found: Search
         if nearest:
             answer.gaps.append(f"The nearest pages are {', '.join(dict.fromkeys(nearest))}.")
         return
-    scored = _scored_sentences(knowledge, found, weights)
+    scored = _scored_sentences(question, knowledge, found, weights)
+    scored = [item for item in scored if item.score >= FITTING * scored[0].score]
     chosen: list[_Scored] = []
     per_page: dict[str, int] = {}
     for item in scored:
@@ -50,26 +64,52 @@ def answer_from_passages(question: Question, knowledge: Knowledge, found: Search
         if len(chosen) < SENTENCES and per_page.get(page, 0) < PER_PAGE:
             per_page[page] = per_page.get(page, 0) + 1
             chosen.append(item)
-    if not chosen:
+    if not chosen or (question.intent == "spec" and chosen[0].overlap < MIN_SPEC_OVERLAP):
         answer.abstained = True
         answer.reason = "nothing_relevant"
         answer.add("", [Claim("Not known: no sentence of the wiki answers this.", ClaimKind.ABSENCE)])
         return
     answer.add("", [chosen[0].claim])
     answer.add("What the wiki says", [item.claim for item in chosen[1:]])
-    bottlenecks = list(question.bottlenecks)
-    bottlenecks += [knowledge.vocabulary.symptoms[s].bottleneck for s in question.symptoms]
-    if bottlenecks and question.intent in ("technique", "diagnosis"):
-        answer.add("What to try", what_to_try(question, knowledge, list(dict.fromkeys(bottlenecks))))
+    answer.add("Thresholds", _thresholds(question, knowledge))
+    if question.intent in ("technique", "diagnosis"):
+        remedies = _remedies(question, knowledge)
+        answer.add("What to try", remedies + what_to_try(question, knowledge, question.bottlenecks))
+
+
+def _thresholds(question: Question, knowledge: Knowledge) -> list[Claim]:
+    """From which value of a profile's metric on the symptoms of the question are named, by every source."""
+    rows: list[ThresholdRow] = [row for symptom in question.symptoms for row in knowledge.store.rows("threshold", symptom)]
+    by_test = {(row.metric, row.test, row.value, row.source.split()[0]): row for row in reversed(rows)}
+    return [
+        Claim(
+            f"{knowledge.vocabulary.symptoms[row.symptom].name}: {row.metric} · {row.test} · {row.value} {row.unit}".rstrip(),
+            ClaimKind.RECORD,
+            (row.citation,),
+            note=f"by {row.source}",
+        )
+        for row in reversed(by_test.values())
+    ][:THRESHOLDS]
+
+
+def _remedies(question: Question, knowledge: Knowledge) -> list[Claim]:
+    """What the techniques do whose pages name a symptom of the question."""
+    pages = [page for symptom in question.symptoms for page in knowledge.store.page_ids("symptom", symptom)]
+    leads = [knowledge.lead(page) for page in dict.fromkeys(pages) if knowledge.store.facet_values(page)["kind"] == ["technique"]]
+    return [lead for lead in leads if lead is not None][:REMEDIES]
 
 
 def _weights(question: Question, knowledge: Knowledge) -> dict[str, float]:
-    """Weight of each word of the question: rare words say more. A word that no passage has weighs most."""
+    """Weight of each word of the question: rare words say more. A word that no passage has weighs most.
+
+    What a product is called says nothing about what is asked of it.
+    """
     total = max(knowledge.store.counts()["passages"], 1)
+    names = {word for product in question.products for word in words(knowledge.name(product))}
     return {
         term: math.log((total + 1) / (knowledge.store.word_frequency(term) + 0.5))
         for term in query_words(question.text, knowledge.vocabulary)
-        if len(term) > 1
+        if len(term) > 1 and term not in names
     }
 
 
@@ -99,7 +139,10 @@ def _has(text: str, term: str) -> bool:
     return re.search(rf"(?<![a-z0-9]){stem}", text.replace("_", " ") + " " + text) is not None
 
 
-def _scored_sentences(knowledge: Knowledge, found: SearchResult, weights: dict[str, float]) -> list[_Scored]:
+def _scored_sentences(
+    question: Question, knowledge: Knowledge, found: SearchResult, weights: dict[str, float]
+) -> list[_Scored]:
+    named = {id for ids in question.names.values() for id in ids}
     total = sum(weights.values()) or 1.0
     best = found.hits[0].score or 1.0
     scored: dict[str, _Scored] = {}
@@ -113,7 +156,12 @@ def _scored_sentences(knowledge: Knowledge, found: SearchResult, weights: dict[s
                 score += 0.10 if position == 0 else 0.0
             if overlap == 0 and rank > 0:
                 continue
+            # A sentence or row that begins with the name of what was asked about defines or describes it.
+            if any(mention.start <= 1 and mention.id in named for mention in knowledge.vocabulary.find(claim.text[:60])):
+                score += SUBJECT_BONUS
+            elif claim.citations[0].quote.lstrip().startswith("|"):
+                score -= ROW_PENALTY
             key = claim.citations[0].reference
             if key not in scored or scored[key].score < score:
-                scored[key] = _Scored(score, claim, hit)
+                scored[key] = _Scored(score, overlap, claim, hit)
     return sorted(scored.values(), key=lambda item: -item.score)

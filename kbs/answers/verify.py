@@ -56,7 +56,7 @@ def why_unsound(claim: Claim, library: Library, vocabulary: Vocabulary) -> str:
         missing = [part for part in record_parts(claim.text) if plain_text(part).casefold() not in cells]
         return f"the cited row has no “{missing[0]}”" if missing else ""
     wrong = [step.shown for step in claim.derivation if "=" in step.shown and equation_holds(step.shown) is not True]
-    return f"the arithmetic is wrong: {wrong[0]}" if wrong else _unbacked_numbers(claim)
+    return f"the arithmetic is wrong: {wrong[0]}" if wrong else _unbacked_numbers(claim, vocabulary)
 
 
 def record_parts(text: str) -> list[str]:
@@ -68,10 +68,13 @@ def record_parts(text: str) -> list[str]:
 _FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
 
 
-def _unbacked_numbers(claim: Claim) -> str:
-    """A number in a derived sentence that neither its steps nor its cited lines have."""
+def _unbacked_numbers(claim: Claim, vocabulary: Vocabulary) -> str:
+    """A number in a derived sentence that neither its steps nor its cited lines have; those of names do not count."""
+    text = claim.text
+    for product in vocabulary.products.values():
+        text = text.replace(product.name, "")
     backing = " ".join([*(s.shown for s in claim.derivation), *(c.quote for c in claim.citations)]).replace(",", "")
-    for figure in _FIGURE.findall(claim.text):
+    for figure in _FIGURE.findall(text):
         plain = figure.replace(",", "")
         if not re.search(rf"(?<![\d.]){re.escape(plain)}(?![\d]|\.\d)", backing):
             return f"{figure} stands neither in its arithmetic nor in its cited lines"

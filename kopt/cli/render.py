@@ -24,7 +24,7 @@ def answer_text(answer: Answer) -> str:
             marks = "".join(f"[{numbers[citation.reference]}]" for citation in claim.citations)
             lead = "" if not section.title else (f"  {position}. " if section.title == "What to try" else "  - ")
             note = f" ({claim.note})" if claim.note else ""
-            text = claim.text.replace(" · ", ", ") if claim.kind is ClaimKind.RECORD else claim.text
+            text = claim.text.replace(" · ", ", ").replace(", <, ", " < ").replace(", >, ", " > ") if claim.kind is ClaimKind.RECORD else claim.text.replace(" | ", ": ")
             out.append(f"{lead}{text}{note}{' ' + marks if marks else ''}")
     if answer.gaps:
         out += ["", "Not known", *(f"  - {gap}" for gap in answer.gaps)]

@@ -1,0 +1,70 @@
+"""What can be mended without judgement: the index, and white space. First shown as a change, then written."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import shutil
+from dataclasses import dataclass
+
+from kbs.errors import KoptError
+from kbs.vocabulary import Vocabulary
+from wiki.index_page import is_generated, render_index
+from wiki.library import INDEX_PAGE, Wiki
+from wiki.lint.view import read_wiki
+from wiki.lint.whitespace import tidy
+
+
+@dataclass(frozen=True)
+class Fix:
+    """A file's text now, and as it should be."""
+
+    path: str
+    """Path below the wiki's folder."""
+    old: str
+    """Empty for a file that does not exist yet."""
+    new: str
+
+
+def fixes(wiki: Wiki, vocabulary: Vocabulary) -> list[Fix]:
+    """Every mechanical change that would mend a page or the index; nothing is written.
+
+    An index that someone wrote by hand is left alone but for its white space.
+    """
+    view = read_wiki(wiki, vocabulary, datetime.date.max)
+    wanted = {path: tidy(text) for path, text in view.texts.items()}
+    index = view.texts.get(INDEX_PAGE, "")
+    if (is_generated(index) or not index.strip()) and view.pages:
+        wanted[INDEX_PAGE] = render_index(wiki.name, view.pages)
+    changes = (Fix(path, view.texts.get(path, ""), new) for path, new in sorted(wanted.items()))
+    return [change for change in changes if change.old != change.new]
+
+
+def apply_fix(wiki: Wiki, fix: Fix) -> None:
+    """Write a change whole or not at all.
+
+    Raises `KoptError` where the file is no longer what the change was made from, or cannot be written.
+    """
+    root = wiki.root.resolve()
+    file = (root / fix.path).resolve()
+    if not file.is_relative_to(root) or (wiki.read(fix.path) or b"") != fix.old.encode():
+        raise KoptError(
+            f"{fix.path} has changed since the fix was made",
+            code="changed_meanwhile",
+            hint="Run `kopt wiki lint --fix` again.",
+        )
+    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(fix.new.encode())
+        if file.exists():
+            shutil.copymode(file, temporary)
+        os.replace(temporary, file)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise KoptError(
+            f"{fix.path} cannot be written: {error.strerror}",
+            code="wiki_unwritable",
+            hint="Check the permissions of the wiki's folder.",
+        ) from error

@@ -1,0 +1,66 @@
+"""Quantities in sentences: which numbers state a fact."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from kbs.units import NUMBER
+from kbs.vocabulary import Vocabulary, words
+
+_COUNTS = frozenset({"threads", "warps", "blocks", "registers", "sectors", "FLOP"})
+"""Units of things that a sentence may simply choose or count ("a block of 256 threads")."""
+_PREFIX = r"(?:[kKMGTP]i?)?"
+_NUMBER = rf"(?<![\w.,^-])(?P<number>{NUMBER})"
+
+
+class Quantities:
+    """Finds numbers with units."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        measured, counted = [], []
+        for unit in vocabulary.units.values():
+            for spelling in unit.aliases:
+                # "2x" is read as a ratio below; a bare "b" or "s" glued to a number is no unit ("the 1990s").
+                if unit.dimension != "ratio" and spelling != "b":
+                    glue = r"\s" if spelling == "s" else r"\s?"
+                    prefix = _PREFIX if unit.prefixed else ""
+                    (counted if unit.id in _COUNTS else measured).append(glue + prefix + re.escape(spelling))
+        any_measured = "|".join(sorted(measured, key=len, reverse=True))
+        any_counted = "|".join(sorted(counted, key=len, reverse=True))
+        self.measured = re.compile(rf"{_NUMBER}(?:{any_measured}|\s?[kMGTP]FLOPs?)(?![\w/])")
+        """A number with a physical unit."""
+        self.counted = re.compile(rf"{_NUMBER}(?:{any_counted})(?!\w)")
+        names = {
+            name
+            for term in (*vocabulary.products.values(), *vocabulary.families.values())
+            for name in (term.name, *term.aliases)
+            if len(words(name)) > 1
+        }
+        by_length = sorted(names, key=len, reverse=True)
+        self._products = re.compile(r"\b(?:" + "|".join(map(re.escape, by_length)) + r")\b", re.IGNORECASE)
+
+    def sentence(self, line: str) -> str:
+        """`line` without what only looks like a fact: link texts and names such as "A100 SXM 40 GB"."""
+        without_links = re.sub(r"!?\[[^\]]*\]\([^)]*\)", lambda link: " " * len(link[0]), line)
+        return self._products.sub(lambda name: "§" * len(name[0]), without_links)
+
+    def facts(self, line: str) -> Iterator[str]:
+        """The parts of `line` that state a measured quantity, a limit or a gain, as they are written."""
+        sentence = self.sentence(line)
+        for match in self.measured.finditer(sentence):
+            yield match[0]
+        for match in self.counted.finditer(sentence):
+            if _LIMIT.search(sentence[: match.start()]):
+                yield match[0]
+        for match in _GAIN.finditer(sentence):
+            yield match[0]
+
+
+_LIMIT = re.compile(r"\b(?:at most|at least|up to|no more than|more than|fewer than|maximum of|limit of)\s+$", re.IGNORECASE)
+_GAIN = re.compile(
+    rf"{_NUMBER}(?:\s?[x×](?!\s*[\dA-Z(])(?!\w)"
+    r"|\s(?:times|percent)\s(?:as|faster|slower|more|less|fewer|longer|shorter|higher|lower|larger|smaller)\b)"
+    r"|\b(?:twice|thrice|half|(?:two|three|four|five|ten) times)\sas\s(?:fast|slow|long)\b",
+    re.IGNORECASE,
+)
