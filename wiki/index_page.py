@@ -36,7 +36,7 @@ def render_index(wiki: str, pages: Iterable[Page]) -> str:
         "",
         f"# {_escaped(wiki)}",
         "",
-        f"{len(listed)} pages on GPU kernels, each with its sources; `docs/wiki-format.md` of kopt says how one is written.",
+        f"{len(listed)} pages on GPU kernels; kopt's `docs/wiki-format.md` says how one is written.",
     ]
     for kind in get_args(PageKind):
         of_kind = [page for page in listed if page.meta.kind == kind]

@@ -223,7 +223,7 @@ def what_to_try(question: Question, knowledge: Knowledge, bottlenecks: Sequence[
         rows += knowledge.store.rows("advice", page_id=page)
     for bottleneck in bottlenecks:
         rows += knowledge.store.rows("advice", bottleneck, page_id=f"bottleneck/{bottleneck}")
-    fitting = [row for row in rows if row.bottleneck in bottlenecks]
+    fitting = [row for row in rows if row.bottleneck in bottlenecks and _runs_on(row.technique, question, knowledge)]
     claims: dict[str, Claim] = {}
     for row in fitting:
         if row.technique in claims or len(claims) == ADVICE:
@@ -235,6 +235,13 @@ def what_to_try(question: Question, knowledge: Knowledge, bottlenecks: Sequence[
             f"{name}: {row.because}", ClaimKind.RECORD, citations, subject=row.technique, note=f"against {row.bottleneck}"
         )
     return list(claims.values())
+
+
+def _runs_on(technique: str, question: Question, knowledge: Knowledge) -> bool:
+    """Whether a technique exists on a product of the question: its page may name the architectures that it needs."""
+    needed = set(knowledge.store.facet_values(f"technique/{technique}").get("arch", ()))
+    present = {knowledge.vocabulary.products[product].architecture for product in question.products}
+    return not needed or not present or bool(needed & present)
 
 
 def measured(question: Question, knowledge: Knowledge) -> list[Claim]:

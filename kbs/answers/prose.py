@@ -24,7 +24,7 @@ MIN_COVERAGE = 0.45
 FITTING = 0.55
 """A sentence is kept when it scores at least this share of the best one."""
 SUBJECT_BONUS = 0.25
-ROW_PENALTY = 0.15
+ROW_PENALTY = 0.3
 """A row of a table is harder to understand alone than a sentence."""
 MIN_SPEC_OVERLAP = 0.6
 """Share of a spec question's words that one sentence must have, when no metric of the vocabulary fits it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from kbs.arithmetic import equation_holds
 from kbs.units import NUMBER
@@ -17,9 +18,9 @@ from wiki.lint.view import WikiView, text_lines
 
 _DERIVED = re.compile(r"\bderived:\s*(?P<text>.*)", re.IGNORECASE)
 _OPERATOR = r"[-−+*×·/÷]"
-_FOLLOWED = re.compile(
-    rf"\s*(?:[-−–+*×·/÷^(:x]|(?:to|[kKMGTP]i?|thousand|million|billion|trillion|[A-Z])\b)"
-)
+_GOES_ON = re.compile(rf"(?:{_OPERATOR}|[\^,(√²³⁴]|\b[A-Za-z]|\b(?:log|log2|ln|sqrt|exp|ceil|floor|min|max))\s*$")
+"""What stands before an expression that is not whole: an operator, a variable, a function."""
+_FOLLOWED = re.compile(r"\s*(?:[-−–+*×·/÷^(:x]|(?:to|[kKMGTP]i?|thousand|million|billion|trillion|[A-Z])\b)")
 """What may stand after a number only where the number is not the whole result."""
 
 
@@ -43,37 +44,38 @@ class EquationReader:
         self._unit = r"(?:[kKMGTPE]i?)?(?:" + "|".join(map(re.escape, spelled)) + r")(?![\w/])"
         quantity = rf"{NUMBER}(?:\s*{self._unit})?"
         self._left = re.compile(rf"(?:^|(?<=[\s(]))\(*{quantity}(?:\s*\)*\s*{_OPERATOR}\s*\(*\s*{quantity})+\s*\)*\s*$")
-        self._right = re.compile(rf"\s*(?P<result>{quantity})(?![\w.])")
+        self._right = re.compile(rf"\s*(?P<result>{quantity})(?!\w|\.\d)")
 
     def equations(self, text: str) -> Iterator[str]:
         """The parts of `text` that read as `<expression> = <number>`."""
         sides = re.split(r"(?<![<>!=≈])=(?!=)", text)
-        for before, after in zip(sides, sides[1:], strict=False):
+        for before, after in pairwise(sides):
             left, right = self._left.search(before), self._right.match(after)
-            if left and right and not _FOLLOWED.match(after, right.end()) and self._stands_alone(before[: left.start()]):
-                yield f"{self._balanced(left[0].strip())} = {right['result'].strip()}"
-
-    @staticmethod
-    def _stands_alone(before: str) -> bool:
-        """Whether the expression does not go on to the left: no operator, no variable, no function."""
-        return not re.search(rf"(?:{_OPERATOR}|[\^,(√²³⁴]|\b[A-Za-z]|\b(?:log|log2|ln|sqrt|exp|ceil|floor|min|max))\s*$", before)
-
-    @staticmethod
-    def _balanced(expression: str) -> str:
-        """The expression without an opening bracket that is closed after the result."""
-        while expression.startswith("(") and expression.count("(") > expression.count(")"):
-            expression = expression[1:].lstrip()
-        return expression
+            if not left or not right or _FOLLOWED.match(after, right.end()) or _GOES_ON.search(before[: left.start()]):
+                continue
+            yield f"{_balanced(left[0].strip())} = {right['result'].strip()}"
 
     def is_wrong(self, equation: str) -> bool:
-        """Whether the equation is false with its units as written, with binary prefixes, and as a percentage."""
-        readings = [equation, re.sub(r"(?<=[\d\s])([KMG])(?=B\b)", r"\1i", equation)]
+        """Whether the equation is false however it is read.
+
+        Units count as written, with binary prefixes, with bits that a factor of 8 in the equation turns into bytes, and
+        not at all where only one side has any; a percentage is a hundredth.
+        """
+        binary = re.sub(r"(?<=[\d\s])([KMG])(?=B\b)", r"\1i", equation)
+        readings = [equation, binary, re.sub(r"\s*\bbits?\b", "", equation)]
         left, _, right = equation.partition("=")
         if "%" in equation:
             hundred = re.sub(rf"({NUMBER})\s*%", r"(\1 / 100)", left)
-            readings = [f"{hundred} {'* 100 ' if '%' in right else ''}= {right.replace('%', '')}"]
+            readings = [f"({hundred}) {'* 100 ' if '%' in right else ''}= {right.replace('%', '')}"]
         unit = re.compile(rf"(?<=[\d\s]){self._unit}")
         if bool(unit.search(left)) != bool(unit.search(right)):
             readings.append(unit.sub("", equation).rstrip())
         verdicts = [equation_holds(reading) for reading in readings]
         return False in verdicts and True not in verdicts
+
+
+def _balanced(expression: str) -> str:
+    """The expression without an opening bracket that is closed after the result."""
+    while expression.startswith("(") and expression.count("(") > expression.count(")"):
+        expression = expression[1:].lstrip()
+    return expression

@@ -59,7 +59,7 @@ def apply_fix(wiki: Wiki, fix: Fix) -> None:
         temporary.write_bytes(fix.new.encode())
         if file.exists():
             shutil.copymode(file, temporary)
-        os.replace(temporary, file)
+        temporary.replace(file)
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)

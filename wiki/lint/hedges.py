@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from kbs.records import MeasuredRow, ThresholdRow
+from kbs.spec import Spec
 from wiki.lint.quantities import Quantities
 from wiki.lint.rule import Finding, rule
 from wiki.lint.view import WikiView, prose_lines, text_lines
@@ -23,11 +25,12 @@ def hedge(view: WikiView) -> Iterator[Finding]:
     quantities = Quantities(view.vocabulary)
     for page in view.pages:
         prose, lines = prose_lines(page), text_lines(page)
-        rows = {row.citation.line_start for row in (*page.specs, *page.thresholds, *page.measured)}
-        for number in sorted({*prose, *rows}):
+        rows: tuple[Spec | ThresholdRow | MeasuredRow, ...] = (*page.specs, *page.thresholds, *page.measured)
+        for number in sorted({*prose, *(row.citation.line_start for row in rows)}):
             sentence = quantities.sentence(lines.get(number, ""))
             for match in (*quantities.measured.finditer(sentence), *quantities.counted.finditer(sentence)):
                 found = _BEFORE.search(sentence[: match.start()]) or _AFTER.match(sentence, match.end())
                 if found:
                     said = next(part for part in found.groups() if part).strip()
-                    yield Finding(page.path, number, f"“{said}” stands beside {match[0].strip()}; say the number or a range")
+                    message = f"“{said}” stands beside {match[0].strip()}; say the number or a range"
+                    yield Finding(page.path, number, message)

@@ -18,7 +18,8 @@ class Quantities:
     """Finds numbers with units."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        measured, counted = [], []
+        measured: list[str] = []
+        counted: list[str] = []
         for unit in vocabulary.units.values():
             for spelling in unit.aliases:
                 # "2x" is read as a ratio below; a bare "b" or "s" glued to a number is no unit ("the 1990s").
@@ -57,10 +58,11 @@ class Quantities:
             yield match[0]
 
 
-_LIMIT = re.compile(r"\b(?:at most|at least|up to|no more than|more than|fewer than|maximum of|limit of)\s+$", re.IGNORECASE)
+_LIMIT = re.compile(
+    r"\b(?:at most|at least|up to|no more than|more than|fewer than|maximum of|limit of)\s+$", re.IGNORECASE
+)
 _GAIN = re.compile(
-    rf"{_NUMBER}(?:\s?[x×](?!\s*[\dA-Z(])(?!\w)"
+    rf"{_NUMBER}(?:[x×](?!\w|\s*[\dA-Z(])"
     r"|\s(?:times|percent)\s(?:as|faster|slower|more|less|fewer|longer|shorter|higher|lower|larger|smaller)\b)"
-    r"|\b(?:twice|thrice|half|(?:two|three|four|five|ten) times)\sas\s(?:fast|slow|long)\b",
-    re.IGNORECASE,
+    r"|\b(?i:twice|thrice|half|(?:two|three|four|five|ten) times)\sas\s(?:fast|slow|long)\b"
 )

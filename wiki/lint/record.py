@@ -30,8 +30,5 @@ def _rows(record: Path) -> set[tuple[str, str]]:
         text = record.read_text("utf-8", "replace")
     except OSError:
         return set()
-    cells = (re.split(r"(?<!\\)\|", line.strip().strip("|")) for line in text.splitlines() if line.lstrip().startswith("|"))
-    return {
-        (plain_text(page).removesuffix(".md"), plain_text(source))
-        for page, source, *_ in (row for row in cells if len(row) > 1)
-    }
+    rows = (re.split(r"(?<!\\)\|", line.strip().strip("|")) for line in text.splitlines() if line.startswith("|"))
+    return {(plain_text(row[0]).removesuffix(".md"), plain_text(row[1])) for row in rows if len(row) > 1}

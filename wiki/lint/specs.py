@@ -26,11 +26,11 @@ def unsupported_verified(view: WikiView) -> Iterator[Finding]:
     """Every verified row whose source is second-hand, and every verified page without a first-hand source."""
     for page in view.pages:
         if page.meta.confidence == "verified" and not any(s.kind in _FIRST_HAND for s in page.meta.sources):
-            line = front_matter_line(page, "confidence")
-            yield Finding(page.path, line, "a verified page needs a vendor's document or a measurement among its sources")
+            message = "a verified page needs a vendor's document or a measurement among its sources"
+            yield Finding(page.path, front_matter_line(page, "confidence"), message)
     for page, spec, line in rows(view):
         if spec.confidence == "verified" and spec.source.kind not in _FIRST_HAND:
-            message = f"verified needs a vendor's document or a measurement; {spec.source.id} is of kind {spec.source.kind}"
+            message = f"verified needs a vendor's document or a measurement; {spec.source.id} is a {spec.source.kind}"
             yield Finding(page.path, line, message)
 
 
@@ -45,7 +45,7 @@ def out_of_range(view: WikiView) -> Iterator[Finding]:
             continue
         low, high = metric.range
         if not low <= base / usual.scale <= high:
-            message = f"{spec.value} {spec.unit} is not between {low:g} and {high:g} {metric.unit}, as {metric.name} must be"
+            message = f"{metric.name} must be between {low:g} and {high:g} {metric.unit}, not {spec.value} {spec.unit}"
             yield Finding(page.path, line, message)
 
 

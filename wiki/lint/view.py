@@ -32,9 +32,7 @@ class WikiView:
     sources_record: Path | None
 
 
-def read_wiki(
-    wiki: Wiki, vocabulary: Vocabulary, today: datetime.date, sources_record: Path | None = None
-) -> WikiView:
+def read_wiki(wiki: Wiki, vocabulary: Vocabulary, today: datetime.date, sources_record: Path | None = None) -> WikiView:
     """Read every file of a wiki."""
     texts: dict[str, str] = {}
     pages: list[Page] = []

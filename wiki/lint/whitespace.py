@@ -24,7 +24,8 @@ def whitespace(view: WikiView) -> Iterator[Finding]:
         if fixed == text:
             continue
         was, now = text.split("\n"), fixed.split("\n")
-        line = next((n for n, (a, b) in enumerate(zip(was, now, strict=False), start=1) if a != b), min(len(was), len(now)))
+        pairs = enumerate(zip(was, now, strict=False), start=1)
+        line = next((number for number, (a, b) in pairs if a != b), min(len(was), len(now)))
         yield Finding(path, line, f"{_what(was[line - 1])}; `kopt wiki lint --fix` mends it", error=False)
 
 

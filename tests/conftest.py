@@ -1,0 +1,80 @@
+"""Fixtures that several packages' tests share."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kopt.engine import Engine
+from kopt.settings import load_settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests marked `gpu` skip by name where there is no NVIDIA GPU."""
+    if Path("/dev/nvidiactl").exists():
+        return
+    for item in items:
+        if "gpu" in item.keywords:
+            item.add_marker(pytest.mark.skip(reason="needs an NVIDIA GPU"))
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The envelope."""
+        envelope = json.loads(self.out)
+        assert isinstance(envelope, dict)
+        return envelope
+
+
+@pytest.fixture(scope="session")
+def built_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A KOPT_HOME in which the bundled wiki is indexed; tests that write make their own."""
+    home = tmp_path_factory.mktemp("home")
+    run_kopt(home, "ingest")
+    return home
+
+
+@pytest.fixture(scope="session")
+def kopt(built_home: Path) -> Callable[..., Run]:
+    """Runs the command as a user types it, on the built index."""
+    return lambda *words, **more: run_kopt(built_home, *words, **more)
+
+
+def run_kopt(home: Path, *words: str, stdin: str = "", cwd: Path | None = None, env: dict[str, str] | None = None) -> Run:
+    """Run `kopt` with its own KOPT_HOME."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kopt", *words],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        cwd=cwd or home,
+        env={**os.environ, "KOPT_HOME": str(home), "COLUMNS": "200", **(env or {})},
+        timeout=300,
+        check=False,
+    )
+    return Run(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def engine(built_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    """An engine on the built index, in this process."""
+    monkeypatch.setenv("KOPT_HOME", str(built_home))
+    yield Engine(load_settings(workspace=built_home))
