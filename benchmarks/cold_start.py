@@ -50,7 +50,9 @@ def main() -> None:
     bare = statistics.median(samples["import chromadb"])
     for name, values in samples.items():
         median = statistics.median(values)
-        sys.stdout.write(f"{name:<20} {median:6.3f} s   {median / bare:5.2f} × import chromadb   min {min(values):.3f}\n")
+        sys.stdout.write(
+            f"{name:<20} {median:6.3f} s   {median / bare:5.2f} × import chromadb   min {min(values):.3f}\n"
+        )
 
 
 def write(path: Path, repeats: int, samples: dict[str, list[float]]) -> None:

@@ -7,9 +7,11 @@ A text or model that is not there is embedded in the ordinary way. `python -m in
 from __future__ import annotations
 
 import sys
+import zlib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -29,12 +31,12 @@ def _path() -> Path:
 def carried_vectors(model: str, keys: set[str]) -> Mapping[str, bytes]:
     """key → float32 bytes of those `keys` (hashes of embedded texts) that ship with kopt for this model."""
     try:
-        with np.load(_path(), allow_pickle=False) as data:
+        with _path().open("rb") as stream, np.load(stream, allow_pickle=False) as data:
             if str(data["model"]) != model:
                 return {}
             known = {bytes(key).hex(): row for row, key in enumerate(data["keys"])}
             vectors = data["vectors"].astype(np.float32)
-    except (OSError, ValueError, KeyError):
+    except (OSError, EOFError, ValueError, KeyError, BadZipFile, zlib.error):  # none, or a damaged one
         return {}
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     return {key: vectors[known[key[: 2 * _KEY_BYTES]]].tobytes() for key in keys if key[: 2 * _KEY_BYTES] in known}

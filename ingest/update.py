@@ -17,6 +17,7 @@ from ingest.passages import passages_of
 from kbs.embedding import Encoder
 from kbs.lock import index_lock
 from kbs.passage import PageEntry, Passage
+from kbs.records import TableRow
 from kbs.store import DamagedIndexError, Store, set_aside, storage_error
 from kbs.vectors import VectorIndex, VectorIndexError
 from kbs.vocabulary import Vocabulary
@@ -107,8 +108,16 @@ class Index:
         with index_lock(self.home, timeout):
             result = UpdateResult()
             try:
-                with self._open(result, rebuild) as store:
-                    self._update(store, wikis, vocabulary, encoder, rebuild, progress, result)
+                try:
+                    with self._open(result, rebuild) as store:
+                        self._update(store, wikis, vocabulary, encoder, rebuild, progress, result)
+                except (DamagedIndexError, sqlite3.DatabaseError) as error:
+                    if isinstance(error, sqlite3.OperationalError):
+                        raise
+                    # Damage can lie where only some statement reads: then all is built anew.
+                    result = UpdateResult(set_aside=set_aside(self.folder))
+                    with self._open(result, rebuild) as store:
+                        self._update(store, wikis, vocabulary, encoder, rebuild, progress, result)
             except (sqlite3.Error, OSError) as error:
                 raise storage_error(error, self.folder) or error from error
             return result
@@ -205,7 +214,7 @@ class Index:
                         if page.problems:
                             result.problems[key] = list(page.problems)
                         declared.append(page)
-                        rows = [*page.costs, *page.advice, *page.thresholds, *page.measured]
+                        rows: list[TableRow] = [*page.costs, *page.advice, *page.thresholds, *page.measured]
                         store.put_page(
                             _entry(page, file, change.sha256), passages[wiki.name, file.path], page.specs, rows
                         )
@@ -217,7 +226,7 @@ class Index:
             store.set_wikis([(wiki.name, str(wiki.root), wiki.revision) for wiki in wikis])
             store.hide_overridden()
             fresh = {p.id: asdict(p) for p in products_of(declared, vocabulary)}
-            kept = {p["id"]: p for p in store.products()}
+            kept = {p["id"]: p for p in store.products() if store.page_ids("product", p["id"])}
             store.put_products((kept | fresh).values())
             after = [(wiki.name, str(wiki.root), wiki.revision) for wiki in wikis]
             if result.pages_read or result.pages_removed or [entry[:3] for entry in before] != after:
@@ -227,8 +236,7 @@ class Index:
         self, store: Store, encoder: Encoder, texts: dict[str, str], progress: Progress, result: UpdateResult
     ) -> None:
         have = {
-            str(key)
-            for (key,) in store.db.execute("SELECT key FROM embeddings WHERE model = ?", (encoder.identity,))
+            str(key) for (key,) in store.db.execute("SELECT key FROM embeddings WHERE model = ?", (encoder.identity,))
         }
         missing = [key for key in texts if key not in have]
         if not missing:
@@ -250,11 +258,15 @@ class Index:
             progress("embedding passages", len(rest), len(rest))
 
     def _sync(self, store: Store, model: str, rebuild: bool, progress: Progress, result: UpdateResult) -> None:
-        if not rebuild and self.vectors_current(store) and store.meta("vector_model") == model:
+        vectors, wanted = self.vectors(model), dict(store.vectors(model))
+        current = self.vectors_current(store) and store.meta("vector_model") == model
+        if current and not rebuild and not vectors.broken(len(wanted)):
             return
-        vectors = self.vectors(model)
         progress("indexing vectors", 0, 1)
-        wanted = dict(store.vectors(model))
+        with store.transaction():
+            # Where Chroma fails, the vectors of this model are there all the same, to be compared one by one.
+            store.set_meta("vector_model", model)
+            store.set_meta("vector_generation", "")
         try:
             if rebuild:
                 vectors.discard()
@@ -267,7 +279,6 @@ class Index:
             result.degraded = error.message
             return
         with store.transaction():
-            store.set_meta("vector_model", model)
             store.set_meta("vector_generation", str(store.generation))
             store.forget_embeddings(model)
         progress("indexing vectors", 1, 1)
@@ -278,7 +289,7 @@ class Index:
             store.set_meta("model_stamp", stamp)
 
     def open(self) -> Store:
-        """The index for reading. Raises FileNotFoundError where there is none, `DamagedIndexError` where it is damaged."""
+        """The index for reading. Raises FileNotFoundError or `DamagedIndexError` where there is none to read."""
         return Store(self.folder)
 
 
@@ -315,5 +326,3 @@ def _entry(page: Page, file: WikiFile, sha256: str) -> PageEntry:
         sha256=sha256,
         facets=facets,
     )
-
-

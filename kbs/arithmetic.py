@@ -1,6 +1,7 @@
 """Recomputes arithmetic that is written out: `66.9 TFLOPS / 3.35 TB/s = 20.0 FLOP/byte`.
 
-Numbers may carry units; `×`, `·` and `*` multiply, `/` or `÷` divides, and `+`, `-`, powers and brackets are known.
+Numbers may carry units and powers of ten; `×`, `·` and `*` multiply, `/` or `÷` divides, and `+`, `-` and brackets are
+known.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _evaluate(text: str) -> Decimal | None:
         return f"({number.value * (unit.scale if unit else 1):f})"
 
     written = text.replace("−", "-").replace("÷", "/").strip()
-    numbers = rf"(?<![\w.])(?P<number>(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*(?P<unit>{_unit_pattern()})?(?![\w])"
+    numbers = rf"(?<![\w.])(?P<number>{NUMBER})\s*(?P<unit>{_unit_pattern()})?(?![\w])"
     expression = re.sub(numbers, quantity, written)
     expression = re.sub(r"[×·]", "*", expression)
     if re.search(r"[^\d.()+\-*/\s]", expression):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
@@ -16,9 +16,11 @@ from kbs.citation import Citation, CitationLine, EvidenceKind, Reference, SpecCl
 from kbs.spec import Spec, claim_disagrees
 from kbs.vocabulary import Vocabulary, words
 
-
 MIN_QUOTED_WORDS = 3
 """A shorter quotation would be found nearly anywhere."""
+
+
+NOTHING_CLAIMED = "the lines exist; nothing was claimed of them in a form that can be compared"
 
 
 class Status(StrEnum):
@@ -68,12 +70,15 @@ Checker = Callable[[Reference], tuple[Status, str, str]]
 
 
 def plain_text(markdown: str) -> str:
-    """Markdown lines as the words that a reader sees: no links, marks, footnote references or table rules."""
+    """Markdown lines as the words that a reader sees: no links, marks, footnote references or table rules.
+
+    Every pattern takes a time linear in the text, whatever a page holds.
+    """
     text = re.sub(r"\[\^[^\]\s]{1,80}\]", "", markdown)
-    text = re.sub(r"!?\[([^\]]*)\]\([^)\s]*\)", r"\1", text)
-    text = re.sub(r"(?m)^\s*(?:#{1,6}\s+|>\s?|[-*+]\s+|\d{1,3}[.)]\s+)", "", text)
+    text = re.sub(r"!?\[([^\[\]]*)\]\([^)\s]{0,500}\)", r"\1", text)
+    text = re.sub(r"(?m)^[^\S\n]*(?:#{1,6}\s+|>\s?|[-*+]\s+|\d{1,3}[.)]\s+)", "", text)
     text = re.sub(r"(?<!\w)[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?!\w)|`", "", text)
-    text = re.sub(r"\s*\|\s*", " | ", text)
+    text = re.sub(r"(?:(?<!\s)\s*)?\|\s*", " | ", text)
     return re.sub(r"\s+", " ", text).strip(" |").strip()
 
 
@@ -114,13 +119,18 @@ def check_line(
     if cited.quote:
         if len(words(cited.quote)) < MIN_QUOTED_WORDS:
             return verdict(Status.MISMATCH, f"a quotation needs at least {MIN_QUOTED_WORDS} words", says)
-        if plain_text(cited.quote).casefold() in plain_text(says).casefold():
+        if _stands_in(plain_text(cited.quote).casefold(), plain_text(says).casefold()):
             return verdict(Status.OK, says=says)
         return verdict(Status.MISMATCH, "the lines do not have the quoted words", says)
     if cited.claim is not None:
         reason = _claim_against_lines(cited.claim, reference, library, vocabulary)
         return verdict(Status.MISMATCH if reason else Status.OK, reason, says)
-    return verdict(Status.OK, says=says)
+    return verdict(Status.OK, NOTHING_CLAIMED, says)
+
+
+def _stands_in(quote: str, text: str) -> bool:
+    """Whether the words of `quote` stand in `text`, none of them the cut end of another word, number or unit."""
+    return bool(re.search(rf"(?<!\w)(?<!\w[.,/-]){re.escape(quote)}(?!\w|[.,/-]\w)", text))
 
 
 def check_citation(citation: Citation, library: Library) -> CheckedCitation:
@@ -148,6 +158,8 @@ def check_citation(citation: Citation, library: Library) -> CheckedCitation:
 
 def _cited_lines(reference: Reference, library: Library) -> list[str] | str:
     """The cited lines, or why there are none."""
+    if reference.line_start < 1:
+        return f"“{reference.text}” names no lines that could be looked up"
     page = library.lines(reference.wiki, reference.target)
     if page is None:
         if library.pages_of(reference.wiki) is None:
@@ -171,33 +183,50 @@ def _moved(said: str, reference: Reference, library: Library) -> str:
     return ""
 
 
-def split_head(claim: SpecClaim, vocabulary: Vocabulary) -> tuple[SpecClaim, list[str], list[str]]:
-    """Split what stands before the colon into product and metric: the claim, product ids, metric ids.
+@dataclass(frozen=True)
+class _Reading:
+    """What the words before the colon may mean."""
 
-    The product is empty where the line names none; either list is empty where the words are not known.
-    """
-    tokens = words(claim.metric)
+    product: str
+    """The words that stand for the product; empty where none do."""
+    products: list[str]
+    """Ids of the products that they can mean."""
+    metrics: list[str]
+
+
+def _readings(head: str, vocabulary: Vocabulary) -> list[_Reading]:
+    """Every way to read words as a product and a metric ("H100 PCIe bandwidth" has two), known products first."""
+    tokens = words(head)
+    found: list[_Reading] = []
     for cut in range(len(tokens)):
         metrics = vocabulary.resolve("metric", " ".join(tokens[cut:]))
-        if not metrics:
-            continue
-        product = " ".join(tokens[:cut])
-        products = vocabulary.resolve("product", product) if product else []
-        return replace(claim, product=product), products, metrics
-    return claim, [], []
+        if metrics:
+            product = " ".join(tokens[:cut])
+            found.append(_Reading(product, vocabulary.resolve("product", product), metrics))
+    return sorted(found, key=lambda reading: len(reading.products) != 1 and reading.product != "")
 
 
 def _claim_against_lines(claim: SpecClaim, reference: Reference, library: Library, vocabulary: Vocabulary) -> str:
-    """Why the cited lines do not state the claim; "" where they do."""
+    """Why the cited lines do not state the claim, however it is read; "" where they do."""
+    reasons = [
+        _reading_against_lines(reading, claim, reference, library, vocabulary)
+        for reading in _readings(claim.subject, vocabulary)
+    ]
+    if not reasons:
+        return f"“{claim.subject}” names no metric of the vocabulary"
+    return "" if "" in reasons else reasons[0]
+
+
+def _reading_against_lines(
+    reading: _Reading, claim: SpecClaim, reference: Reference, library: Library, vocabulary: Vocabulary
+) -> str:
     page_specs = library.specs(reference.wiki, reference.target)
-    claim, products, metrics = split_head(claim, vocabulary)
-    if not metrics:
-        return f"“{claim.metric}” names no metric of the vocabulary"
-    if claim.product and not products:
-        return f"“{claim.product}” is no product of the vocabulary"
+    products, metrics = reading.products, reading.metrics
+    if reading.product and not products:
+        return f"“{reading.product}” is no product of the vocabulary"
     if len(products) > 1:
         names = ", ".join(vocabulary.products[id].name for id in products)
-        return f"“{claim.product}” leaves open which of {names} is meant"
+        return f"“{reading.product}” leaves open which of {names} is meant"
     on_lines = [s for s in page_specs if reference.line_start <= s.citation.line_start <= reference.line_end]
     if not on_lines:
         return "the cited lines state no hardware value"

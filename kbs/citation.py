@@ -21,8 +21,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-MAX_LINE = 4000
-"""Longer lines of untrusted text are not searched for citations."""
+from kbs.units import NUMBER
+
+MAX_LINE = 100_000
+"""Claims of longer lines are not read; a citation on one fails."""
 
 
 class EvidenceKind(StrEnum):
@@ -77,9 +79,8 @@ class Reference:
 class SpecClaim:
     """What a citation line says about a product."""
 
-    product: str
-    """The product's name as written; empty where the line names none."""
-    metric: str
+    subject: str
+    """Product, where one is named, and metric as they are written; the checker tells them apart."""
     qualifier: str
     value: str
     unit: str
@@ -87,7 +88,10 @@ class SpecClaim:
 
 @dataclass(frozen=True)
 class CitationLine:
-    """One citation found in a text: 1-based `line` of the text, and what is claimed of the reference."""
+    """One citation found in a text: 1-based `line` of the text, and what is claimed of the reference.
+
+    What stands in the place of a reference and cannot be read as one is a reference to line 0.
+    """
 
     line: int
     text: str
@@ -114,14 +118,16 @@ _REFERENCE = re.compile(
       | profile/(?P<profile>[0-9A-Za-z_-]{{4,128}})\#(?P<metric>[\w.\[\]-]+)
       | log/(?P<log>[0-9A-Za-z_-]{{4,64}})(?![\w/.]*:L)
       | (?P<wiki>{_NAME})/(?P<path>(?:{_NAME}/)*{_NAME}\.(?:md|markdown|txt|rst)){_SPAN}(?:@(?P<hash>[0-9a-f]{{8,64}}))?
-    )(?![\w])""",
+    )(?![\w@])""",
     re.VERBOSE,
 )
-_ARROW = re.compile(r"\s*(?:<-|←|&lt;-)\s*")
+_NEARLY = re.compile(r"(?<![\w/.-])[\w.-]+/[\w./-]*\.(?:md|markdown|txt|rst):[\w@-]*")
+"""A reference but for its lines or its hash."""
+_ARROW = re.compile(r"<-+|←|&lt;-+")
+_PLACE = re.compile(r"[\s`*_(\[]*(?P<place>[^\s`*()\[\]]*[/#.][^\s`*()\[\]]*)")
+_AND = re.compile(r"[\s`*_,;&()\[\]]*(?:and\s[\s`*_(\[]*)?")
 _LEADING = re.compile(r"^\s*(?:>\s*)*(?:[-*+•]\s+|\d{1,3}[.)]\s+)?(?:\[\d{1,4}\]:?\s*)?")
-_CLAIM = re.compile(
-    r"^(?P<head>[^:\"“]{1,200}?)(?:\s*\((?P<qualifier>[^()]{1,80})\))?\s*:\s+(?P<value>\S.*)$"
-)
+_CLAIM = re.compile(r"^(?P<head>[^:\"“]{1,200}?)(?:\s*\((?P<qualifier>[^()]{1,80})\))?\s*:\s+(?P<value>\S.*)$")
 _QUOTED = re.compile(r"^[\"“](?P<quote>.+)[\"”]$")
 
 
@@ -151,43 +157,72 @@ def find_citations(text: str) -> Iterator[CitationLine]:
     """Every citation of `text`, in order: citation lines with their claim, and bare references in prose."""
     for number, line in enumerate(text.splitlines(), start=1):
         if len(line) > MAX_LINE:
+            hidden = _REFERENCE.search(line)
+            if hidden:
+                why = f"a line of more than {MAX_LINE:,} characters is not read for claims"
+                yield CitationLine(number, line[:200], _reference(hidden), malformed=why)
             continue
-        matches = list(_REFERENCE.finditer(line))
-        if not matches:
-            continue
-        for index, match in enumerate(matches):
-            before = line[matches[index - 1].end() if index else 0 : match.start()].rstrip("`*_ \t") + " "
-            arrow = None
-            for arrow in _ARROW.finditer(before):
-                pass
-            reference = _reference(match)
-            if arrow is None or before[arrow.end() :].strip("`*_ \t([") or index:
-                # No arrow right before it: the line points at the evidence, and claims nothing that code can read.
-                yield CitationLine(number, line.strip(), reference)
-                continue
-            yield _citation_line(number, line, before[: arrow.start()], reference)
+        yield from _citations_of(number, line)
+
+
+def _citations_of(number: int, line: str) -> Iterator[CitationLine]:
+    end, left = 0, ""
+    for match in _REFERENCE.finditer(line):
+        between, end = line[end : match.start()], match.end()
+        yield from _nearly(number, line, between)
+        reference, gap = _reference(match), ""
+        arrow = _last_arrow(between)
+        if arrow:
+            left, gap = between[: arrow.start()], between[arrow.end() :].strip("`*_ \t([")
+        elif not _AND.fullmatch(between):
+            left = ""
+        cited = _citation_line(number, line, left, reference)
+        if (arrow and not gap) or not cited.malformed:
+            yield cited
+        else:
+            # The line points at the evidence, and claims nothing that code can read.
+            left = ""
+            yield CitationLine(number, line.strip(), reference)
+    tail = line[end:]
+    nearly = list(_nearly(number, line, tail))
+    yield from nearly
+    arrow = _last_arrow(tail)
+    place = _PLACE.match(tail, arrow.end()) if arrow and not nearly else None
+    if arrow and place:
+        cited = _citation_line(number, line, tail[: arrow.start()], Reference(EvidenceKind.WIKI, place["place"], ""))
+        if not cited.malformed:
+            yield cited
+
+
+def _last_arrow(text: str) -> re.Match[str] | None:
+    return max(_ARROW.finditer(text), key=lambda match: match.start(), default=None)
+
+
+def _nearly(number: int, line: str, part: str) -> Iterator[CitationLine]:
+    for match in _NEARLY.finditer(part):
+        yield CitationLine(number, line.strip(), Reference(EvidenceKind.WIKI, match[0], ""))
 
 
 def _citation_line(number: int, line: str, left: str, reference: Reference) -> CitationLine:
-    stated = _LEADING.sub("", left, count=1).strip().strip("`*|").strip()
+    stated = _LEADING.sub("", left, count=1).strip("`*|;, \t")
     quoted = _QUOTED.match(stated)
     if quoted:
         return CitationLine(number, line.strip(), reference, quote=quoted["quote"])
-    claim = parse_claim(stated)
+    claim = parse_claim(stated.rsplit("|", 1)[-1])
     if claim is not None:
         return CitationLine(number, line.strip(), reference, claim=claim)
     return CitationLine(number, line.strip(), reference, malformed=f"“{stated}” is neither a spec nor a quotation")
 
 
-_VALUE = re.compile(r"^(?P<number>[\d][\d.,\u2009\u202f]*(?:[eE][+-]?\d+|\s?[x×*·]\s?10\S+)?)\s*(?P<unit>[^\d\s].*)?$")
+_VALUE = re.compile(rf"^(?P<number>{NUMBER})\s*(?P<unit>[^\d\s].*)?$")
 
 
 def parse_claim(text: str) -> SpecClaim | None:
-    """Read `[<gpu> ]<metric>[ (<qualifier>)]: <value> <unit>`. The product is split from the metric by the checker."""
+    """Read `[<gpu> ]<metric>[ (<qualifier>)]: <value> <unit>`."""
     match = _CLAIM.match(text.strip())
     if match is None:
         return None
     value_text = match["value"].strip().rstrip(".;")
     number = _VALUE.match(value_text)
     value, unit = (number["number"], (number["unit"] or "").strip()) if number else (value_text, "")
-    return SpecClaim("", match["head"].strip(), (match["qualifier"] or "").strip(), value, unit)
+    return SpecClaim(match["head"].strip(), (match["qualifier"] or "").strip(), value, unit)

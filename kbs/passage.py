@@ -8,7 +8,19 @@ from dataclasses import dataclass
 
 from kbs.citation import Citation
 
-FACETS = ("kind", "tag", "language", "arch", "vendor", "symptom", "confidence", "operation", "bottleneck", "technique", "product")
+FACETS = (
+    "kind",
+    "tag",
+    "language",
+    "arch",
+    "vendor",
+    "symptom",
+    "confidence",
+    "operation",
+    "bottleneck",
+    "technique",
+    "product",
+)
 """What the pages of a search can be chosen by."""
 
 

@@ -13,7 +13,7 @@ from kbs.vocabulary import Mention, Vocabulary, words
 
 INTENTS = ("experience", "comparison", "calculation", "diagnosis", "technique", "spec", "definition")
 _MEASURED = re.compile(
-    r"\b(?:get|gets|getting|got|achiev\w*|reach\w*|measur\w*|hit|hits|runs? at|running at|see|seeing|only|stuck at|sustain\w*)\b",
+    r"\b(?:get|gets|getting|got|achiev\w*|reach\w*|measur\w*|hits?|runs? at|running at|see|seeing|only|sustain\w*)\b",
     re.IGNORECASE,
 )
 
@@ -115,7 +115,7 @@ def understand(
         dims=sizes,
     )
     premises = _premises(text, question, dtypes, vocabulary)
-    return Question(**{**question.__dict__, "premises": premises, "intent": _intent(text, found, question)})
+    return Question(**{**question.__dict__, "premises": premises, "intent": _intent(found, question)})
 
 
 def gpus_named(found: list[Mention], vocabulary: Vocabulary) -> list[tuple[str, ...]]:
@@ -159,7 +159,7 @@ def _metrics(found: list[Mention], dtypes: tuple[str, ...], vocabulary: Vocabula
     return tuple(dict.fromkeys(named))
 
 
-def _intent(text: str, found: list[Mention], question: Question) -> str:
+def _intent(found: list[Mention], question: Question) -> str:
     cues = Counter(m.id for m in found if m.kind == "intent")
     wants = {intent for intent, count in cues.items() if count}
     about_kernel = bool(question.operation or question.symptoms or question.bottlenecks)
@@ -212,9 +212,7 @@ _WITH_QUALIFIER = re.compile(
 _RATE = ("floating-point operations per second", "integer operations per second", "bytes per second")
 
 
-def _premises(
-    text: str, question: Question, dtypes: tuple[str, ...], vocabulary: Vocabulary
-) -> tuple[Premise, ...]:
+def _premises(text: str, question: Question, dtypes: tuple[str, ...], vocabulary: Vocabulary) -> tuple[Premise, ...]:
     """Numbers that the question states about the hardware it names."""
     found: dict[int, Premise] = {}
     for match in _WITH_QUALIFIER.finditer(text):
@@ -232,9 +230,10 @@ def _premises(
         number, unit = parse_number(match["number"]), parse_unit(match["unit"], lenient=True)
         if number is None or unit is None:
             continue
-        metric = _premise_metric(unit, question, dtypes, text, match, vocabulary)
-        if metric is None:
+        stated = _premise_metric(unit, question, dtypes, text, match, vocabulary)
+        if stated is None:
             continue
+        metric = stated
         if metric and vocabulary.metrics[metric].capacity:
             unit = parse_unit(match["unit"], capacity=True, lenient=True) or unit
         measured = bool(_MEASURED.search(text[max(0, match.start() - 60) : match.start()]))

@@ -62,3 +62,6 @@ class MeasuredRow:
     what: str
     source: str
     citation: Citation
+
+
+TableRow = CostRow | AdviceRow | ThresholdRow | MeasuredRow

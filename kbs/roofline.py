@@ -145,5 +145,6 @@ def bound_on(cost: OperationCost, product: str, specs: Sequence[Spec], vocabular
 
 def _rate(spec: Spec, vocabulary: Vocabulary) -> Decimal:
     quantity = spec.quantity(vocabulary)
-    assert quantity is not None and quantity.unit.dimension.endswith("per second"), spec
+    assert quantity is not None, spec
+    assert quantity.unit.dimension.endswith("per second"), spec
     return quantity.base

@@ -17,12 +17,12 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from kbs.citation import Citation, lines_hash
-from kbs.errors import KoptError
+from kbs.errors import IndexBusyError, KoptError
 from kbs.passage import PageEntry, Passage
-from kbs.records import AdviceRow, CostRow, MeasuredRow, ThresholdRow
+from kbs.records import AdviceRow, CostRow, MeasuredRow, TableRow, ThresholdRow
 from kbs.spec import Source, Spec
 from kbs.tokens import index_words
 
@@ -30,8 +30,11 @@ APPLICATION_ID = 0x6B6F7074
 SCHEMA_VERSION = 1
 FILE_NAME = "index.sqlite"
 _BUSY_SECONDS = 10.0
+_NOT_WRITABLE = (
+    *(errno.EACCES, errno.EPERM, errno.EROFS),  # no permission
+    *(errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP),  # no folder, and none can be made
+)
 
-Row = TypeVar("Row", CostRow, AdviceRow, ThresholdRow, MeasuredRow)
 _ROW_KINDS: dict[str, type[Any]] = {
     "cost": CostRow,
     "advice": AdviceRow,
@@ -49,7 +52,8 @@ CREATE TABLE pages (
 CREATE INDEX pages_by_page_id ON pages (page_id);
 CREATE TABLE broken (wiki TEXT NOT NULL, path TEXT NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
     problems TEXT NOT NULL, PRIMARY KEY (wiki, path)) WITHOUT ROWID;
-CREATE TABLE facets (page INTEGER NOT NULL REFERENCES pages ON DELETE CASCADE, facet TEXT NOT NULL, value TEXT NOT NULL);
+CREATE TABLE facets (
+    page INTEGER NOT NULL REFERENCES pages ON DELETE CASCADE, facet TEXT NOT NULL, value TEXT NOT NULL);
 CREATE INDEX facets_by_value ON facets (facet, value);
 CREATE INDEX facets_by_page ON facets (page);
 CREATE TABLE passages (
@@ -70,7 +74,8 @@ CREATE TABLE rows (page INTEGER NOT NULL REFERENCES pages ON DELETE CASCADE, kin
 CREATE INDEX rows_by_subject ON rows (kind, subject);
 CREATE INDEX rows_by_page ON rows (page);
 CREATE TABLE products (id TEXT PRIMARY KEY, data TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE embeddings (key TEXT NOT NULL, model TEXT NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (key, model)) WITHOUT ROWID;
+CREATE TABLE embeddings (
+    key TEXT NOT NULL, model TEXT NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (key, model)) WITHOUT ROWID;
 """
 
 
@@ -88,7 +93,7 @@ def damaged(path: Path, why: str) -> DamagedIndexError:
 
 
 def storage_error(error: Exception, folder: Path) -> KoptError | None:
-    """The error to show for a full or read-only disk; None where `error` is something else."""
+    """The error to show for a full or read-only disk or a held file; None where `error` is something else."""
     number = getattr(error, "errno", None)
     text = str(error).lower()
     if number in (errno.ENOSPC, errno.EDQUOT) or "disk is full" in text or "no space" in text:
@@ -97,11 +102,17 @@ def storage_error(error: Exception, folder: Path) -> KoptError | None:
             code="disk_full",
             hint="Free some space, or set KOPT_HOME to another disk. What was stored before is intact.",
         )
-    if number in (errno.EACCES, errno.EPERM, errno.EROFS) or "readonly" in text or "unable to open" in text:
+    if number in _NOT_WRITABLE or "readonly" in text or "unable to open" in text:
         return KoptError(
             f"{folder} cannot be written",
             code="not_writable",
             hint="Give it write permission, or set KOPT_HOME to a folder that you can write.",
+        )
+    if isinstance(error, sqlite3.OperationalError) and "locked" in text:
+        return IndexBusyError(
+            f"another program holds the index in {folder}",
+            code="index_busy",
+            hint="End that program, then run the command again. Nothing was lost.",
         )
     return None
 
@@ -150,7 +161,9 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -251,9 +264,7 @@ class Store:
         self.db.execute("DELETE FROM broken WHERE wiki = ? AND path = ?", (wiki, path))
         found = self.db.execute("SELECT id FROM pages WHERE wiki = ? AND path = ?", (wiki, path)).fetchone()
         if found:
-            self.db.execute(
-                "DELETE FROM words WHERE rowid IN (SELECT id FROM passages WHERE page = ?)", (found[0],)
-            )
+            self.db.execute("DELETE FROM words WHERE rowid IN (SELECT id FROM passages WHERE page = ?)", (found[0],))
             self.db.execute("DELETE FROM pages WHERE id = ?", (found[0],))
 
     def remove_wiki(self, wiki: str) -> None:
@@ -278,7 +289,7 @@ class Store:
         entry: PageEntry,
         passages: Sequence[Passage],
         specs: Sequence[Spec],
-        rows: Sequence[CostRow | AdviceRow | ThresholdRow | MeasuredRow],
+        rows: Sequence[TableRow],
     ) -> None:
         """Replace a page and all that comes from it."""
         self.remove_page(entry.wiki, entry.path)
@@ -320,9 +331,7 @@ class Store:
                 for s in specs
             ],
         )
-        self.db.executemany(
-            "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?)", [(page, *_row_values(row)) for row in rows]
-        )
+        self.db.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?)", [(page, *_row_values(row)) for row in rows])
 
     def hide_overridden(self) -> None:
         """Hide pages whose id a later wiki has too."""
@@ -474,7 +483,9 @@ class Store:
             found: list[str] = []
             for some in _batches(list(page_rows), 500):
                 marks = ",".join("?" * len(some))
-                found += [str(r[0]) for r in self.db.execute(f"SELECT passage FROM passages WHERE page IN ({marks})", some)]
+                found += [
+                    str(r[0]) for r in self.db.execute(f"SELECT passage FROM passages WHERE page IN ({marks})", some)
+                ]
             return found
         where, values = ("AND p.page_id = ?", (page_id,)) if page_id is not None else ("", ())
         rows = self.db.execute(
@@ -483,7 +494,9 @@ class Store:
         )
         return [str(r[0]) for r in rows]
 
-    def match_words(self, terms: Sequence[str], limit: int, page_rows: Sequence[int] | None = None) -> list[tuple[str, float]]:
+    def match_words(
+        self, terms: Sequence[str], limit: int, page_rows: Sequence[int] | None = None
+    ) -> list[tuple[str, float]]:
         """(passage id, BM25 score, higher is better) of passages that have any of `terms`, best first."""
         if not terms:
             return []
@@ -493,7 +506,8 @@ class Store:
             chosen = f"AND t.page IN ({','.join(str(int(row)) for row in page_rows)})"
         rows = self.db.execute(
             "SELECT t.passage, -bm25(words, 4.0, 2.0, 1.0) AS score FROM words JOIN passages t ON t.id = words.rowid"
-            f" JOIN pages p ON p.id = t.page WHERE words MATCH ? AND p.hidden = 0 {chosen} ORDER BY score DESC, t.id LIMIT ?",
+            f" JOIN pages p ON p.id = t.page WHERE words MATCH ? AND p.hidden = 0 {chosen}"
+            " ORDER BY score DESC, t.id LIMIT ?",
             (query, limit),
         )
         return [(str(a), float(b)) for a, b in rows]
@@ -501,7 +515,9 @@ class Store:
     def word_frequency(self, term: str) -> int:
         """How many passages have the term."""
         return int(
-            self.db.execute("SELECT count(*) FROM words WHERE words MATCH ?", ('"' + term.replace('"', "") + '"',)).fetchone()[0]
+            self.db.execute(
+                "SELECT count(*) FROM words WHERE words MATCH ?", ('"' + term.replace('"', "") + '"',)
+            ).fetchone()[0]
         )
 
     # --- vectors ----------------------------------------------------------------------------------------------------
@@ -550,7 +566,7 @@ def _citation(wiki: str, path: str, start: int, end: int, revision: str, quote: 
     return Citation(wiki, path, start, end, revision, lines_hash(quote.split("\n")), quote)
 
 
-def _row_values(row: CostRow | AdviceRow | ThresholdRow | MeasuredRow) -> tuple[str, int, str, str, str]:
+def _row_values(row: TableRow) -> tuple[str, int, str, str, str]:
     kind = next(name for name, made in _ROW_KINDS.items() if isinstance(row, made))
     fields = asdict(row)
     del fields["citation"]

@@ -1,7 +1,7 @@
 """Words as the full-text index sees them.
 
-Identifiers such as `ld.global.nc`, `smsp__inst_executed`, `num_warps` and `sm_90a` are kept whole and in parts; SQLite's
-porter stemmer does the rest. Question words carry no weight.
+Identifiers such as `ld.global.nc`, `smsp__inst_executed`, `num_warps` and `sm_90a` are kept whole and in parts; the
+porter stemmer of SQLite does the rest. Question words carry no weight.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Number:
     value: Decimal
     """Its exact value."""
     digits: int
-    """Significant digits written: 3.35 has 3, 3350 has 4, 0.080 has 2."""
+    """Significant digits written: 3.35 has 3, 3350 has 4, 0.080 has 2, and 0 has none."""
     last_place: Decimal
     """The value of one unit in its last written place: 0.01 for 3.35, 1e10 for 3.35e12."""
 
@@ -74,12 +74,12 @@ def parse_number(text: str) -> Number | None:
         return None
     if abs(power) > _MAX_EXPONENT:
         return None
-    sign, digits, place = value.as_tuple()
+    _, digits, place = value.as_tuple()
     assert isinstance(place, int)
     stripped = "".join(map(str, digits)).lstrip("0")
     return Number(
         value=value.scaleb(power),
-        digits=max(len(stripped), 1),
+        digits=len(stripped),
         last_place=Decimal(1).scaleb(place + power),
     )
 
@@ -147,7 +147,13 @@ def format_number(value: Decimal, digits: int = 3) -> str:
     return f"{value:.{digits - 1}E}".replace("E+", "e").replace("E", "e")
 
 
-_SCALES = ((Decimal("1e15"), "P"), (Decimal("1e12"), "T"), (Decimal("1e9"), "G"), (Decimal("1e6"), "M"), (Decimal("1e3"), "k"))
+_SCALES = (
+    (Decimal("1e15"), "P"),
+    (Decimal("1e12"), "T"),
+    (Decimal("1e9"), "G"),
+    (Decimal("1e6"), "M"),
+    (Decimal("1e3"), "k"),
+)
 
 
 def format_scaled(value: Decimal, unit: str, digits: int = 3) -> str:

@@ -102,6 +102,7 @@ class VectorIndex:
         os.environ["ANONYMIZED_TELEMETRY"] = "False"
         try:
             import chromadb
+            from chromadb.api.shared_system_client import SharedSystemClient
             from chromadb.config import Settings
         except Exception as error:  # a half-installed Chroma fails at import in many ways
             raise VectorIndexError(
@@ -143,6 +144,9 @@ class VectorIndex:
             if client is not None:
                 with contextlib.suppress(Exception):
                     client.close()
+            else:
+                # Chroma keeps a client that could not start, and would hand it out again for the mended folder.
+                SharedSystemClient.clear_system_cache()
 
     @contextlib.contextmanager
     def _collection(self, *, create: bool) -> Iterator[Any]:

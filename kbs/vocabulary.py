@@ -258,7 +258,7 @@ class Vocabulary:
 def _terms(table: Mapping[str, Mapping[str, Any]], kind: type[T]) -> dict[str, T]:
     terms: dict[str, T] = {}
     for id, fields in table.items():
-        values = {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
+        values: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in fields.items()}
         if kind is Term:
             values = {key: values[key] for key in ("name", "aliases") if key in values}
         terms[id] = kind(id=id, **values)

@@ -6,7 +6,6 @@ import platform
 import shutil
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -38,16 +37,19 @@ def _check(name: str, status: Status, detail: str, hint: str = "") -> CheckData:
     return CheckData(name=name, status=status, detail=detail, hint=hint)
 
 
-def _python(eng: Engine) -> Iterator[CheckData]:
-    fts = sqlite3.connect(":memory:").execute("SELECT count(*) FROM pragma_compile_options WHERE compile_options = 'ENABLE_FTS5'").fetchone()[0]
+def _python(_: Engine) -> Iterator[CheckData]:
+    fts = (
+        sqlite3.connect(":memory:")
+        .execute("SELECT count(*) FROM pragma_compile_options WHERE compile_options = 'ENABLE_FTS5'")
+        .fetchone()[0]
+    )
     detail = f"{platform.python_version()} on {platform.system()}, SQLite {sqlite3.sqlite_version}"
-    if sys.version_info < (3, 11):
-        yield _check("python", "error", detail, "kopt needs Python 3.11 or newer.")
-    else:
-        yield _check("python", "ok" if fts else "warning", detail, "" if fts else "This SQLite does not say that it has FTS5.")
+    yield _check(
+        "python", "ok" if fts else "warning", detail, "" if fts else "This SQLite does not say that it has FTS5."
+    )
 
 
-def _packages(eng: Engine) -> Iterator[CheckData]:
+def _packages(_: Engine) -> Iterator[CheckData]:
     for package in ("chromadb", "sentence-transformers", "torch", "triton"):
         try:
             yield _check(package, "ok", version(package))
@@ -80,19 +82,34 @@ def _index(eng: Engine) -> Iterator[CheckData]:
             fresh = eng.index.is_fresh(store, eng.wikis, None)
             broken = store.broken()
     except FileNotFoundError:
-        yield _check("index", "absent", f"not built yet in {eng.index.folder}", "The first `kopt ask` builds it, or run `kopt ingest`.")
+        yield _check(
+            "index",
+            "absent",
+            f"not built yet in {eng.index.folder}",
+            "The first `kopt ask` builds it, or run `kopt ingest`.",
+        )
         return
     if wrong:
         yield _check("index", "error", f"damaged: {wrong}", "Run `kopt ingest --rebuild`; nothing is lost.")
         return
     detail = f"{counts['pages']} pages, {counts['passages']} passages, {counts['specs']} specs"
     if not fresh:
-        yield _check("index", "warning", f"{detail}; the wikis have changed since", "The next question brings it up to date, or run `kopt ingest`.")
+        yield _check(
+            "index",
+            "warning",
+            f"{detail}; the wikis have changed since",
+            "The next question brings it up to date, or run `kopt ingest`.",
+        )
     else:
         yield _check("index", "ok", detail)
     for wiki, path, problems in broken:
         first = problems[0]
-        yield _check("page", "warning", f"{wiki}/{path}:{first['line']} is left out: {first['message']}", "Mend the page; `kopt wiki lint` lists all problems.")
+        yield _check(
+            "page",
+            "warning",
+            f"{wiki}/{path}:{first['line']} is left out: {first['message']}",
+            "Mend the page; `kopt wiki lint` lists all problems.",
+        )
 
 
 def _chroma(eng: Engine) -> Iterator[CheckData]:
@@ -111,15 +128,22 @@ def _chroma(eng: Engine) -> Iterator[CheckData]:
     missing, surplus = len(have - indexed), len(indexed - vectors)
     where = eng.settings.values.chroma_url or "on disk"
     if not current:
-        yield _check("vectors", "warning", "pages have changed since the vectors were indexed", "The next question brings them up to date, or run `kopt ingest`.")
+        yield _check(
+            "vectors",
+            "warning",
+            "pages have changed since the vectors were indexed",
+            "The next question brings them up to date, or run `kopt ingest`.",
+        )
     elif missing or surplus:
         detail = f"Chroma {where}: {missing} passages missing, {surplus} too many"
-        yield _check("vectors", "error", detail, "Run `kopt ingest --rebuild`; until then vectors are compared one by one.")
+        yield _check(
+            "vectors", "error", detail, "Run `kopt ingest --rebuild`; until then vectors are compared one by one."
+        )
     else:
         yield _check("vectors", "ok", f"Chroma {where}: {len(indexed)} vectors, the same ids as SQLite")
 
 
-def _gpu(eng: Engine) -> Iterator[CheckData]:
+def _gpu(_: Engine) -> Iterator[CheckData]:
     if shutil.which("nvidia-smi") is None:
         yield _check("gpu", "absent", "no nvidia-smi", "Questions, specs and the wiki work without a GPU.")
         return
@@ -132,7 +156,7 @@ def _gpu(eng: Engine) -> Iterator[CheckData]:
         yield _check("gpu", "ok", line.strip())
 
 
-def _tools(eng: Engine) -> Iterator[CheckData]:
+def _tools(_: Engine) -> Iterator[CheckData]:
     read: dict[str, Callable[[str], str]] = {
         "git": lambda out: out.strip(),
         "nvcc": lambda out: out.strip().splitlines()[-1],
@@ -150,7 +174,12 @@ def _tools(eng: Engine) -> Iterator[CheckData]:
     if parameters.exists():
         restricted = "RmProfilingAdminOnly: 1" in parameters.read_text("utf-8", "replace")
         hint = "Run ncu as root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0." if restricted else ""
-        yield _check("ncu counters", "warning" if restricted else "ok", "for administrators only" if restricted else "open to all users", hint)
+        yield _check(
+            "ncu counters",
+            "warning" if restricted else "ok",
+            "for administrators only" if restricted else "open to all users",
+            hint,
+        )
 
 
 def _run(command: list[str]) -> str | None:

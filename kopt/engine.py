@@ -11,13 +11,21 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ingest.update import Index, Progress, UpdateResult, no_progress
 from kbs.answers.compose import compose
 from kbs.answers.knowledge import Knowledge
 from kbs.answers.model import Answer
-from kbs.embedding import DEFAULT_MODEL, DefaultEncoder, Encoder, Vectors, default_identity, open_encoder
+from kbs.embedding import (
+    DEFAULT_MODEL,
+    DefaultEncoder,
+    Encoder,
+    ModelError,
+    Vectors,
+    default_identity,
+    open_encoder,
+)
 from kbs.errors import ConfigurationError, IndexBusyError
 from kbs.question import Question, understand
 from kbs.search import Query, SearchResult, search
@@ -57,9 +65,11 @@ class Engine:
             try:
                 found.append(open_wiki(Path(root), name))
             except ConfigurationError as error:
-                self.warnings.append(f"the wiki {name} is left out: {error.message}. Forget it with `kopt ingest --forget {name}`.")
+                self.warnings.append(
+                    f"the wiki {name} is left out: {error.message}. Forget it with `kopt ingest --forget {name}`."
+                )
         for root in self.settings.values.wikis:
-            wiki = open_wiki(Path(root).expanduser())
+            wiki = open_wiki(Path(root))
             if wiki.root not in [known.root for known in found]:
                 found.append(wiki)
         return found
@@ -77,10 +87,7 @@ class Engine:
                 declared = store.products()
         except (FileNotFoundError, DamagedIndexError, sqlite3.Error):
             declared = []
-        return vocabulary().with_products(
-            Product(**{key: tuple(value) if isinstance(value, list) else value for key, value in p.items()})
-            for p in declared
-        )
+        return vocabulary().with_products(Product(**_tuples(product)) for product in declared)
 
     def registered(self) -> dict[str, str]:
         """name → folder of the wikis that `kopt ingest PATH` added."""
@@ -136,12 +143,20 @@ class Engine:
         if vectors:
             try:
                 encoder = self._encoder("")
-            except ConfigurationError as error:
-                self.warnings.append(f"degraded: {error.message}; search works with words and specs alone. {error.hint}")
+            except ModelError as error:
+                self._without_model(error)
         wait = self.settings.values.lock_timeout if timeout is None else timeout
-        result = self.index.update(
-            self.wikis, vocabulary(), encoder, rebuild=rebuild, timeout=wait, progress=self.progress
-        )
+
+        def update(encoder: Encoder | None) -> UpdateResult:
+            return self.index.update(
+                self.wikis, vocabulary(), encoder, rebuild=rebuild, timeout=wait, progress=self.progress
+            )
+
+        try:
+            result = update(encoder)
+        except ModelError as error:
+            self._without_model(error)
+            encoder, result = None, update(None)
         self.__dict__.pop("terms", None)
         self.__dict__.pop("library", None)
         if result.set_aside is not None:
@@ -151,6 +166,9 @@ class Engine:
         if isinstance(encoder, DefaultEncoder):
             self.index.remember_model_file(encoder.file.stamp)
         return result
+
+    def _without_model(self, error: ModelError) -> None:
+        self.warnings.append(f"degraded: {error.message}; search works with words and specs alone. {error.hint}")
 
     def with_store(self, use: Callable[[Store], T], *, vectors: bool) -> T:
         """Call `use` with an index that is up to date; builds or mends it first where that is needed."""
@@ -205,7 +223,7 @@ class Engine:
                 vector = encoder.encode([question.text])[0]
             elif not any("degraded" in warning for warning in self.warnings):
                 degraded.append("the index has no vectors of this model; run `kopt ingest`")
-        except ConfigurationError as error:
+        except ModelError as error:
             degraded.append(f"{error.message}; search works with words and specs alone. {error.hint}")
         others: frozenset[str] = frozenset()
         if question.products:
@@ -256,13 +274,23 @@ class Engine:
 
     def log_gap(self, asked: str, reason: str, gaps: Sequence[str]) -> None:
         """Remember what the wiki could not answer, for whoever curates it."""
-        record = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "asked": asked, "reason": reason, "gaps": list(gaps)}
+        record = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "asked": asked,
+            "reason": reason,
+            "gaps": list(gaps),
+        }
         line = json.dumps(record, ensure_ascii=False) + "\n"
         try:
             with (self.settings.home / GAPS).open("a", encoding="utf-8") as stream:
                 stream.write(line)
         except OSError as error:
             self.warnings.append(f"the gap could not be logged: {error.strerror}")
+
+
+def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON has lists where the vocabulary has tuples."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
 
 
 @contextmanager

@@ -6,6 +6,7 @@ A workspace is untrusted: its `kopt.toml` may set only what cannot run code or s
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -32,7 +33,7 @@ WORKSPACE_SETTINGS = frozenset({"wikis", "results"})
 
 
 class Settings(BaseSettings):
-    """Everything that can be set. In files the names are as here; in the environment `KOPT_` and the name in capitals."""
+    """What can be set: in files under these names, in the environment as `KOPT_` and the name in capitals."""
 
     model_config = SettingsConfigDict(
         env_prefix="KOPT_", extra="forbid", frozen=True, use_attribute_docstrings=True, env_parse_none_str="none"
@@ -68,7 +69,11 @@ class LoadedSettings:
 def kopt_home() -> Path:
     """`KOPT_HOME`, or the platform's folder for user data."""
     chosen = os.environ.get("KOPT_HOME")
-    return Path(chosen).expanduser().absolute() if chosen else Path(platformdirs.user_data_dir("kopt", appauthor=False))
+    if not chosen:
+        return Path(platformdirs.user_data_dir("kopt", appauthor=False))
+    with contextlib.suppress(RuntimeError):  # ~name where there is no such user: a folder of that name
+        return Path(chosen).expanduser().absolute()
+    return Path(chosen).absolute()
 
 
 def debug_requested() -> bool:
@@ -94,17 +99,23 @@ def load_settings(flags: Mapping[str, Any] | None = None, workspace: Path | None
     class Layered(Settings):
         @classmethod
         def settings_customise_sources(
-            cls, settings_cls: type[BaseSettings], **sources: PydanticBaseSettingsSource
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,
+            file_secret_settings: PydanticBaseSettingsSource,
         ) -> tuple[PydanticBaseSettingsSource, ...]:
+            del init_settings, env_settings, dotenv_settings, file_secret_settings  # read above, each with its origin
             return tuple(InitSettingsSource(settings_cls, layer) for _, layer in layers)
 
     try:
         values = Layered()
     except ValidationError as error:
         first = error.errors()[0]
-        name = str(first["loc"][0]) if first["loc"] else ""
+        origin = origins.get(str(first["loc"][0]) if first["loc"] else "", "an unknown source")
         raise ConfigurationError(
-            f"the setting {'.'.join(map(str, first['loc']))} from {origins.get(name, 'an unknown source')} is wrong: {first['msg']}",
+            f"the setting {'.'.join(map(str, first['loc']))} from {origin} is wrong: {first['msg']}",
             code="setting_invalid",
             hint="`kopt doctor` shows every setting and where it came from.",
         ) from error
@@ -118,7 +129,7 @@ def _environment() -> dict[str, Any]:
         raise ConfigurationError(
             f"a KOPT_* environment variable cannot be read: {error}",
             code="setting_invalid",
-            hint='Lists are JSON, such as KOPT_WIKIS=\'["/path/to/wiki"]\'.',
+            hint="Lists are JSON, such as KOPT_WIKIS='[\"/path/to/wiki\"]'.",
         ) from error
     return {name: value for name, value in found.items() if value is not None}
 
@@ -129,7 +140,7 @@ def _read_file(path: Path, allowed: frozenset[str]) -> dict[str, Any]:
             content = tomllib.load(stream)
     except FileNotFoundError:
         return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, a number too long, a nesting too deep
         raise ConfigurationError(
             f"{path} is not TOML: {error}", code="settings_file", hint="Mend the file, or remove it."
         ) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -24,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if Path("/dev/nvidiactl").exists():
         return
     for item in items:
-        if "gpu" in item.keywords:
+        if item.get_closest_marker("gpu"):
             item.add_marker(pytest.mark.skip(reason="needs an NVIDIA GPU"))
 
 
@@ -52,13 +53,50 @@ def built_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+@pytest.fixture
+def home(built_home: Path, tmp_path: Path) -> Path:
+    """A copy of the built index that a test may write, damage and lose."""
+    return shutil.copytree(built_home, tmp_path / "home")
+
+
+@pytest.fixture(scope="session")
+def run() -> Callable[..., Run]:
+    """Runs the command on any KOPT_HOME."""
+    return run_kopt
+
+
+@pytest.fixture(scope="session")
+def page() -> Callable[..., str]:
+    """Makes the text of a page that kopt can read."""
+    return page_text
+
+
+def page_text(id: str, body: str, *, kind: str = "", title: str = "", more: str = "") -> str:
+    """A page with a source `src`; `more` are further lines of its front matter."""
+    lines = [
+        "---",
+        f"id: {id}",
+        f"kind: {kind or id.split('/')[0]}",
+        f"title: {title or id.split('/')[-1]}",
+        *filter(None, [more]),
+        "confidence: verified",
+        "reviewed: 2026-11-21",
+        "sources:",
+        '  - {id: src, title: "A source", url: "https://example.org/a", kind: vendor-doc, accessed: 2026-11-21}',
+        "---",
+    ]
+    return "\n".join([*lines, "", body]) + "\n"
+
+
 @pytest.fixture(scope="session")
 def kopt(built_home: Path) -> Callable[..., Run]:
     """Runs the command as a user types it, on the built index."""
     return lambda *words, **more: run_kopt(built_home, *words, **more)
 
 
-def run_kopt(home: Path, *words: str, stdin: str = "", cwd: Path | None = None, env: dict[str, str] | None = None) -> Run:
+def run_kopt(
+    home: Path, *words: str, stdin: str = "", cwd: Path | None = None, env: dict[str, str] | None = None
+) -> Run:
     """Run `kopt` with its own KOPT_HOME."""
     done = subprocess.run(
         [sys.executable, "-m", "kopt", *words],

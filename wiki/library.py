@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import os
 import re
@@ -11,7 +12,7 @@ from functools import cached_property
 from importlib import resources
 from pathlib import Path
 
-from kbs.citation import lines_hash
+from kbs.citation import EvidenceKind, lines_hash
 from kbs.errors import ConfigurationError
 from kbs.spec import Spec
 from kbs.vocabulary import Product, Vocabulary, vocabulary
@@ -52,11 +53,12 @@ class Wiki:
                 file = Path(folder) / name
                 if not name.endswith(".md") or name.startswith("."):
                     continue
-                path = file.relative_to(root).as_posix()
-                if path == INDEX_PAGE or (file.is_symlink() and not file.resolve().is_relative_to(root)):
-                    continue
+                # A name that is not UTF-8 cannot be cited: it is listed as it can be printed, and reads as no page.
+                path = os.fsencode(file.relative_to(root).as_posix()).decode("utf-8", "replace")
                 try:
                     status = file.stat()
+                    if path == INDEX_PAGE or (file.is_symlink() and not file.resolve().is_relative_to(root)):
+                        continue
                 except OSError:
                     continue
                 found.append(WikiFile(path, status.st_size, status.st_mtime_ns))
@@ -71,7 +73,7 @@ class Wiki:
                 return None
             with file.open("rb") as stream:
                 return stream.read(MAX_PAGE_BYTES + 1)
-        except (OSError, ValueError):
+        except (OSError, RuntimeError, ValueError):  # RuntimeError: a link that leads to itself
             return None
 
     def pages(self, terms: Vocabulary) -> Iterator[Page | list[Problem]]:
@@ -104,25 +106,24 @@ def open_wiki(root: Path, name: str | None = None) -> Wiki:
 
     Raises `ConfigurationError` where the folder is no wiki: it is missing, cannot be read, or holds no page.
     """
-    if not root.is_dir():
+    try:
+        folder = root.expanduser().resolve(strict=True)
+        files = Wiki("", folder).files() if folder.is_dir() else None
+    except (OSError, RuntimeError, ValueError):
+        files = None
+    if files is None:
         raise ConfigurationError(
-            f"{root} is no folder",
+            f"{root} is no folder that can be read",
             code="wiki_not_found",
             hint="Give the folder that holds the wiki's Markdown pages.",
         )
-    chosen = name or re.sub(r"[^a-z0-9._-]+", "-", root.resolve().name.lower()).strip("-.")
-    if not re.fullmatch(r"[a-z0-9][\w.-]*", chosen):
+    chosen = name or re.sub(r"[^a-z0-9._-]+", "-", folder.name.lower()).strip("-.")
+    if not re.fullmatch(r"[a-z0-9][\w.-]*", chosen) or chosen == EvidenceKind.NOTE:
         raise ConfigurationError(
             f"{chosen!r} cannot be the name of a wiki", code="wiki_name", hint="Name it with --name NAME."
         )
-    wiki = Wiki(chosen, root.resolve())
-    try:
-        files = wiki.files()
-    except OSError as error:
-        raise ConfigurationError(
-            f"{root} cannot be read: {error.strerror}", code="wiki_unreadable", hint="Check the folder's permissions."
-        ) from error
-    if not any((wiki.read(file.path) or b"").startswith(b"---") for file in files):
+    wiki = Wiki(chosen, folder)
+    if not any((wiki.read(file.path) or b"").removeprefix(codecs.BOM_UTF8).startswith(b"---") for file in files):
         raise ConfigurationError(
             f"{root} is no wiki: no Markdown file in it begins with a front matter",
             code="not_a_wiki",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -29,8 +30,12 @@ _YAML_NODES = 5_000
 
 @cache
 def _parser() -> MarkdownIt:
-    return MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable("table").use(front_matter_plugin).use(
-        footnote_plugin, inline=False, move_to_end=False
+    return (
+        MarkdownIt("commonmark", {"maxNesting": MAX_NESTING})
+        .enable("table")
+        .use(front_matter_plugin)
+        .use(footnote_plugin, inline=False, move_to_end=False)
+        .disable("inline")  # only blocks are needed, and many open brackets would take a time quadratic in their number
     )
 
 
@@ -41,7 +46,9 @@ def read_page(wiki: str, path: str, data: bytes, revision: str, vocabulary: Voca
     citations of its rows.
     """
     if len(data) > MAX_PAGE_BYTES:
-        return [Problem(path, 1, "page-size", f"{len(data):,} bytes are more than a page may have ({MAX_PAGE_BYTES:,})")]
+        return [
+            Problem(path, 1, "page-size", f"{len(data):,} bytes are more than a page may have ({MAX_PAGE_BYTES:,})")
+        ]
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -71,7 +78,7 @@ def read_page(wiki: str, path: str, data: bytes, revision: str, vocabulary: Voca
         sha256=hashlib.sha256(data).hexdigest(),
         meta=meta,
         body_start=body_start,
-        blocks=tuple(blocks),
+        blocks=tuple(_trimmed(block, lines) for block in blocks),
         footnotes=footnotes,
         specs=tuple(rows.specs),
         costs=tuple(rows.costs),
@@ -95,11 +102,14 @@ def _front_matter(path: str, lines: tuple[str, ...]) -> tuple[FrontMatter, int] 
     if end is None:
         return [Problem(path, 1, "front-matter", "the front matter has no closing --- line")]
     try:
-        node = yaml.compose("\n".join(lines[1:end]), Loader=_loader())
+        node = _compose("\n".join(lines[1:end]))
         raw = _plain(node) if node is not None else None
     except yaml.MarkedYAMLError as error:
         at = error.problem_mark.line + 2 if error.problem_mark else 1
         return [Problem(path, at, "front-matter", f"this is not YAML: {error.problem or error.context}")]
+    except yaml.reader.ReaderError as error:
+        at = "\n".join(lines[1:]).encode()[: error.position].count(b"\n") + 2
+        return [Problem(path, at, "front-matter", f"this is not YAML: {error.reason}")]
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         return [Problem(path, 1, "front-matter", f"this is not YAML that kopt reads: {str(error)[:200]}")]
     if not isinstance(raw, dict):
@@ -115,6 +125,16 @@ def _front_matter(path: str, lines: tuple[str, ...]) -> tuple[FrontMatter, int] 
 
 def _loader() -> Any:
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _compose(text: str) -> yaml.Node | None:
+    """The YAML of a front matter. Composing recurses in C, where no limit holds, so the depth is counted first."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_loader()):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _YAML_DEPTH:
+            raise ValueError("too large or too deeply nested")
+    return yaml.compose(text, Loader=_loader())
 
 
 def _plain(root: yaml.Node) -> object:
@@ -193,6 +213,14 @@ def _blocks(
     return blocks, footnotes, rows, problems
 
 
+def _trimmed(block: Block, lines: tuple[str, ...]) -> Block:
+    """The block without the blank lines that Markdown counts to the end of a list."""
+    end = block.line_end
+    while end > block.line_start and not lines[end - 1].strip():
+        end -= 1
+    return replace(block, line_end=end)
+
+
 def _closing(tokens: list[Token], index: int) -> int:
     """Index of the token that closes the block opened at `index`; itself where nothing was opened."""
     depth = 0
@@ -211,7 +239,7 @@ def _last_line(tokens: list[Token]) -> int:
     return max((token.map[1] for token in tokens if token.map), default=1)
 
 
-_LINK = re.compile(r"!?\[(?P<text>[^\]\n]*)\]\((?P<target>[^)\s]+)\)")
+_LINK = re.compile(r"!?\[(?P<text>[^\[\]\n]*)\]\((?P<target>[^)\s]{1,500})\)")
 
 
 def links(page: Page) -> list[tuple[int, str]]:

@@ -186,6 +186,7 @@ def _cost(row: dict[str, str], citation: Citation, context: _Context, rows: Rows
     try:
         if Decimal(row["count"]) < 0:
             raise RowError(f"the count {row['count']} is negative")
+        _number(row["count"])  # not infinite, and of a size that can be calculated with
     except InvalidOperation:
         raise RowError(f"the count {row['count']!r} is not a number") from None
     dims = tuple(row["dims"].split())

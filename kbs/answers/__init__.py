@@ -1,1 +1,1 @@
-"""Answers: what was asked is understood, evidence is gathered, sums are done, and every claim is checked before it is said."""
+"""Answers: evidence is gathered, sums are done, and every claim is checked before it is said."""

@@ -10,7 +10,16 @@ from kbs.answers.model import Answer, Claim, ClaimKind, Step
 from kbs.citation import Citation
 from kbs.question import Question
 from kbs.records import AdviceRow, CostRow, MeasuredRow
-from kbs.roofline import COMPUTE_BOUND, MEMORY_BOUND, Bound, OperationCost, bound_on, operation_cost, peak_metric, usable
+from kbs.roofline import (
+    COMPUTE_BOUND,
+    MEMORY_BOUND,
+    Bound,
+    OperationCost,
+    bound_on,
+    operation_cost,
+    peak_metric,
+    usable,
+)
 from kbs.units import format_number, format_scaled, format_seconds
 
 ADVICE = 6
@@ -24,7 +33,9 @@ def cost_of(question: Question, knowledge: Knowledge) -> OperationCost | None:
     if not rows:
         return None
     operation = knowledge.vocabulary.operations[question.operation]
-    newest = [row for row in rows if row.citation.wiki == rows[0].citation.wiki and row.citation.path == rows[0].citation.path]
+    newest = [
+        row for row in rows if row.citation.wiki == rows[0].citation.wiki and row.citation.path == rows[0].citation.path
+    ]
     dims = {name: question.dims.get(name, size) for name, size in operation.dims.items()}
     return operation_cost(newest, operation.id, dims, question.dtype or operation.dtype, knowledge.vocabulary)
 
@@ -37,7 +48,9 @@ def cost_steps(cost: OperationCost, knowledge: Knowledge) -> list[Step]:
 
     size = knowledge.vocabulary.dtypes
     moved = " + ".join(
-        f"{product(row)} × {size[row.dtype or cost.dtype].bytes} B" for row in cost.rows if row.cost in ("read", "write")
+        f"{product(row)} × {size[row.dtype or cost.dtype].bytes} B"
+        for row in cost.rows
+        if row.cost in ("read", "write")
     )
     steps = [Step("bytes", moved, cost.bytes, "B", f"{moved} = {cost.bytes:,f} B")]
     for pipe, flop in cost.flop.items():
@@ -96,13 +109,20 @@ def answer_operation(question: Question, knowledge: Knowledge, answer: Answer) -
             bounds.append(found)
         else:
             needed = join([knowledge.vocabulary.metrics[metric].name for metric in found])
-            answer.gaps.append(f"{knowledge.name(product)} {needed}: UNKNOWN (gpu-wiki not found), so nothing is computed for it.")
+            answer.gaps.append(
+                f"{knowledge.name(product)} {needed}: UNKNOWN (gpu-wiki not found), so nothing is computed for it."
+            )
     if not bounds:
         return False
     with_time = bool(question.dims) or question.intent == "calculation"
     answer.add("", _direct(question, knowledge, cost, bounds, with_time))
     answer.add("Why", _why(question, knowledge, cost, bounds, with_time))
-    facts = {claim.text: claim for b in bounds for s in (b.bandwidth, *b.peaks.values()) for claim in [knowledge.spec_claim(s)]}
+    facts = {
+        claim.text: claim
+        for b in bounds
+        for s in (b.bandwidth, *b.peaks.values())
+        for claim in [knowledge.spec_claim(s)]
+    }
     answer.add("Hardware facts", list(facts.values()))
     kinds = list(dict.fromkeys(b.bound for b in bounds))
     answer.add("What to try", what_to_try(question, knowledge, kinds))
@@ -132,7 +152,8 @@ def _direct(
         ridges = join([_ridge(member, knowledge) for member in members])
         pipe = members[0].pipe
         if pipe is None:
-            why = f"{operation} computes nothing, so only the {format_scaled(cost.bytes, 'B')} that it must move cost time"
+            moved = format_scaled(cost.bytes, "B")
+            why = f"{operation} computes nothing, so only the {moved} that it must move cost time"
         else:
             intensity = f"{format_number(cost.intensity(pipe))} FLOP per byte that it must move"
             side = "below" if kind == MEMORY_BOUND else "above"
@@ -186,7 +207,8 @@ def _why(
         if with_time:
             citations = bound_citations(bound)
         notes = ", ".join(
-            f"{knowledge.vocabulary.metrics[s.metric].name} {s.confidence}" for s in (bound.bandwidth, *bound.peaks.values())
+            f"{knowledge.vocabulary.metrics[s.metric].name} {s.confidence}"
+            for s in (bound.bandwidth, *bound.peaks.values())
         )
         claims.append(Claim(text, ClaimKind.DERIVED, citations, tuple(steps), subject=bound.product, note=notes))
     claims += [claim for bound in bounds for claim in _achieved(question, knowledge, bound)]
@@ -232,7 +254,11 @@ def what_to_try(question: Question, knowledge: Knowledge, bottlenecks: Sequence[
         lead = knowledge.lead(f"technique/{row.technique}")
         citations = (row.citation, *(lead.citations if lead else ()))
         claims[row.technique] = Claim(
-            f"{name}: {row.because}", ClaimKind.RECORD, citations, subject=row.technique, note=f"against {row.bottleneck}"
+            f"{name}: {row.because}",
+            ClaimKind.RECORD,
+            citations,
+            subject=row.technique,
+            note=f"against {row.bottleneck}",
         )
     return list(claims.values())
 
@@ -251,11 +277,12 @@ def measured(question: Question, knowledge: Knowledge) -> list[Claim]:
     here = {(row.gpu, row.dtype, row.shape, row.metric, row.value): row for row in reversed(rows) if row.gpu in names}
     return [
         Claim(
-            f"{row.gpu}: {' · '.join(filter(None, [row.dtype, row.shape, f'{row.metric} {row.value} {row.unit}', row.what]))}",
+            f"{row.gpu}: {' · '.join(filter(None, parts))}",
             ClaimKind.RECORD,
             (row.citation,),
         )
         for row in list(reversed(here.values()))[:MEASURED]
+        for parts in [(row.dtype, row.shape, f"{row.metric} {row.value} {row.unit}", row.what)]
     ]
 
 
@@ -282,10 +309,13 @@ def answer_ridge(question: Question, knowledge: Knowledge, answer: Answer) -> bo
             metric = peak_metric("tensor", dtype, vocabulary)
             peak = usable(knowledge.specs, product, metric, vocabulary)
             if bandwidth is None or peak is None:
-                answer.gaps.append(f"{knowledge.name(product)} {vocabulary.metrics[metric].name}: UNKNOWN (gpu-wiki not found)")
+                answer.gaps.append(
+                    f"{knowledge.name(product)} {vocabulary.metrics[metric].name}: UNKNOWN (gpu-wiki not found)"
+                )
                 continue
             top, speed = peak.base(vocabulary), bandwidth.base(vocabulary)
-            assert top is not None and speed is not None
+            assert top is not None
+            assert speed is not None
             expression = f"{peak.value} {peak.unit} / {bandwidth.value} {bandwidth.unit}"
             shown = f"{expression} = {format_number(top / speed)} FLOP/byte"
             step = Step("ridge point", expression, top / speed, "FLOP/byte", shown)

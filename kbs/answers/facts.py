@@ -173,7 +173,9 @@ def _corrections(premise: Premise, question: Question, knowledge: Knowledge) -> 
     values = join([claim.text for claim in right[:4]])
     line = f"No, not {premise.text}: {values}."
     if premise.measured:
-        line = f"{premise.text} is more than the peak: {values}. The bytes were counted wrong, or they came from a cache."
+        line = (
+            f"{premise.text} is more than the peak: {values}. The bytes were counted wrong, or they came from a cache."
+        )
     owner = next((s for s in elsewhere if s in mine), elsewhere[0] if elsewhere else None)
     if owner is not None:
         right.append(knowledge.spec_claim(owner))

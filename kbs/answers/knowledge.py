@@ -109,7 +109,11 @@ def sentences(passage: Passage) -> Iterator[Claim]:
         if stripped.startswith("|"):
             if not header:
                 header = stripped
-            if stripped == header or not stripped.strip("|-: ") or _READ_BY_ROW.intersection(plain_text(header).split(" | ")):
+            if (
+                stripped == header
+                or not stripped.strip("|-: ")
+                or _READ_BY_ROW.intersection(plain_text(header).split(" | "))
+            ):
                 continue
         else:
             header = ""

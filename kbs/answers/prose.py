@@ -79,11 +79,14 @@ def answer_from_passages(question: Question, knowledge: Knowledge, found: Search
 
 def _thresholds(question: Question, knowledge: Knowledge) -> list[Claim]:
     """From which value of a profile's metric on the symptoms of the question are named, by every source."""
-    rows: list[ThresholdRow] = [row for symptom in question.symptoms for row in knowledge.store.rows("threshold", symptom)]
+    rows: list[ThresholdRow] = [
+        row for symptom in question.symptoms for row in knowledge.store.rows("threshold", symptom)
+    ]
     by_test = {(row.metric, row.test, row.value, row.source.split()[0]): row for row in reversed(rows)}
     return [
         Claim(
-            f"{knowledge.vocabulary.symptoms[row.symptom].name}: {row.metric} · {row.test} · {row.value} {row.unit}".rstrip(),
+            f"{knowledge.vocabulary.symptoms[row.symptom].name}: "
+            + f"{row.metric} · {row.test} · {row.value} {row.unit}".rstrip(),
             ClaimKind.RECORD,
             (row.citation,),
             note=f"by {row.source}",
@@ -95,7 +98,11 @@ def _thresholds(question: Question, knowledge: Knowledge) -> list[Claim]:
 def _remedies(question: Question, knowledge: Knowledge) -> list[Claim]:
     """What the techniques do whose pages name a symptom of the question."""
     pages = [page for symptom in question.symptoms for page in knowledge.store.page_ids("symptom", symptom)]
-    leads = [knowledge.lead(page) for page in dict.fromkeys(pages) if knowledge.store.facet_values(page)["kind"] == ["technique"]]
+    leads = [
+        knowledge.lead(page)
+        for page in dict.fromkeys(pages)
+        if knowledge.store.facet_values(page)["kind"] == ["technique"]
+    ]
     return [lead for lead in leads if lead is not None][:REMEDIES]
 
 
@@ -117,9 +124,7 @@ def _irrelevant(question: Question, knowledge: Knowledge, found: SearchResult, w
     """Why the passages that were found do not answer the question; "" where they may."""
     if not found.hits:
         return "nothing in the wiki matches"
-    named = any(
-        (question.operation, question.symptoms, question.bottlenecks, question.techniques, question.languages)
-    )
+    named = any((question.operation, question.symptoms, question.bottlenecks, question.techniques, question.languages))
     best = max(hit.cosine for hit in found.hits)
     text = " ".join(hit.passage.embedded for hit in found.hits[:4]).lower()
     total = sum(weights.values())
@@ -157,7 +162,9 @@ def _scored_sentences(
             if overlap == 0 and rank > 0:
                 continue
             # A sentence or row that begins with the name of what was asked about defines or describes it.
-            if any(mention.start <= 1 and mention.id in named for mention in knowledge.vocabulary.find(claim.text[:60])):
+            if any(
+                mention.start <= 1 and mention.id in named for mention in knowledge.vocabulary.find(claim.text[:60])
+            ):
                 score += SUBJECT_BONUS
             elif claim.citations[0].quote.lstrip().startswith("|"):
                 score -= ROW_PENALTY

@@ -60,7 +60,7 @@ def why_unsound(claim: Claim, library: Library, vocabulary: Vocabulary) -> str:
 
 
 def record_parts(text: str) -> list[str]:
-    """The parts of a record claim that its row must contain: what stands after the name, cut at the dots between cells."""
+    """What a row must contain for a record claim: what stands after the name, cut at the dots between cells."""
     _, _, said = text.partition(": ")
     return [part for part in said.split(" · ") if part]
 

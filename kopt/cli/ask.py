@@ -14,12 +14,16 @@ if TYPE_CHECKING:
 
 def ask(
     question: Annotated[str, typer.Argument(help="What you want to know, in quotation marks.")],
-    gpu: Annotated[list[str] | None, typer.Option("--gpu", help="A GPU that the question is about; may be repeated.")] = None,
+    gpu: Annotated[
+        list[str] | None, typer.Option("--gpu", help="A GPU that the question is about; may be repeated.")
+    ] = None,
     dtype: Annotated[str, typer.Option("--dtype", help="Element type, such as fp32 or bf16.")] = "",
     dims: Annotated[str | None, typer.Option("--dims", help="Sizes, as M=4096,N=8192 or as JSON.")] = None,
     kind: Annotated[list[str] | None, typer.Option("--kind", help="Only pages of this kind; may be repeated.")] = None,
     k: Annotated[int | None, typer.Option("--k", min=1, max=100, help="How many passages to look at.")] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show how the question was read, and every score.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show how the question was read, and every score.")
+    ] = False,
     json: JsonFlag = False,
     debug: DebugFlag = False,
 ) -> None:
@@ -31,12 +35,16 @@ def ask(
 
     def work() -> Reply:
         from kbs.errors import ExitCode, UsageError
-        from kopt.cli.render import answer_text
+        from kopt.cli.render import answer_text, score_stages
         from kopt.cli.schemas import AskData
         from kopt.cli.support import engine, read_dims
 
         if not question.strip():
-            raise UsageError("the question is empty", code="empty_question", hint='Ask, for example, kopt ask "what is a bank conflict".')
+            raise UsageError(
+                "the question is empty",
+                code="empty_question",
+                hint='Ask, for example, kopt ask "what is a bank conflict".',
+            )
         sizes = read_dims(dims)
         with engine(results=k) as eng:
             chosen = next((m.id for m in eng.terms.find(dtype, "dtype")), "")
@@ -52,13 +60,13 @@ def ask(
                 count=eng.settings.values.results,
             )
             if sizes and understood.operation:
-                names = list(eng.terms.operations[understood.operation].dims)
-                unknown = [name for name in sizes if name not in names]
+                dimensions = list(eng.terms.operations[understood.operation].dims)
+                unknown = [name for name in sizes if name not in dimensions]
                 if unknown:
                     raise UsageError(
                         f"{understood.operation} has no dimension {', '.join(unknown)}",
                         code="dims_invalid",
-                        hint=f"Its dimensions are {', '.join(names)}.",
+                        hint=f"Its dimensions are {', '.join(dimensions)}.",
                     )
             warnings = [*eng.warnings, *answer.warnings]
         text = answer_text(answer)
@@ -71,7 +79,7 @@ def ask(
                     if value and name != "text":
                         console.print(f"  {name}: {value}", markup=False)
                 for hit in answer.hits:
-                    stages = f"cosine {hit.cosine:.3f}, words {hit.words:.3f}, identifier {hit.identifier}, names {hit.names:.2f}"
+                    stages = score_stages(hit)
                     console.print(f"  {hit.score:.3f} {hit.passage.citation.reference} ({stages})", markup=False)
 
         code = ExitCode.ABSTAINED if answer.abstained else ExitCode.OK
@@ -82,7 +90,9 @@ def ask(
 
 def search(
     query: Annotated[str, typer.Argument(help="Words, identifiers, or a question.")],
-    kind: Annotated[list[str] | None, typer.Option("--kind", help="Kind of page: hardware, technique, kernel …")] = None,
+    kind: Annotated[
+        list[str] | None, typer.Option("--kind", help="Kind of page: hardware, technique, kernel …")
+    ] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag")] = None,
     language: Annotated[list[str] | None, typer.Option("--language")] = None,
     arch: Annotated[list[str] | None, typer.Option("--arch", help="Architecture, such as hopper.")] = None,
@@ -98,6 +108,7 @@ def search(
 
     def work() -> Reply:
         from kbs.errors import ExitCode
+        from kopt.cli.render import score_stages
         from kopt.cli.schemas import PassageData, SearchData
         from kopt.cli.support import engine
 
@@ -122,7 +133,7 @@ def search(
                 trail = " > ".join([hit.passage.title, *hit.passage.trail])
                 console.print(f"{hit.passage.citation.reference}  {hit.score:.3f}  {trail}", markup=False)
                 if explain:
-                    stages = f"cosine {hit.cosine:.3f}, words {hit.words:.3f}, identifier {hit.identifier}, names {hit.names:.2f}"
+                    stages = score_stages(hit)
                     console.print(f"    {stages}", markup=False)
                 for line in [line for line in hit.passage.text.split("\n") if line.strip()][:2]:
                     console.print(f"    {line[:160]}", markup=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,8 +29,8 @@ def cite(
 ) -> None:
     """Check every citation of a text against what the cited lines say now.
 
-    A citation line is `[<gpu> ]<metric>[ (<qualifier>)]: <value> <unit> <- <wiki>/<path>:L<a>[-L<b>]`, or a quotation in
-    place of the spec. The JSON that kopt prints is checked too. Exit code 4 if any citation fails.
+    A citation line is `[<gpu> ]<metric>[ (<qualifier>)]: <value> <unit> <- <wiki>/<path>:L<a>[-L<b>]`, or has a
+    quotation in place of the spec. The JSON that kopt prints is checked too. Exit code 4 if any citation fails.
     """
 
     def work() -> Reply:
@@ -50,7 +51,7 @@ def cite(
             for item in checked:
                 where = f"{item.line}: " if item.line else ""
                 console.print(f"{where}{item.status:<9} {item.text or item.reference}", markup=False)
-                if item.detail:
+                if item.detail and item.status is not Status.OK:
                     console.print(f"    {item.reference}: {item.detail}", markup=False)
                 if item.status is not Status.OK and item.says:
                     console.print(f"    the line says: {item.says}", markup=False)
@@ -68,60 +69,87 @@ def _content(text: str) -> str:
     from kbs.errors import UsageError
 
     if text == "-":
-        return sys.stdin.read(MAX_TEXT)
+        return _whole(sys.stdin.buffer.read(MAX_TEXT + 1).decode("utf-8", "replace"))
     try:
         is_file = len(text) < 4096 and "\n" not in text and Path(text).is_file()
     except (OSError, ValueError):
         is_file = False
     if not is_file:
         if "/" in text and " " not in text and ":L" not in text and "#" not in text:
-            raise UsageError(f"there is no file {text}", code="file_not_found", hint="Give a file, a citation line, or - for standard input.")
+            raise UsageError(
+                f"there is no file {text}",
+                code="file_not_found",
+                hint="Give a file, a citation line, or - for standard input.",
+            )
         return text
     try:
         with Path(text).open(encoding="utf-8", errors="replace") as stream:
-            return stream.read(MAX_TEXT)
+            return _whole(stream.read(MAX_TEXT + 1))
     except OSError as error:
-        raise UsageError(f"{text} cannot be read: {error.strerror}", code="file_unreadable", hint="Check its permissions.") from error
+        raise UsageError(
+            f"{text} cannot be read: {error.strerror}", code="file_unreadable", hint="Check its permissions."
+        ) from error
+
+
+def _whole(content: str) -> str:
+    """The text, if all of it was read: a citation beyond would pass unseen."""
+    from kbs.errors import UsageError
+
+    if len(content) > MAX_TEXT:
+        raise UsageError(
+            f"the text has more than {MAX_TEXT:,} characters", code="text_too_long", hint="Check it in parts."
+        )
+    return content
 
 
 def check_all(content: str, library: Wikis) -> list[CheckedCitation]:
-    """Check the citations of a text, or of a JSON document that holds citations with hash and quote."""
+    """Check the citations of a text, or of a JSON document: those with hash and quote, and those in its strings."""
     import json
+    from dataclasses import replace
 
     from kbs.checking import check_citation, check_text
 
-    if content.lstrip().startswith(("{", "[")):
+    if content.lstrip().startswith(("{", "[", '"')):
         try:
             document = json.loads(content)
         except (ValueError, RecursionError):
             document = None
         if document is not None:
-            return [check_citation(citation, library) for citation in _citations_in(document)]
+            checked: list[CheckedCitation] = []
+            for item in _evidence_in(document):
+                if isinstance(item, str):
+                    checked += [replace(c, line=0) for c in check_text(item, library, library.vocabulary)]
+                else:
+                    checked.append(check_citation(item, library))
+            return checked
     return check_text(content, library, library.vocabulary)
 
 
-def _citations_in(document: object) -> list[Citation]:
-    """Every object of a JSON document that has the fields of a citation."""
+def _evidence_in(document: object) -> Iterator[Citation | str]:
+    """Every object of a JSON document that has the fields of a citation, and every string outside of these."""
     from kbs.citation import Citation
 
-    found: list[Citation] = []
     waiting = [document]
     while waiting:
-        item = waiting.pop(0)
-        if isinstance(item, list):
-            waiting = [*item, *waiting]
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, list):
+            waiting += reversed(item)
         elif isinstance(item, dict):
             if {"wiki", "path", "line_start", "line_end", "hash", "quote"} <= item.keys():
-                fields = (item["wiki"], item["path"], item["line_start"], item["line_end"], item.get("revision", ""), item["hash"], item["quote"])
-                if all(isinstance(f, str) for f in (*fields[:2], *fields[4:])) and all(type(f) is int and f > 0 for f in fields[2:4]):
-                    found.append(Citation(*fields))
+                # A field of a wrong type fails the check; it must not hide the citation from it.
+                start, end = (n if type(n) is int else 0 for n in (item["line_start"], item["line_end"]))
+                said = (str(item.get("revision", "")), str(item["hash"]), str(item["quote"]))
+                yield Citation(str(item["wiki"]), str(item["path"]), start, end, *said)
             else:
-                waiting = [*item.values(), *waiting]
-    return found
+                waiting += reversed(item.values())
 
 
 def show(
-    reference: Annotated[str, typer.Argument(help="A citation such as gpu-wiki/kernel/softmax.md:L34, or a page's id.")],
+    reference: Annotated[
+        str, typer.Argument(help="A citation such as gpu-wiki/kernel/softmax.md:L34, or a page's id.")
+    ],
     context: Annotated[int, typer.Option("--context", "-C", min=0, max=1000, help="Lines before and after.")] = 0,
     json: JsonFlag = False,
     debug: DebugFlag = False,

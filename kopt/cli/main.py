@@ -35,7 +35,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def root(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Evidence for making GPU kernels faster: answers whose every claim cites a line that code has checked."""
 
@@ -51,9 +53,16 @@ app.command()(doctor)
 app.command()(schema)
 
 
+def _as_text(word: str) -> str:
+    """A word of the command line with what is not UTF-8 replaced."""
+    return word.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def main() -> None:
     """Run the command line; what is wrong with the words themselves is said in the envelope too, with exit code 2."""
     try:
+        if any(word != _as_text(word) for word in sys.argv[1:]):
+            raise typer.BadParameter("a word of the command is not UTF-8 text")
         code = app(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except typer.Exit as done:
@@ -64,12 +73,19 @@ def main() -> None:
     except typer.TyperException as error:
         from kbs.errors import ExitCode
 
-        words = [word for word in sys.argv[1:] if not word.startswith("-")]
+        words = [_as_text(word) for word in sys.argv[1:] if not word.startswith("-")]
         context = getattr(error, "ctx", None)
         hint = f"See `{context.command_path} --help`." if context else "See `kopt --help`."
         try:
             with whole_pipe():
-                fail(words[0] if words else "kopt", "--json" in sys.argv, ExitCode.USAGE, "usage", error.format_message(), hint)
+                fail(
+                    words[0] if words else "kopt",
+                    "--json" in sys.argv,
+                    ExitCode.USAGE,
+                    "usage",
+                    error.format_message(),
+                    hint,
+                )
         except typer.Exit as done:
             sys.exit(done.exit_code)
 

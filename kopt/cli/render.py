@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kbs.answers.model import Answer, Claim, ClaimKind
 from kbs.citation import Citation
+from kbs.search import Hit
 
 
 def answer_text(answer: Answer) -> str:
@@ -24,7 +25,11 @@ def answer_text(answer: Answer) -> str:
             marks = "".join(f"[{numbers[citation.reference]}]" for citation in claim.citations)
             lead = "" if not section.title else (f"  {position}. " if section.title == "What to try" else "  - ")
             note = f" ({claim.note})" if claim.note else ""
-            text = claim.text.replace(" · ", ", ").replace(", <, ", " < ").replace(", >, ", " > ") if claim.kind is ClaimKind.RECORD else claim.text.replace(" | ", ": ")
+            text = (
+                claim.text.replace(" · ", ", ").replace(", <, ", " < ").replace(", >, ", " > ")
+                if claim.kind is ClaimKind.RECORD
+                else claim.text.replace(" | ", ": ")
+            )
             out.append(f"{lead}{text}{note}{' ' + marks if marks else ''}")
     if answer.gaps:
         out += ["", "Not known", *(f"  - {gap}" for gap in answer.gaps)]
@@ -42,3 +47,8 @@ def _source_line(claim: Claim, citation: Citation, first: bool) -> str:
     if claim.kind is ClaimKind.STATEMENT and first:
         return f'"{claim.text}" <- {citation.reference}'
     return citation.reference
+
+
+def score_stages(hit: Hit) -> str:
+    """The score of each stage of the search, for `--explain`."""
+    return f"cosine {hit.cosine:.3f}, words {hit.words:.3f}, identifier {hit.identifier}, names {hit.names:.2f}"

@@ -12,7 +12,9 @@ from kopt.cli.output import whole_pipe
 
 
 def schema(
-    command: Annotated[list[str] | None, typer.Argument(help="A command, such as ask or wiki lint; without it they are listed.")] = None,
+    command: Annotated[
+        list[str] | None, typer.Argument(help="A command, such as ask or wiki lint; without it they are listed.")
+    ] = None,
 ) -> None:
     """Print the JSON Schema of a command's `data`."""
     from kbs.errors import ExitCode
@@ -26,4 +28,11 @@ def schema(
         elif name in COMMANDS:
             sys.stdout.write(json_module.dumps(COMMANDS[name].model_json_schema(), indent=2) + "\n")
         else:
-            fail("schema", False, ExitCode.USAGE, "command_unknown", f"{name!r} prints no JSON", f"Commands: {', '.join(COMMANDS)}.")
+            fail(
+                "schema",
+                False,
+                ExitCode.USAGE,
+                "command_unknown",
+                f"{name!r} prints no JSON",
+                f"Commands: {', '.join(COMMANDS)}.",
+            )

@@ -20,10 +20,14 @@ if TYPE_CHECKING:
 def spec(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="GPU [METRIC] | compare GPU GPU...", help="A GPU, a GPU and a metric, or `compare` and GPUs."),
+        typer.Argument(
+            metavar="GPU [METRIC] | compare GPU GPU...", help="A GPU, a GPU and a metric, or `compare` and GPUs."
+        ),
     ] = None,
     qualifier: Annotated[str, typer.Option("--qualifier", help="Only rows of this qualifier, such as dense.")] = "",
-    every: Annotated[bool, typer.Option("--all", help="Also what other sources print and the page does not recommend.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also what other sources print and the page does not recommend.")
+    ] = False,
     list_gpus: Annotated[bool, typer.Option("--list", help="List the GPUs that the wikis have pages about.")] = False,
     json: JsonFlag = False,
     debug: DebugFlag = False,
@@ -37,7 +41,9 @@ def spec(
         from kopt.cli.support import engine
 
         with engine() as eng:
-            reply = eng.with_store(lambda store: _reply(eng, store, list(words or ()), qualifier, every, list_gpus), vectors=False)
+            reply = eng.with_store(
+                lambda store: _reply(eng, store, list(words or ()), qualifier, every, list_gpus), vectors=False
+            )
             reply.warnings = [*eng.warnings, *reply.warnings]
             return reply
 
@@ -71,7 +77,11 @@ def _reply(eng: Engine, store: Store, words: list[str], qualifier: str, every: b
     compare = words[0] == "compare"
     names, metric_words = (words[1:], []) if compare else (words[:1], words[1:])
     if compare and len(names) < 2:
-        raise UsageError("compare needs at least two GPUs", code="compare_needs_two", hint="Such as: kopt spec compare h100-sxm h200-sxm")
+        raise UsageError(
+            "compare needs at least two GPUs",
+            code="compare_needs_two",
+            hint="Such as: kopt spec compare h100-sxm h200-sxm",
+        )
     products, gaps = _products(names, knowledge)
     metrics = _metrics(" ".join(metric_words), knowledge)
     wanted = _qualifier(qualifier, knowledge)
@@ -83,11 +93,20 @@ def _reply(eng: Engine, store: Store, words: list[str], qualifier: str, every: b
             for row in [*knowledge.of(product, metric), *(knowledge.others(product, metric) if every else ())]
             if wanted is None or row.qualifier == wanted
         ]
-        specs += rows if metrics else sorted(rows, key=lambda row: (row.citation.wiki, row.citation.path, row.citation.line_start))
+        specs += (
+            rows
+            if metrics
+            else sorted(rows, key=lambda row: (row.citation.wiki, row.citation.path, row.citation.line_start))
+        )
         missing = [metric for metric in metrics if not any(row.metric == metric for row in rows)]
-        gaps += [f"{terms.products[product].name} {terms.metrics[metric].name}: UNKNOWN (gpu-wiki not found)" for metric in missing]
+        gaps += [
+            f"{terms.products[product].name} {terms.metrics[metric].name}: UNKNOWN (gpu-wiki not found)"
+            for metric in missing
+        ]
     gaps += [
-        f"{terms.products[s.product].name} {terms.metrics[s.metric].name}: its vendor publishes no value" for s in specs if not s.published
+        f"{terms.products[s.product].name} {terms.metrics[s.metric].name}: its vendor publishes no value"
+        for s in specs
+        if not s.published
     ]
     published = [s for s in specs if s.published]
     if gaps and not published:
@@ -99,7 +118,10 @@ def _reply(eng: Engine, store: Store, words: list[str], qualifier: str, every: b
         else:
             for row in specs:
                 note = "" if row.recommended else ", not recommended"
-                console.print(f"{row.citation_line(terms)}  ({row.confidence}{note}; {row.source.title}, {row.source.place})", markup=False)
+                console.print(
+                    f"{row.citation_line(terms)}  ({row.confidence}{note}; {row.source.title}, {row.source.place})",
+                    markup=False,
+                )
         for gap in gaps:
             if "UNKNOWN" in gap or not specs:
                 console.print(gap, markup=False)
@@ -122,7 +144,9 @@ def _products(names: list[str], knowledge: Knowledge) -> tuple[list[str], list[s
             hint = f"; the nearest known ones are {', '.join(near)}" if near else "; see kopt spec --list"
             gaps.append(f"{name}: no GPU of this name is known{hint}")
         elif not have:
-            gaps.append(f"{terms.products[found[0]].name}: UNKNOWN (gpu-wiki not found); the wiki has no page hardware/{found[0]}")
+            gaps.append(
+                f"{terms.products[found[0]].name}: UNKNOWN (gpu-wiki not found); there is no page hardware/{found[0]}"
+            )
     return list(dict.fromkeys(products)), gaps
 
 
@@ -137,7 +161,9 @@ def _metrics(text: str, knowledge: Knowledge) -> list[str]:
     ]
     if not found:
         near = terms.nearest_metrics(text) or list(terms.metrics)[:6]
-        raise UsageError(f"{text!r} is no metric", code="metric_unknown", hint=f"The nearest known ones are {', '.join(near)}.")
+        raise UsageError(
+            f"{text!r} is no metric", code="metric_unknown", hint=f"The nearest known ones are {', '.join(near)}."
+        )
     return found
 
 

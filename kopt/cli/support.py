@@ -24,7 +24,7 @@ def read_dims(text: str | None) -> dict[str, int]:
     """`{"M": 4096, "N": 8192}` or `M=4096,N=8192` as sizes."""
     if not text:
         return {}
-    hint = "Give sizes as --dims '{\"M\": 4096, \"N\": 8192}' or --dims M=4096,N=8192."
+    hint = 'Give sizes as --dims \'{"M": 4096, "N": 8192}\' or --dims M=4096,N=8192.'
     try:
         if text.lstrip().startswith("{"):
             raw = json.loads(text)

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 wiki = typer.Typer(help="Read and check the wikis.", no_args_is_help=True)
 
-Which = Annotated[str | None, typer.Option("--wiki", help="Only this wiki, by name or folder; by default all known ones.")]
+Which = Annotated[
+    str | None, typer.Option("--wiki", help="Only this wiki, by name or folder; by default all known ones.")
+]
 
 
 def _chosen(eng: Engine, which: str | None) -> list[Wiki]:
@@ -32,7 +34,9 @@ def _chosen(eng: Engine, which: str | None) -> list[Wiki]:
     if named or not Path(which).is_dir():
         if not named:
             names = ", ".join(known.name for known in eng.wikis)
-            raise UsageError(f"there is no wiki {which}", code="wiki_unknown", hint=f"Known wikis: {names}; or give a folder.")
+            raise UsageError(
+                f"there is no wiki {which}", code="wiki_unknown", hint=f"Known wikis: {names}; or give a folder."
+            )
         return named
     return [open_wiki(Path(which))]
 
@@ -40,7 +44,9 @@ def _chosen(eng: Engine, which: str | None) -> list[Wiki]:
 @wiki.command()
 def lint(
     which: Which = None,
-    fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended mechanically, after showing the change.")] = False,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Mend what can be mended mechanically, after showing the change.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --fix: do not ask.")] = False,
     json: JsonFlag = False,
     debug: DebugFlag = False,
@@ -81,12 +87,20 @@ def lint(
         def show(console: Console) -> None:
             for problem in problems:
                 level = "error" if problem.error else "warning"
-                console.print(f"{problem.wiki}/{problem.path}:{problem.line}: {level}: {problem.rule}: {problem.message}", markup=False)
+                console.print(
+                    f"{problem.wiki}/{problem.path}:{problem.line}: {level}: {problem.rule}: {problem.message}",
+                    markup=False,
+                )
             for path in fixed:
                 console.print(f"mended {path}", markup=False)
             console.print(f"{pages} pages, {errors} errors, {len(problems) - errors} warnings", markup=False)
 
-        return Reply(LintData(pages=pages, problems=problems, fixed=fixed), show, ExitCode.REJECTED if errors else ExitCode.OK, warnings)
+        return Reply(
+            LintData(pages=pages, problems=problems, fixed=fixed),
+            show,
+            ExitCode.REJECTED if errors else ExitCode.OK,
+            warnings,
+        )
 
     deliver("wiki lint", json, debug, work)
 
@@ -105,10 +119,18 @@ def stats(which: Which = None, json: JsonFlag = False, debug: DebugFlag = False)
 
         def show(console: Console) -> None:
             for one in counted:
-                console.print(f"{one['name']}: {one['pages']} pages, {one['broken']} broken, {one['lines']} lines ({one['root']})", markup=False)
+                console.print(
+                    f"{one['name']} ({one['root']}): {one['pages']} pages, {one['broken']} broken, {one['lines']} lines",
+                    markup=False,
+                )
                 for what in ("kinds", "confidence of pages", "confidence of specs", "kinds of sources"):
-                    console.print(f"  {what}: " + ", ".join(f"{name} {count}" for name, count in one[what].items()), markup=False)
-                rows = ", ".join(f"{one[what]} {what}" for what in ("specs", "unpublished", "costs", "advice", "thresholds", "measured"))
+                    console.print(
+                        f"  {what}: " + ", ".join(f"{name} {count}" for name, count in one[what].items()), markup=False
+                    )
+                rows = ", ".join(
+                    f"{one[what]} {what}"
+                    for what in ("specs", "unpublished", "costs", "advice", "thresholds", "measured")
+                )
                 console.print(f"  rows: {rows}", markup=False)
                 console.print(f"  revision {one['revision']}", markup=False)
 

@@ -52,8 +52,12 @@ def test_title_question_through_the_command(kopt: Callable[..., Any]) -> None:
     assert first.startswith("Memory-bound: ")
     assert "0.625 FLOP per byte" in first
     assert "20.0 FLOP/byte" in first
-    assert re.search(r"H100 SXM HBM bandwidth: 3\.35 TB/s <- gpu-wiki/hardware/h100-sxm\.md:L\d+$", done.out, re.MULTILINE)
-    assert re.search(r"H100 SXM FP32 throughput: 66\.9 TFLOPS <- gpu-wiki/hardware/h100-sxm\.md:L\d+$", done.out, re.MULTILINE)
+    assert re.search(
+        r"H100 SXM HBM bandwidth: 3\.35 TB/s <- gpu-wiki/hardware/h100-sxm\.md:L\d+$", done.out, re.MULTILINE
+    )
+    assert re.search(
+        r"H100 SXM FP32 throughput: 66\.9 TFLOPS <- gpu-wiki/hardware/h100-sxm\.md:L\d+$", done.out, re.MULTILINE
+    )
     assert "66.9 TFLOPS / 3.35 TB/s = 20.0 FLOP/byte" in done.out
     for variant in ("H100 SXM", "H100 PCIe", "H100 NVL"):
         assert variant in first
@@ -133,7 +137,21 @@ DIMS = {
 @pytest.mark.parametrize("dtype", SIZE)
 @pytest.mark.parametrize(
     "operation",
-    ["softmax", "layernorm", "rmsnorm", "row sum", "cumsum", "matmul", "gemv", "cross entropy", "gelu", "relu", "swiglu", "vector add", "attention"],
+    [
+        "softmax",
+        "layernorm",
+        "rmsnorm",
+        "row sum",
+        "cumsum",
+        "matmul",
+        "gemv",
+        "cross entropy",
+        "gelu",
+        "relu",
+        "swiglu",
+        "vector add",
+        "attention",
+    ],
 )
 def test_operations_on_every_gpu(engine: Engine, operation: str, dtype: str) -> None:
     for gpu, (bandwidth, peaks) in GPUS.items():
@@ -174,7 +192,8 @@ def test_no_operation_or_product_name_in_python() -> None:
     for package in ("kbs", "ingest", "wiki", "kopt"):
         for file in (root / package).rglob("*.py"):
             code = "\n".join(
-                line for line in re.sub(r'""".*?"""', "", file.read_text("utf-8"), flags=re.DOTALL).splitlines()
+                line
+                for line in re.sub(r'""".*?"""', "", file.read_text("utf-8"), flags=re.DOTALL).splitlines()
                 if not line.lstrip().startswith("#") and "help=" not in line and "hint=" not in line
             ).lower()
             found = [name for name in names if re.search(rf"(?<![\w/.-]){re.escape(name)}(?![\w-])", code)]

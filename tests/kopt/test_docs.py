@@ -14,7 +14,18 @@ ROOT = Path(__file__).parent.parent.parent
 
 def test_command_reference_is_generated(tmp_path: Path) -> None:
     fresh = tmp_path / "commands.md"
-    command = [sys.executable, "-m", "typer", "kopt.cli.main", "utils", "docs", "--name", "kopt", "--output", str(fresh)]
+    command = [
+        sys.executable,
+        "-m",
+        "typer",
+        "kopt.cli.main",
+        "utils",
+        "docs",
+        "--name",
+        "kopt",
+        "--output",
+        str(fresh),
+    ]
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT, timeout=120)
     assert (ROOT / "docs" / "commands.md").read_text("utf-8") == fresh.read_text("utf-8"), "run `just commands`"
 

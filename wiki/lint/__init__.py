@@ -38,6 +38,7 @@ __all__ = ["RULES", "Fix", "apply_fix", "fixes", "lint"]
 
 _RULES: tuple[Rule, ...] = (
     front_matter.vocabulary_ids,
+    front_matter.vendor_of_hardware,
     names.duplicate,
     anchors.broken_link,
     numbers.number_without_source,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from kbs.arithmetic import equation_holds
+from kbs.arithmetic import MAX_LENGTH, equation_holds
 from kbs.units import NUMBER
 from kbs.vocabulary import Vocabulary
 from wiki.lint.rule import Finding, rule
@@ -43,15 +43,18 @@ class EquationReader:
         spelled = sorted((s for s in vocabulary.unit_spellings if s not in ("x", "×")), key=len, reverse=True)
         self._unit = r"(?:[kKMGTPE]i?)?(?:" + "|".join(map(re.escape, spelled)) + r")(?![\w/])"
         quantity = rf"{NUMBER}(?:\s*{self._unit})?"
-        self._left = re.compile(rf"(?:^|(?<=[\s(]))\(*{quantity}(?:\s*\)*\s*{_OPERATOR}\s*\(*\s*{quantity})+\s*\)*\s*$")
+        self._left = re.compile(rf"(?:^|(?<=[\s(]))\(*{quantity}(?:[\s)]*{_OPERATOR}[\s(]*{quantity})+[\s)]*$")
         self._right = re.compile(rf"\s*(?P<result>{quantity})(?!\w|\.\d)")
 
     def equations(self, text: str) -> Iterator[str]:
         """The parts of `text` that read as `<expression> = <number>`."""
         sides = re.split(r"(?<![<>!=≈])=(?!=)", text)
         for before, after in pairwise(sides):
-            left, right = self._left.search(before), self._right.match(after)
-            if not left or not right or _FOLLOWED.match(after, right.end()) or _GOES_ON.search(before[: left.start()]):
+            near = before[-MAX_LENGTH:]
+            left, right = self._left.search(near), self._right.match(after)
+            if not left or not right or _FOLLOWED.match(after, right.end()) or _GOES_ON.search(near[: left.start()]):
+                continue
+            if left.start() == 0 and len(before) > MAX_LENGTH:
                 continue
             yield f"{_balanced(left[0].strip())} = {right['result'].strip()}"
 

@@ -35,7 +35,8 @@ def fixes(wiki: Wiki, vocabulary: Vocabulary) -> list[Fix]:
     view = read_wiki(wiki, vocabulary, datetime.date.max)
     wanted = {path: tidy(text) for path, text in view.texts.items()}
     index = view.texts.get(INDEX_PAGE, "")
-    if (is_generated(index) or not index.strip()) and view.pages:
+    unreadable = INDEX_PAGE not in view.texts and wiki.read(INDEX_PAGE) is not None
+    if view.pages and not unreadable and (is_generated(index) or not index.strip()):
         wanted[INDEX_PAGE] = render_index(wiki.name, view.pages)
     changes = (Fix(path, view.texts.get(path, ""), new) for path, new in sorted(wanted.items()))
     return [change for change in changes if change.old != change.new]

@@ -1,9 +1,10 @@
-"""Names in the front matter are ids of the vocabulary."""
+"""Names in the front matter are ids of the vocabulary, and a hardware page names its vendor."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from wiki.lint.reading import SUMMARIES
 from wiki.lint.rule import Finding, rule
 from wiki.lint.view import WikiView, front_matter_line
 
@@ -29,5 +30,11 @@ def vocabulary_ids(view: WikiView) -> Iterator[Finding]:
                 if id not in known:
                     line = front_matter_line(page, key, id)
                     yield Finding(page.path, line, f"{key}: {id!r} is not in the vocabulary")
-        if meta.kind == "hardware" and not meta.vendor:
+
+
+@rule("front-matter", SUMMARIES["front-matter"])
+def vendor_of_hardware(view: WikiView) -> Iterator[Finding]:
+    """Every hardware page without a vendor."""
+    for page in view.pages:
+        if page.meta.kind == "hardware" and not page.meta.vendor:
             yield Finding(page.path, front_matter_line(page, "kind"), "a hardware page must name its vendor")

@@ -20,7 +20,9 @@ def index_entry(view: WikiView) -> Iterator[Finding]:
     """Every difference between the index and the wiki; `--fix` writes an index that was generated, or none yet."""
     text = view.texts.get(INDEX_PAGE)
     if text is None:
-        if view.pages:
+        if view.wiki.read(INDEX_PAGE) is not None:
+            yield Finding(INDEX_PAGE, 1, "the index is too large, or not UTF-8 text")
+        elif view.pages:
             yield Finding(INDEX_PAGE, 1, "the wiki has no index; `kopt wiki lint --fix` writes it")
         return
     listed = {

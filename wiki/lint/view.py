@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from kbs.citation import MAX_LINE
 from kbs.vocabulary import Vocabulary
 from wiki.library import INDEX_PAGE, Wiki, products_of
 from wiki.page import Page, Problem
-from wiki.reader import read_page
+from wiki.reader import MAX_PAGE_BYTES, read_page
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class WikiView:
     """The vocabulary, with the products that the wiki's own hardware pages declare."""
     today: datetime.date
     texts: dict[str, str]
-    """Every file that is UTF-8 text, as it stands on disk, by path; the index page is among them."""
+    """Every file that is UTF-8 text of a page's size, as it stands on disk, by path; the index page is among them."""
     paths: frozenset[str]
     """Every page file, a broken one too."""
     pages: tuple[Page, ...]
@@ -45,10 +47,10 @@ def read_wiki(wiki: Wiki, vocabulary: Vocabulary, today: datetime.date, sources_
             if path != INDEX_PAGE:
                 broken.append(Problem(path, 1, "unreadable", "the file cannot be read; check its permissions"))
             continue
-        try:
-            texts[path] = data.decode("utf-8")
-        except UnicodeDecodeError:
-            texts.pop(path, None)
+        # A larger file is read in part only: it must not be taken for the whole.
+        if len(data) <= MAX_PAGE_BYTES:
+            with contextlib.suppress(UnicodeDecodeError):
+                texts[path] = data.decode("utf-8")
         if path == INDEX_PAGE:
             continue
         page = read_page(wiki.name, path, data, revision, vocabulary)
@@ -77,7 +79,9 @@ def front_matter_line(page: Page, key: str, value: str = "") -> int:
     return start
 
 
-_FENCE = re.compile(r"^(?P<marks>(?:\s|>|[-*+]\s|\d{1,9}[.)]\s)*)(?P<fence>`{3,}|~{3,})\s*(?P<info>[^\s`]*)[^`]*$")
+_FENCE = re.compile(
+    r"^(?P<marks>(?:\s|>|[-*+]\s|\d{1,9}[.)]\s)*)(?P<fence>`{3,}|~{3,})\s*+(?P<info>[^\s`]*)(?:\s[^`]*)?$"
+)
 
 
 @dataclass(frozen=True)
@@ -121,13 +125,13 @@ def code_blocks(page: Page) -> Iterator[CodeBlock]:
 def text_lines(page: Page) -> dict[int, str]:
     """Every line of the page's body that is not code, by number: headings, prose, tables and footnotes.
 
-    What stands between backticks is replaced by blanks.
+    What stands between backticks is replaced by blanks. Lines longer than a citation may name are left out.
     """
     code = {number for opened, closed, _ in _fences(page) for number in range(opened, closed + 1)}
     return {
-        number: re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", lambda span: " " * len(span[0]), line)
+        number: re.sub(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)", lambda span: " " * len(span[0]), line)
         for number, line in enumerate(page.lines, start=1)
-        if number >= page.body_start and number not in code
+        if number >= page.body_start and number not in code and len(line) <= MAX_LINE
     }
 
 

@@ -1,0 +1,404 @@
+"""The index when its writer is killed: at every step of an update, and at random while others ask."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import random
+import shutil
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ingest.update
+from ingest.update import Index
+from kbs.citation import lines_hash
+from kbs.embedding import Vectors, default_identity
+from kbs.errors import IndexBusyError
+from kbs.store import DamagedIndexError
+from kbs.vocabulary import vocabulary
+from wiki.library import Wikis, bundled_wiki, open_wiki
+
+MakePage = Callable[..., str]
+
+# --- killed at every step of an update ------------------------------------------------------------------------------
+
+WRITER = textwrap.dedent(
+    '''
+    """Updates an index, and kills itself with SIGKILL at the Nth moment at which its state on disk changes."""
+    import hashlib, itertools, os, shutil, signal, sys
+    from pathlib import Path
+
+    import numpy as np
+
+    import ingest.update as update
+    from ingest.update import Index
+    from kbs import store, vectors
+    from kbs.vocabulary import vocabulary
+    from wiki.library import open_wiki
+
+    seed, homes, root = map(Path, sys.argv[1:])
+    moments = deadly = 0
+
+
+    def moment(name):
+        global moments
+        moments += 1
+        if moments == deadly:
+            print(name, flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+    class Encoder:
+        identity = "hashes:1"
+
+        def encode(self, texts, progress=None):
+            made = [np.frombuffer(hashlib.sha256(text.encode()).digest(), np.uint8) for text in texts]
+            found = np.stack(made).astype(np.float32) - 127.5
+            return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+
+    class Database:
+        """The SQLite connection; each change of the file is a moment."""
+
+        def __init__(self, real):
+            object.__setattr__(self, "real", real)
+
+        def __getattr__(self, name):
+            return getattr(self.real, name)
+
+        def execute(self, statement, *more):
+            if statement == "COMMIT":
+                moment("before a commit")
+            done = self.real.execute(statement, *more)
+            if statement == "COMMIT" or statement.startswith("PRAGMA journal"):
+                moment("after " + statement)
+            elif statement.startswith(("INSERT INTO pages", "DELETE FROM pages", "DELETE FROM wikis")):
+                moment("within the swap")
+            return done
+
+
+    def connect(*words, _connect=store.sqlite3.connect, **more):
+        real = _connect(*words, **more)
+        moment("after the file was opened")
+        return Database(real)
+
+
+    def around(name, wrapped):
+        def call(*words, **more):
+            moment("before " + name)
+            done = wrapped(*words, **more)
+            moment("after " + name)
+            return done
+
+        return call
+
+
+    class Sqlite:
+        """sqlite3, as the store sees it."""
+
+        connect = staticmethod(connect)
+
+        def __getattr__(self, name):
+            import sqlite3
+
+            return getattr(sqlite3, name)
+
+
+    import chromadb.api.models.Collection as collection
+
+    store.sqlite3 = Sqlite()
+    vectors.VectorIndex.sync = around("sync", vectors.VectorIndex.sync)
+    for method in ("upsert", "delete"):
+        setattr(collection.Collection, method, around(method, getattr(collection.Collection, method)))
+    update.carried_vectors = lambda model, keys: {}
+    update._BATCH = 2
+    vectors._BATCH = 2
+
+    for deadly in itertools.count(1):
+        home = homes / str(deadly)
+        shutil.copytree(seed, home)
+        child = os.fork()
+        if child == 0:
+            Index(home).update([open_wiki(root)], vocabulary(), Encoder())
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if not os.WIFSIGNALED(status):
+            print("the last was not killed, and ended with", os.waitstatus_to_exitcode(status), flush=True)
+            break
+    '''
+)
+
+
+BEFORE = {"a": "Text of a.", "b": "Text of b.", "c": "Text of c."}
+AFTER = {"a": "Text of a.", "b": "Another text of b.", "d": "Text of d.", "e": "Text of e, which is new."}
+
+
+def write_pages(root: Path, page: MakePage, texts: dict[str, str]) -> None:
+    for file in root.rglob("*.md"):
+        file.unlink()
+    for name, text in texts.items():
+        file = root / "technique" / f"{name}.md"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(page(f"technique/{name}", f"# {name}\n\n{text}"))
+
+
+class Hashes:
+    """The encoder of the writer."""
+
+    identity = "hashes:1"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def encode(self, texts: Sequence[str], progress: Callable[[int], None] | None = None) -> Vectors:  # noqa: ARG002
+        self.asked += texts
+        made = [np.frombuffer(hashlib.sha256(text.encode()).digest(), np.uint8) for text in texts]
+        found = np.stack(made).astype(np.float32) - 127.5
+        return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+
+def state(home: Path) -> dict[str, list[str]]:
+    """All that an index holds, but for counters; SQLite and Chroma must agree."""
+    index = Index(home)
+    with index.open() as store:
+        assert store.check() == ""
+        assert index.vectors_current(store)
+        tables = {
+            table: sorted(map(repr, store.db.execute(f"SELECT {columns} FROM {table}")))
+            for table, columns in {
+                "wikis": "*",
+                "pages": "wiki, path, title, size, mtime_ns, sha256, hidden",
+                "passages": "passage, line_start, line_end, text, embedding_key",
+                "embeddings": "*",
+                "words": "title, headings, body",
+                "meta": "key",
+            }.items()
+        }
+        model = store.meta("vector_model")
+        have = dict(store.vectors(model))
+        assert have.keys() == set(store.passage_ids())
+    vectors = index.vectors(model)
+    found = vectors.query(np.frombuffer(next(iter(have.values())), np.float32), len(have))
+    assert vectors.ids() == have.keys() == {id for id, _ in found}
+    return {**tables, "chroma": sorted(vectors.ids())}
+
+
+@pytest.mark.parametrize("start", ["new", "changed"])
+def test_a_kill_at_any_step_is_mended_by_the_next_update(
+    tmp_path: Path, page: MakePage, start: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing_carried(model: str, keys: set[str]) -> dict[str, bytes]:
+        return {}
+
+    monkeypatch.setattr(ingest.update, "carried_vectors", nothing_carried)
+    root, seed, homes = tmp_path / "team", tmp_path / "seed", tmp_path / "homes"
+    seed.mkdir()
+    old_texts: set[str] = set()
+    if start == "changed":
+        write_pages(root, page, BEFORE)
+        Index(seed).update([open_wiki(root)], vocabulary(), Hashes())
+        with Index(seed).open() as store:
+            old_texts = {passage.text for passage in store.passages(store.passage_ids()).values()}
+    write_pages(root, page, AFTER)
+    undisturbed = shutil.copytree(seed, tmp_path / "undisturbed")
+    Index(undisturbed).update([open_wiki(root)], vocabulary(), Hashes())
+    expected = state(undisturbed)
+    with Index(undisturbed).open() as store:
+        new_texts = {passage.text for passage in store.passages(store.passage_ids()).values()}
+
+    writer = [sys.executable, "-c", WRITER, str(seed), str(homes), str(root)]
+    done = subprocess.run(writer, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    *steps, last = done.stdout.splitlines()
+    assert last == "the last was not killed, and ended with 0", done.stderr
+    wanted = [
+        "within the swap",
+        "before a commit",
+        "after COMMIT",
+        "before sync",
+        "before upsert",
+        "after upsert",
+        "after sync",
+    ]
+    assert set(wanted) <= set(steps)
+    assert len(steps) >= 14
+    assert ("before delete" in steps) == (start == "changed")
+
+    for number, step in enumerate([*steps, "not killed"], start=1):
+        home = homes / str(number)
+        with contextlib.suppress(FileNotFoundError, DamagedIndexError), Index(home).open() as store:
+            seen = {passage.text for passage in store.passages(store.passage_ids()).values()}
+            assert seen in (set(), old_texts, new_texts), f"half an update can be seen after a kill at {step}"
+            assert seen or start == "new", f"the pages are lost after a kill at {step}"
+        Index(home).update([open_wiki(root)], vocabulary(), Hashes())
+        assert state(home) == expected, f"after a kill at {step}"
+
+
+def test_texts_embedded_before_a_kill_are_not_embedded_again(
+    tmp_path: Path, page: MakePage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    class Dying(Hashes):
+        def encode(self, texts: Sequence[str], progress: Callable[[int], None] | None = None) -> Vectors:
+            if len(self.asked) == 4:
+                raise Killed
+            return super().encode(texts, progress)
+
+    monkeypatch.setattr(ingest.update, "_BATCH", 2)
+    root, home = tmp_path / "team", tmp_path / "home"
+    write_pages(root, page, {name: f"Text of {name}." for name in "abcdef"})
+    dying, next_one = Dying(), Hashes()
+    with pytest.raises(Killed):
+        Index(home).update([open_wiki(root)], vocabulary(), dying)
+    Index(home).update([open_wiki(root)], vocabulary(), next_one)
+    assert len(dying.asked) == 4
+    assert len(next_one.asked) == 2
+    assert not set(dying.asked) & set(next_one.asked)
+
+
+# --- two writers ----------------------------------------------------------------------------------------------------
+
+
+def test_a_second_writer_waits_for_the_first(tmp_path: Path, page: MakePage) -> None:
+    root, home = tmp_path / "team", tmp_path / "home"
+    write_pages(root, page, AFTER)
+    inside, leave = threading.Event(), threading.Event()
+
+    class Slow(Hashes):
+        def encode(self, texts: Sequence[str], progress: Callable[[int], None] | None = None) -> Vectors:
+            inside.set()
+            assert leave.wait(60)
+            return super().encode(texts, progress)
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(Index(home).update, [open_wiki(root)], vocabulary(), Slow())
+        assert inside.wait(60)
+        with pytest.raises(IndexBusyError, match=f"process {os.getpid()} on "):
+            Index(home).update([open_wiki(root)], vocabulary(), Hashes())
+        late = Hashes()
+        second = pool.submit(Index(home).update, [open_wiki(root)], vocabulary(), late, timeout=60.0)
+        leave.set()
+        assert first.result().embedded == 4
+        assert second.result().embedded == 0
+    assert late.asked == []
+
+
+# --- killed at random while others ask ------------------------------------------------------------------------------
+
+ROUNDS = 3
+ASKERS = 8
+QUESTIONS = [
+    ("What is the HBM bandwidth of the H100 SXM?", "3.35 TB/s"),
+    ("H100 SXM FP32 throughput", "66.9 TFLOPS"),
+    ("How much memory has the H200 SXM?", "141 GB"),
+]
+
+
+def team_page(page: MakePage, version: int, name: str) -> str:
+    notes = f"## Notes\n\nA note of version {version} on {name}."
+    return page(f"technique/team-{name}", f"# Team {name}\n\nVersion {version} of the team page {name}.\n\n{notes}")
+
+
+@pytest.mark.timeout(400)
+def test_answers_are_right_while_a_writer_is_killed_again_and_again(
+    home: Path, run: Callable[..., Any], tmp_path: Path, page: MakePage
+) -> None:
+    dice = random.Random(7)
+    root = tmp_path / "team"
+    (root / "technique").mkdir(parents=True)
+    lock = threading.Lock()
+    pages: dict[str, int] = {}
+
+    def change(version: int) -> None:
+        with lock:
+            for name in dice.sample("abcdefgh", 3):
+                file = root / "technique" / f"team-{name}.md"
+                if name in pages and dice.random() < 0.3:
+                    file.unlink()
+                    del pages[name]
+                else:
+                    fresh = file.with_suffix(".tmp")
+                    fresh.write_text(team_page(page, version, name))
+                    fresh.replace(file)
+                    pages[name] = version
+
+    change(0)
+    assert run(home, "ingest", str(root)).code == 0
+    environment = {**os.environ, "KOPT_HOME": str(home)}
+    right, killed = 0, 0
+    wrong: list[str] = []
+
+    def ask(number: int) -> None:
+        nonlocal right
+        text, value = QUESTIONS[number % len(QUESTIONS)]
+        answered = run(home, "ask", "--json", text)
+        if answered.code != 0:
+            wrong.append(f"{text}: exit {answered.code}: {answered.out[-500:]} {answered.err[-500:]}")
+            return
+        data = answered.json["data"]
+        if value not in data["answer"].split("\n")[0]:
+            wrong.append(f"{text}: {data['answer'][:300]}")
+        checked = run(home, "cite", "-", "--json", stdin=answered.out.strip())
+        if checked.code != 0 or checked.json["data"]["ok"] < 1:
+            wrong.append(f"{text}: {checked.out[-500:]}")
+        cited = [citation for claim in data["claims"] for citation in claim["citations"]]
+        wrong.extend(f"{text}: {c}" for c in cited if lines_hash(c["quote"].split("\n")) != c["hash"])
+        right += 1
+
+    with ThreadPoolExecutor(ASKERS) as pool:
+        for version in range(1, ROUNDS + 1):
+            asked = [pool.submit(ask, number) for number in range(ASKERS)]
+            while not all(future.done() for future in asked):
+                change(version)
+                quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+                command = [sys.executable, "-m", "kopt", "ingest"]
+                with subprocess.Popen(command, env=environment, cwd=tmp_path, **quiet) as writer:
+                    time.sleep(dice.uniform(0.3, 3.0))
+                    killed += writer.poll() is None
+                    writer.kill()
+            for future in asked:
+                future.result()
+    assert wrong == []
+    assert right == ROUNDS * ASKERS
+    assert killed >= ROUNDS, "the writer was never killed at work"
+
+    last = run(home, "ingest", "--json")
+    assert last.code == 0, last.err
+    assert "set aside" not in "".join(last.json["warnings"])
+    index, wikis = Index(home), [bundled_wiki(), open_wiki(root)]
+    assert sorted(file.path for file in wikis[1].files()) == sorted(f"technique/team-{name}.md" for name in pages)
+    with index.open() as store:
+        assert index.is_fresh(store, wikis, default_identity())
+        assert store.check() == ""
+        for wiki in wikis:
+            assert set(store.files(wiki.name)) == {file.path for file in wiki.files()}
+        ids = {str(row[0]) for row in store.db.execute("SELECT passage FROM passages")}
+        have = dict(store.vectors(default_identity()))
+        library = Wikis(wikis)
+        passages = store.passages(list(ids)).values()
+    assert have.keys() == ids
+    for passage in passages:
+        lines = library.lines(passage.citation.wiki, passage.citation.path)
+        assert lines is not None
+        assert "\n".join(lines[passage.citation.line_start - 1 : passage.citation.line_end]) == passage.text
+    vectors = index.vectors(default_identity())
+    assert vectors.ids() == ids
+    found = vectors.query(np.frombuffer(next(iter(have.values())), np.float32), len(ids))
+    assert {id for id, _ in found} == ids
+    doctor = run(home, "doctor", "--json")
+    assert doctor.code == 0, doctor.out
+    checks = {check["name"]: check for check in doctor.json["data"]["checks"]}
+    assert checks["index"]["status"] == checks["vectors"]["status"] == "ok"
