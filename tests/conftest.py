@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,7 +112,7 @@ def run_kopt(
 
 
 @pytest.fixture
-def engine(built_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+def engine(built_home: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     """An engine on the built index, in this process."""
     monkeypatch.setenv("KOPT_HOME", str(built_home))
-    yield Engine(load_settings(workspace=built_home))
+    return Engine(load_settings(workspace=built_home))

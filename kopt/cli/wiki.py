@@ -120,7 +120,7 @@ def stats(which: Which = None, json: JsonFlag = False, debug: DebugFlag = False)
         def show(console: Console) -> None:
             for one in counted:
                 console.print(
-                    f"{one['name']} ({one['root']}): {one['pages']} pages, {one['broken']} broken, {one['lines']} lines",
+                    f"{one['name']}: {one['pages']} pages, {one['broken']} broken, {one['lines']} lines, {one['root']}",
                     markup=False,
                 )
                 for what in ("kinds", "confidence of pages", "confidence of specs", "kinds of sources"):

@@ -92,7 +92,7 @@ def test_json_is_one_object_and_nothing_else(kopt: Callable[..., Any]) -> None:
     assert kopt("cite", "-", stdin=done.out).code == 0
 
 
-# --- 12 operations × 8 GPUs × 3 dtypes: bytes, intensity, ridge point and bound against sums made here -------------------
+# --- 12 operations × 8 GPUs × 3 dtypes: bytes, intensity, ridge point and bound against sums made here ----------------
 
 GPUS = {
     "H100 SXM": ("3.35e12", {"fp32": "66.9e12", "bf16": "989.4e12", "fp16": "989.4e12"}),

@@ -38,7 +38,8 @@ def test_every_command_is_in_the_guide() -> None:
 
 def test_links_of_the_docs_exist() -> None:
     for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
-        for target in re.findall(r"\]\(([^)#:\s]+)", page.read_text("utf-8")):
+        prose = re.sub(r"(?m)^(?: {4}|```).*$|`[^`\n]*`", "", page.read_text("utf-8"))
+        for target in re.findall(r"\]\(([^)#:\s]+)", prose):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 

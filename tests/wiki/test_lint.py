@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from kbs.errors import KoptError
 from kbs.vocabulary import vocabulary
 from wiki.index_page import GENERATED
-from wiki.library import Wiki
+from wiki.library import Wiki, bundled_wiki
 from wiki.lint import RULES, Fix, apply_fix, fixes, lint
 from wiki.lint.whitespace import tidy
-from wiki.page import Problem
+from wiki.page import Page, Problem
 
 TODAY = datetime.date(2026, 11, 21)
 DOC = '{id: doc, title: "A guide", url: "https://example.org/doc", kind: vendor-doc, accessed: 2026-11-21}'
@@ -501,3 +501,11 @@ def test_hostile_lines_take_no_time(tmp_path: Path, line: str) -> None:
     start = time.perf_counter()
     lint(wiki, vocabulary(), today=TODAY)
     assert time.perf_counter() - start < 5
+
+
+def test_the_bundled_wiki_is_clean() -> None:
+    wiki = bundled_wiki()
+    record = Path(__file__).parent.parent.parent / "docs" / "sources.md"
+    found = lint(wiki, vocabulary(), today=datetime.date.today(), sources_record=record)
+    assert [problem for problem in found if problem.error] == []
+    assert all((page.meta.reviewed, page.meta.sources) for page in wiki.pages(vocabulary()) if isinstance(page, Page))
