@@ -1,0 +1,32 @@
+"""The vectors that ship with kopt: complete, and those that the model gives."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ingest.carried import carried_vectors
+from ingest.passages import passages_of
+from kbs.embedding import DefaultEncoder, default_identity
+from kbs.vocabulary import vocabulary
+from wiki.library import bundled_wiki
+from wiki.page import Page
+
+
+def test_every_passage_has_its_vector() -> None:
+    wiki = bundled_wiki()
+    texts = {
+        passage.embedding_key: passage.embedded
+        for page in wiki.pages(vocabulary())
+        if isinstance(page, Page)
+        for passage in passages_of(page, wiki.revision)
+    }
+    carried = carried_vectors(default_identity(), set(texts))
+    assert carried.keys() == texts.keys(), "run `just vectors`"
+    some = sorted(texts)[:: len(texts) // 5]
+    fresh = DefaultEncoder().encode([texts[key] for key in some])
+    for key, vector in zip(some, fresh, strict=True):
+        assert float(np.frombuffer(carried[key], np.float32) @ vector) > 0.999
+
+
+def test_another_model_gets_none() -> None:
+    assert carried_vectors("another:0123", {"00" * 32}) == {}
