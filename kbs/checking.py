@@ -119,7 +119,7 @@ def check_line(
     if cited.quote:
         if len(words(cited.quote)) < MIN_QUOTED_WORDS:
             return verdict(Status.MISMATCH, f"a quotation needs at least {MIN_QUOTED_WORDS} words", says)
-        if _stands_in(plain_text(cited.quote).casefold(), plain_text(says).casefold()):
+        if stands_in(cited.quote, says):
             return verdict(Status.OK, says=says)
         return verdict(Status.MISMATCH, "the lines do not have the quoted words", says)
     if cited.claim is not None:
@@ -128,9 +128,10 @@ def check_line(
     return verdict(Status.OK, NOTHING_CLAIMED, says)
 
 
-def _stands_in(quote: str, text: str) -> bool:
-    """Whether the words of `quote` stand in `text`, none of them the cut end of another word, number or unit."""
-    return bool(re.search(rf"(?<!\w)(?<!\w[.,/-]){re.escape(quote)}(?!\w|[.,/-]\w)", text))
+def stands_in(quote: str, markdown: str) -> bool:
+    """Whether the words of `quote` stand in `markdown`, none of them the cut end of another word, number or unit."""
+    wanted, text = plain_text(quote).casefold(), plain_text(markdown).casefold()
+    return bool(re.search(rf"(?<!\w)(?<!\w[.,/-]){re.escape(wanted)}(?!\w|[.,/-]\w)", text))
 
 
 def check_citation(citation: Citation, library: Library) -> CheckedCitation:

@@ -6,7 +6,7 @@ import re
 
 from kbs.answers.model import Answer, Claim, ClaimKind, Section
 from kbs.arithmetic import equation_holds
-from kbs.checking import Library, Status, check_citation, check_text, plain_text
+from kbs.checking import Library, Status, check_citation, check_text, plain_text, stands_in
 from kbs.vocabulary import Vocabulary
 
 
@@ -48,12 +48,13 @@ def why_unsound(claim: Claim, library: Library, vocabulary: Vocabulary) -> str:
         line = f"{claim.text} <- {claim.citations[0].reference}"
         [checked] = check_text(line, library, vocabulary)
         return "" if checked.status is Status.OK else checked.detail
-    quotes = plain_text("\n".join(citation.quote for citation in claim.citations)).casefold()
+    quotes = "\n".join(citation.quote for citation in claim.citations)
     if claim.kind is ClaimKind.STATEMENT:
-        return "" if plain_text(claim.text).casefold() in quotes else "the cited lines do not say it"
+        return "" if stands_in(claim.text, quotes) else "the cited lines do not say it"
     if claim.kind is ClaimKind.RECORD:
-        cells = quotes.replace(" | ", " ")
-        missing = [part for part in record_parts(claim.text) if plain_text(part).casefold() not in cells]
+        # A value and its unit stand in neighbouring cells.
+        cells = plain_text(quotes).replace(" | ", " ")
+        missing = [part for part in record_parts(claim.text) if not stands_in(part, cells)]
         return f"the cited row has no “{missing[0]}”" if missing else ""
     wrong = [step.shown for step in claim.derivation if "=" in step.shown and equation_holds(step.shown) is not True]
     return f"the arithmetic is wrong: {wrong[0]}" if wrong else _unbacked_numbers(claim, vocabulary)
