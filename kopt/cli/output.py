@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -138,15 +135,12 @@ class ProgressBar:
     """A progress bar on stderr with an ETA; on no terminal, one line a step."""
 
     def __init__(self) -> None:
-        self.interrupted = False
         self._bar: Any = None
         self._task: Any = None
         self._step = ""
 
     def __call__(self, step: str, done: int, total: int) -> None:
-        """Show that `done` of `total` are done of a step. Ends the work here if Ctrl-C was pressed and got lost."""
-        if self.interrupted:
-            raise KeyboardInterrupt
+        """Show that `done` of `total` are done of a step."""
         if not sys.stderr.isatty():
             if step != self._step and total:
                 sys.stderr.write(f"{step} ({total}) ...\n")
@@ -173,23 +167,9 @@ class ProgressBar:
 
 @contextmanager
 def progress_bar() -> Iterator[ProgressBar]:
-    """A progress bar that is taken away whatever happens.
-
-    Some libraries swallow the exception that Ctrl-C raises while they are imported; the bar remembers that it came.
-    """
+    """A progress bar that is taken away whatever happens."""
     bar = ProgressBar()
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        bar.interrupted = True
-        raise KeyboardInterrupt
-
-    before = signal.getsignal(signal.SIGINT)
-    replaced = threading.current_thread() is threading.main_thread() and callable(before)
-    if replaced:
-        signal.signal(signal.SIGINT, interrupt)
     try:
         yield bar
     finally:
-        if replaced:
-            signal.signal(signal.SIGINT, before)
         bar.close()
