@@ -535,6 +535,8 @@ def test_an_interrupted_ingest_ends_quietly_and_goes_on_later(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # Tests that run in the background inherit that Ctrl-C is ignored; a terminal does not ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as writer:
         assert writer.stderr is not None
         told = ""
