@@ -37,7 +37,7 @@ from wiki.library import BUNDLED, Wiki, Wikis, bundled_wiki, open_wiki
 REGISTRY = "wikis.json"
 GAPS = "gaps.jsonl"
 CHROMA_FROM = 50_000
-"""Passages from which on Chroma answers sooner than a scan, its own start counted (docs/decisions/0003)."""
+"""Passages from which on Chroma is asked: an estimate of where a scan costs its start (docs/decisions/0003)."""
 T = TypeVar("T")
 
 
