@@ -3,6 +3,7 @@
     KoptError                 exit 1   something failed while running
     ├── UsageError            exit 2   what the user asked for makes no sense
     ├── ConfigurationError    exit 5   a setting, tool, model or wiki is missing or wrong
+    ├── NoGpuError            exit 6   a GPU is needed, and none is there
     └── IndexBusyError        exit 1   another process writes the index
 
 Abstentions, rejected citations and failed gates are outcomes, not errors: they are returned as values.
@@ -51,3 +52,9 @@ class ConfigurationError(KoptError):
 
 class IndexBusyError(KoptError):
     """Another process holds the index for writing."""
+
+
+class NoGpuError(KoptError):
+    """A GPU is needed, and none is there."""
+
+    exit_code = ExitCode.NO_GPU

@@ -1,0 +1,349 @@
+"""Processes that run code nobody has vouched for: a fork server, its workers, and a watchdog over each.
+
+The parent executes nothing of theirs. A worker's answer is a claim; what it computed is read from memory that the
+parent made. A worker that ends without an answer has failed, whatever it printed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+import psutil
+
+import evaluator
+from evaluator.buffers import Buffer
+from evaluator.worker import protocol
+from evaluator.worker.isolation import Jail, Layer, Limits
+from evaluator.worker.server import BOOTSTRAP, jail_message
+from kbs.errors import ConfigurationError
+
+START_SECONDS = 120.0
+"""Time for the interpreter to import torch and triton, from a cold disk too."""
+POLL_SECONDS = 0.05
+PASSED_ON = (
+    "PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CUTLASS_PATH",
+    "CC", "CXX", "TORCH_CUDA_ARCH_LIST", "VIRTUAL_ENV",
+)  # fmt: skip
+"""Environment variables that workers get; `--env` adds to them."""
+
+
+class WorkerLostError(Exception):
+    """A worker that ended, was ended, or answered nonsense."""
+
+    def __init__(self, kind: Literal["timeout", "crashed", "memory", "processes", "protocol"], detail: str) -> None:
+        super().__init__(detail)
+        self.kind = kind
+        self.detail = detail
+
+
+class ForkServer:
+    """The process that forks workers; a context manager."""
+
+    def __init__(self, device: str, python: str = "", environment: Mapping[str, str] | None = None) -> None:
+        """Start it; it is ready only when the first worker is asked for, so that the parent can work meanwhile.
+
+        `device` is `cpu` or `cuda`; `environment` is what the workers get besides their own folders.
+        """
+        self.environment = dict(environment) if environment is not None else passed_environment(())
+        self.python = python or sys.executable
+        self.folder = Path(tempfile.mkdtemp(prefix="kopt-"))
+        self.folder.chmod(0o711)
+        self._ids = itertools.count(1)
+        self._exits: dict[int, int] = {}
+        self._ready = False
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control = ours
+        self._errors = (self.folder / "server.txt").open("wb")
+        words = [str(theirs.fileno()), device, str(Path(evaluator.__file__).resolve().parent)]
+        try:
+            self._process = subprocess.Popen(
+                [self.python, "-P", "-c", BOOTSTRAP, *words],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=self._errors,
+                stderr=self._errors,
+                env={**self.environment, "PYTHONDONTWRITEBYTECODE": "1"},
+                cwd=self.folder,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._errors.close()
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise ConfigurationError(
+                f"{self.python} cannot be started: {error.strerror}",
+                code="python_not_started",
+                hint="--python takes the path of a Python interpreter that has torch.",
+            ) from error
+        theirs.close()
+
+    def __enter__(self) -> ForkServer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the server and all its workers, and remove their folders."""
+        self._control.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(0.2)
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        self._errors.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def wait_ready(self) -> None:
+        """Wait until torch is imported. Raises `ConfigurationError` if the interpreter cannot do it."""
+        if self._ready:
+            return
+        self._control.settimeout(START_SECONDS)
+        try:
+            received = protocol.receive(self._control)
+        except (TimeoutError, OSError, protocol.ProtocolError):
+            received = None
+        message = received[0] if received else {}
+        if message.get("op") != "ready":
+            self._errors.flush()
+            said = message.get("error") or (self.folder / "server.txt").read_text("utf-8", "replace")[-2000:].strip()
+            raise ConfigurationError(
+                f"{self.python} cannot run kernels: {said or 'it ended without a word'}",
+                code="python_without_torch",
+                hint="The interpreter needs torch and numpy, and triton for Triton kernels.",
+            )
+        self._ready = True
+
+    def spawn(self, name: str, limits: Limits, files: Mapping[str, bytes], readable: Iterable[str] = ()) -> Worker:
+        """Fork a worker with a folder of its own that holds `files`."""
+        self.wait_ready()
+        id = next(self._ids)
+        folder = self.folder / f"{id}-{name}"
+        folder.mkdir(mode=0o700)
+        for file, content in files.items():
+            (folder / file).write_bytes(content)
+        root = os.geteuid() == 0
+        uid = 0x5A000000 + secrets.randbelow(1 << 20) if root else 0
+        if root:
+            for path in (folder, *folder.iterdir()):
+                os.chown(path, uid, uid)
+        jail = Jail(str(folder), tuple(readable), uid, limits)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        environment = {**self.environment, **_folders(folder)}
+        message = {"op": "spawn", "id": id, "jail": jail_message(jail), "environment": environment}
+        try:
+            protocol.send(self._control, message, [theirs.fileno()])
+        except OSError as error:
+            raise WorkerLostError("crashed", "the fork server is gone") from error
+        theirs.close()
+        return Worker(self, id, name, ours, folder, limits)
+
+    def exit_status(self, id: int, seconds: float) -> int | None:
+        """How a worker ended: its exit code, 128 and the signal's number if by a signal; None while it lives."""
+        until = time.monotonic() + seconds
+        while id not in self._exits:
+            self._control.settimeout(max(0.01, until - time.monotonic()))
+            try:
+                received = protocol.receive(self._control)
+            except (TimeoutError, OSError, protocol.ProtocolError):
+                return None
+            if received is None:
+                return None
+            message = received[0]
+            if message.get("op") == "exited":
+                self._exits[int(message["id"])] = int(message["status"])
+        return self._exits[id]
+
+
+def passed_environment(names: Iterable[str]) -> dict[str, str]:
+    """The variables that workers get, with `names` added where they are set."""
+    return {name: os.environ[name] for name in (*PASSED_ON, *names) if name in os.environ}
+
+
+def _folders(folder: Path) -> dict[str, str]:
+    """Everything that compilers and libraries write lies in the worker's own folder."""
+    inside = {
+        "HOME": "",
+        "TMPDIR": "tmp",
+        "TRITON_CACHE_DIR": "triton",
+        "TORCHINDUCTOR_CACHE_DIR": "inductor",
+        "TORCH_EXTENSIONS_DIR": "extensions",
+        "XDG_CACHE_HOME": "cache",
+        "CUDA_CACHE_PATH": "cuda",
+    }
+    (folder / "tmp").mkdir(mode=0o777)
+    (folder / "tmp").chmod(0o777)
+    return {name: str(folder / place) for name, place in inside.items()} | {
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONNOUSERSITE": "1",
+    }
+
+
+class Worker:
+    """One isolated process, as its parent holds it; a context manager."""
+
+    def __init__(
+        self, server: ForkServer, id: int, name: str, channel: socket.socket, folder: Path, limits: Limits
+    ) -> None:
+        self.server = server
+        self.id = id
+        self.name = name
+        self.folder = folder
+        self.limits = limits
+        self.layers: list[Layer] = []
+        self.versions: dict[str, str] = {}
+        self._channel = channel
+        self._nonce = 0
+        self._pid = 0
+        self._why: tuple[str, str] | None = None
+        self._closed = threading.Event()
+        self._hello()
+        self._watchdog = threading.Thread(target=self._watch, name=f"watchdog of {name}", daemon=True)
+        self._watchdog.start()
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _hello(self) -> None:
+        """The two first messages, sent before any foreign code runs: the process id, and the layers in force."""
+        hello = None
+        while hello is None or not self._pid:
+            message = self._receive(30.0)
+            if message.get("op") == "forked" and not self._pid:
+                self._pid = int(message["pid"])
+            elif message.get("op") == "hello" and hello is None:
+                hello = message
+        self.layers = [Layer(**layer) for layer in hello["layers"]]
+        self.versions = hello["versions"]
+
+    def request(
+        self, op: str, seconds: float, buffers: Sequence[Buffer] = (), **fields: Any
+    ) -> dict[str, Any]:
+        """Ask for something and wait for the answer, at most `seconds`. Raises `WorkerLostError`.
+
+        Buffers that this worker has not seen yet travel with the message.
+        """
+        self._nonce += 1
+        nonce = secrets.token_hex(8)
+        fresh = list({b.id: b for b in buffers if self.id not in b.sent_to}.values())
+        for start in range(0, len(fresh), protocol.MAX_DESCRIPTORS):
+            batch = fresh[start : start + protocol.MAX_DESCRIPTORS]
+            if start + protocol.MAX_DESCRIPTORS < len(fresh):
+                self._exchange({"op": "map", "nonce": nonce + str(start)}, batch, seconds)
+            else:
+                return self._exchange({"op": op, "nonce": nonce, **fields}, batch, seconds)
+        return self._exchange({"op": op, "nonce": nonce, **fields}, [], seconds)
+
+    def _exchange(self, message: dict[str, Any], batch: Sequence[Buffer], seconds: float) -> dict[str, Any]:
+        described = [{"id": b.id, "kind": b.kind, "size": b.size} for b in batch]
+        try:
+            protocol.send(self._channel, {**message, "buffers": described}, [b.descriptor for b in batch])
+        except OSError as error:
+            raise self._lost() from error
+        for buffer in batch:
+            buffer.sent_to.add(self.id)
+        reply = self._receive(seconds)
+        if reply.get("nonce") != message["nonce"]:
+            self.kill("protocol", "it sent a message that was not asked for")
+            raise self._lost()
+        return reply
+
+    def _receive(self, seconds: float) -> dict[str, Any]:
+        self._channel.settimeout(seconds)
+        try:
+            received = protocol.receive(self._channel)
+        except TimeoutError:
+            self.kill("timeout", f"no answer within {seconds:g} s")
+            raise self._lost() from None
+        except protocol.ProtocolError as error:
+            self.kill("protocol", str(error))
+            raise self._lost() from error
+        except OSError as error:
+            raise self._lost() from error
+        if received is None:
+            raise self._lost()
+        message, descriptors = received
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return message
+
+    def _lost(self) -> WorkerLostError:
+        if self._why is not None:
+            kind, detail = self._why
+            return WorkerLostError(kind, detail)  # type: ignore[arg-type]  # one of kill's own kinds
+        status = self.server.exit_status(self.id, 2.0)
+        if status is None:
+            self.kill("crashed", "it closed its channel and went on")
+            return WorkerLostError("crashed", "the process closed its channel without an answer")
+        if status > 128:
+            with contextlib.suppress(ValueError):
+                return WorkerLostError("crashed", f"the process ended by {signal.Signals(status - 128).name}")
+        return WorkerLostError("crashed", f"the process ended with exit code {status} and without an answer")
+
+    def kill(self, kind: str, detail: str) -> None:
+        """End the process and everything that it started."""
+        if self._why is None:
+            self._why = (kind, detail)
+        family = self._family()
+        for process in family:
+            with contextlib.suppress(psutil.Error, OSError):
+                process.suspend()  # a process that forks without end must not outrun its killer
+        for process in [*family, *self._family()]:
+            with contextlib.suppress(psutil.Error, OSError):
+                process.kill()
+
+    def _family(self) -> list[psutil.Process]:
+        with contextlib.suppress(psutil.Error):
+            first = psutil.Process(self._pid)
+            return [first, *first.children(recursive=True)]
+        return []
+
+    def _watch(self) -> None:
+        """Memory and processes, polled; what goes over its limit is ended."""
+        while not self._closed.wait(POLL_SECONDS):
+            family = self._family()
+            used = 0
+            for process in family:
+                with contextlib.suppress(psutil.Error):
+                    info = process.memory_info()
+                    used += info.rss - info.shared
+            if used > self.limits.memory:
+                self.kill("memory", f"it used {used / 1e9:.1f} GB, the limit is {self.limits.memory / 1e9:.1f} GB")
+            elif len(family) > self.limits.processes:
+                self.kill("processes", f"it had {len(family)} processes, the limit is {self.limits.processes}")
+
+    def output(self) -> str:
+        """The last of what it printed; untrusted text."""
+        try:
+            with (self.folder / "output.txt").open("rb") as stream:
+                stream.seek(max(0, os.fstat(stream.fileno()).st_size - 4000))
+                return stream.read().decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+    def close(self) -> None:
+        """End it. Its folder goes with the server's."""
+        self._closed.set()
+        self._channel.close()
+        if self.server.exit_status(self.id, 0.05) is None:
+            self.kill("closed", "no longer needed")
+            self.server.exit_status(self.id, 5.0)
+        if self._watchdog is not threading.current_thread():
+            self._watchdog.join(1.0)

@@ -1,0 +1,331 @@
+"""A worker's life: take messages, run reference or candidate, put results into memory that the parent made."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from evaluator.worker import integrity, memory, protocol
+from evaluator.worker.cpu_mode import on_the_cpu
+from evaluator.worker.inputs import InputsError
+from evaluator.worker.isolation import Jail
+from evaluator.worker.operations import Operators, device_kernels
+from evaluator.worker.subjects import CompileError, KernelBench, MissingError, Setup, Solve, make_subject
+from evaluator.worker.values import UnsupportedValueError, flatten, names_of, rebuild
+
+_TEXT = 6000
+"""Characters of an error or a traceback that are passed on."""
+_WRITES = (Setup, Solve)
+"""Forms whose results are arguments that they write, not what they return."""
+PRECISIONS = {"double": torch.float64, "lower": torch.bfloat16}
+
+
+class Worker:
+    """One process, one subject."""
+
+    def __init__(self, channel: socket.socket, jail: Jail) -> None:
+        self.channel = channel
+        self.folder = Path(jail.folder)
+        self.jail = jail
+        self.buffers: dict[int, torch.Tensor] = {}
+        self.subject: Any = None
+        self.device = torch.device("cpu")
+        self.tensors: dict[str, list[torch.Tensor]] = {}
+        """What was made and can be fetched: inputs, init, weights, results."""
+        self.changed: Callable[[], list[str]] = list
+        self.threads = 0
+
+    def serve(self) -> None:
+        """Answer messages until the parent hangs up."""
+        self._say({"op": "hello", "layers": [vars(layer) for layer in self.jail.layers], "versions": _versions()})
+        while True:
+            received = protocol.receive(self.channel)
+            if received is None:
+                return
+            message, descriptors = received
+            reply = self._answer(message, descriptors)
+            with contextlib.suppress(Exception):  # a candidate may have closed or replaced them
+                sys.stdout.flush()
+                sys.stderr.flush()
+            self._say({**reply, "nonce": message["nonce"]})
+
+    def _say(self, message: dict[str, Any]) -> None:
+        protocol.send(self.channel, message)
+
+    def _answer(self, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+        try:
+            self._map(message, descriptors)
+            started = time.monotonic()
+            answer: dict[str, Any] = getattr(self, f"do_{message['op']}")(message)
+            return {"ok": True, "seconds": time.monotonic() - started, **answer}
+        except BaseException as error:  # SystemExit and KeyboardInterrupt of a candidate are findings too
+            kind = type(error).__name__
+            said = error.msg if isinstance(error, SyntaxError) else str(error)
+            where = traceback.format_exc()[-_TEXT:]
+            refused = isinstance(error, (CompileError, SyntaxError, ImportError, MissingError))
+            usage = isinstance(error, (MissingError, InputsError, UnsupportedValueError))
+            return {
+                "ok": False,
+                "error": {"type": kind, "message": said[-_TEXT:], "traceback": where, "compile": refused, "usage": usage},
+            }
+
+    def _map(self, message: dict[str, Any], descriptors: list[int]) -> None:
+        for id in message.get("forget", ()):
+            self.buffers.pop(id, None)
+        for buffer, descriptor in zip(message.get("buffers", ()), descriptors, strict=True):
+            if buffer["kind"] == "host":
+                mapping = memory.map_host(descriptor, buffer["size"])
+            else:
+                mapping = memory.map_device(descriptor, buffer["size"], self.device.index or 0)
+            self.buffers[buffer["id"]] = mapping.base
+
+    def _shared(self, spec: dict[str, Any]) -> torch.Tensor:
+        return memory.view(self.buffers[spec["buffer"]], spec["offset"], spec)
+
+    def _arguments(self, specs: list[dict[str, Any]]) -> list[torch.Tensor]:
+        """The tensors of a message on the worker's device: shared ones as they are, host ones copied over."""
+        shared = [self._shared(spec) for spec in specs]
+        return [t if t.device.type == self.device.type else t.to(self.device) for t in shared]
+
+    # --- loading ----------------------------------------------------------------------------------------------------
+
+    def do_load(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Execute or compile the subject's file."""
+        self.device = torch.device(message["device"])
+        if self.device.type == "cuda":
+            torch.cuda.set_device(self.device)
+            torch.backends.cuda.matmul.allow_tf32 = False
+            torch.backends.cudnn.allow_tf32 = False
+        elif message["maps_cuda"]:
+            contextlib.ExitStack().enter_context(on_the_cpu())  # for the rest of this process's life
+        if message["role"] == "candidate":
+            self.changed = integrity.watch()
+        self.threads = threading.active_count()
+        self.subject = make_subject(message, self.folder, self.device)
+        return self._findings()
+
+    def _findings(self) -> dict[str, Any]:
+        """What the candidate left behind: replaced functions, threads, processes."""
+        children = Path(f"/proc/self/task/{os.getpid()}/children")
+        processes = children.read_text().split() if children.exists() else []
+        return {
+            "patched": self.changed(),
+            "threads": max(0, threading.active_count() - self.threads),
+            "processes": len(processes),
+        }
+
+    def do_map(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Nothing but the buffers that came with the message."""
+        del message
+        return {}
+
+    def do_build(self, message: dict[str, Any]) -> dict[str, Any]:
+        """KernelBench form: construct the model from the arguments that the oracle made."""
+        arguments = rebuild(message["tree"], self._arguments(message["tensors"]))
+        state = self.subject.build(arguments, message["seed"])
+        self.tensors["weights"] = list(state.values())
+        weights = [{"name": name, **memory.spec_of(tensor)} for name, tensor in state.items()]
+        return {"weights": weights, **self._findings()}
+
+    def do_set_weights(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Load parameters and buffers that the parent chose."""
+        tensors = self._arguments(message["tensors"])
+        self.subject.load(dict(zip(message["names"], tensors, strict=True)))
+        return {}
+
+    # --- the oracle's work ------------------------------------------------------------------------------------------
+
+    def do_init(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The constructor's arguments, KernelBench form."""
+        values = self.subject.init_inputs(message["seed"]) if isinstance(self.subject, KernelBench) else []
+        return self._keep("init", values)
+
+    def do_inputs(self, message: dict[str, Any]) -> dict[str, Any]:
+        """One fresh draw of inputs; kept until they are fetched."""
+        values, outputs = self.subject.make_inputs(message["seed"])
+        return {**self._keep("inputs", values), "outputs": outputs}
+
+    def _keep(self, name: str, values: Any) -> dict[str, Any]:
+        tensors: list[torch.Tensor] = []
+        tree = flatten(values, tensors)
+        self.tensors[name] = [t.detach() for t in tensors]
+        names = names_of(tree)
+        specs = [{"name": names[n], **memory.spec_of(tensor)} for n, tensor in enumerate(tensors)]
+        unknown = [spec["dtype"] for spec in specs if spec["dtype"] not in memory.DTYPES or spec["stride"] is None]
+        if unknown:
+            raise UnsupportedValueError(f"tensors of {unknown[0]} cannot be passed to another process")
+        return {"tree": tree, "tensors": specs}
+
+    def do_fetch(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Copy kept tensors into the parent's buffers."""
+        for spec, tensor in zip(message["tensors"], self.tensors[message["what"]], strict=True):
+            self._shared(spec).copy_(tensor)
+        self._wait()
+        return {}
+
+    def do_reference(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Run the reference on copies of the inputs at a precision; its results are kept until they are fetched."""
+        dtype = PRECISIONS.get(message["precision"])
+        shared = self._arguments(message["tensors"])
+        own = [_cast(t, dtype).clone(memory_format=torch.preserve_format) for t in shared]
+        before = [t.clone() for t in own] if message["mutations"] else []
+        watch = Operators() if message["precision"] == "native" and message["watch"] else contextlib.nullcontext()
+        call = self.subject.at(dtype)
+        with watch:
+            result = call(rebuild(message["tree"], own))
+        self._wait()
+        results, specs = self._results(result, own, message["results"])
+        self.tensors["results"] = results
+        answer: dict[str, Any] = {"results": specs}
+        if message["mutations"]:
+            answer["mutated"] = [n for n, (a, b) in enumerate(zip(before, own, strict=True)) if not _same(a, b)]
+        if isinstance(watch, Operators):
+            answer["operators"] = watch.table()
+        return answer
+
+    def _results(
+        self, result: Any, arguments: list[torch.Tensor], named: list[int]
+    ) -> tuple[list[torch.Tensor], list[dict[str, Any]]]:
+        """What counts as the result: returned tensors, then arguments that are written (`named`, by number)."""
+        returned: list[torch.Tensor] = []
+        if not isinstance(self.subject, _WRITES):
+            flatten(_as_tensors(result), returned)
+        results = [t.detach() for t in returned] + [arguments[n] for n in named]
+        specs = []
+        for n, tensor in enumerate(results):
+            spec = {**memory.spec_of(tensor), "alias": _alias(tensor, arguments) if n < len(returned) else None}
+            specs.append(spec)
+        return results, specs
+
+    # --- the candidate's work ---------------------------------------------------------------------------------------
+
+    def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
+        """One call of the candidate; what it returns is judged by type and copied into the parent's buffers at once."""
+        arguments = self._arguments(message["tensors"])
+        values = rebuild(message["tree"], arguments)
+        watch: Any = Operators() if message["watch"] else contextlib.nullcontext()
+        with watch:
+            result = self.subject.call(values)
+        self._wait()
+        answer: dict[str, Any] = {}
+        if message["returns"] is not None:
+            answer["returned"] = self._copy_out(result, message["returns"], arguments)
+        del result
+        for spec, tensor in zip(message["tensors"], arguments, strict=True):
+            shared = self._shared(spec)
+            if shared.device != tensor.device:
+                shared.copy_(tensor)
+        self._wait()
+        if message["watch"]:
+            answer["operators"] = watch.table()
+        return {**answer, **self._findings()}
+
+    def _copy_out(self, result: Any, specs: list[dict[str, Any]], arguments: list[torch.Tensor]) -> list[dict[str, Any]]:
+        found = []
+        for n, value in enumerate(_leaves(result)):
+            exact = type(value) is torch.Tensor or type(value) is torch.nn.Parameter
+            entry: dict[str, Any] = {"type": f"{type(value).__module__}.{type(value).__qualname__}"[:200], "exact": exact}
+            if exact:
+                entry |= {**memory.spec_of(value), "device": value.device.type, "alias": _alias(value, arguments)}
+                fits = n < len(specs) and entry["shape"] == specs[n]["shape"] and entry["dtype"] == specs[n]["dtype"]
+                if fits:
+                    self._shared(specs[n]).copy_(value.detach())
+            elif isinstance(value, (int, float)) and n < len(specs) and specs[n]["shape"] == []:
+                entry |= {"exact": True, "shape": [], "dtype": specs[n]["dtype"], "device": self.device.type, "alias": None}
+                self._shared(specs[n]).fill_(value)
+            found.append(entry)
+        return found
+
+    def do_kernels(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Which device kernels one call runs."""
+        values = rebuild(message["tree"], self._arguments(message["tensors"]))
+        return {"kernels": device_kernels(lambda: self.subject.call(values))}
+
+    def _wait(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+
+def _cast(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
+    if dtype is None or not (tensor.is_floating_point() or tensor.is_complex()):
+        return tensor
+    if tensor.is_complex():
+        return tensor.to(torch.complex128) if dtype is torch.float64 else tensor
+    return tensor.to(dtype)
+
+
+def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.shape == b.shape and bool(torch.equal(a.contiguous().view(torch.uint8), b.contiguous().view(torch.uint8)))
+
+
+def _as_tensors(result: Any) -> Any:
+    """A reference that returns a Python number returns a tensor of no dimensions."""
+    if isinstance(result, (bool, int, float)):
+        return torch.tensor(result)
+    if isinstance(result, (list, tuple)):
+        return [_as_tensors(item) for item in result]
+    if isinstance(result, dict):
+        return {key: _as_tensors(item) for key, item in result.items()}
+    return result
+
+
+def _leaves(result: Any) -> list[Any]:
+    if isinstance(result, (list, tuple)):
+        return [leaf for item in result for leaf in _leaves(item)]
+    if isinstance(result, dict):
+        return [leaf for item in result.values() for leaf in _leaves(item)]
+    return [] if result is None else [result]
+
+
+def _alias(tensor: torch.Tensor, arguments: list[torch.Tensor]) -> int | None:
+    """Number of the argument whose storage the tensor shares."""
+    if tensor.numel() == 0:
+        return None
+    start = tensor.untyped_storage().data_ptr()
+    end = start + tensor.untyped_storage().nbytes()
+    for n, argument in enumerate(arguments):
+        first = argument.data_ptr()
+        if argument.numel() and start <= first < end:
+            return n
+    return None
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"python": platform.python_version()}
+    for package in ("torch", "triton", "numpy"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
+
+
+def live(channel: socket.socket, jail: Jail) -> None:
+    """The worker's whole life after its isolation; never returns to the fork server's code."""
+    folder = Path(jail.folder)
+    output = os.open(folder / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.chdir(folder)
+    kept = {0, 1, 2, channel.fileno()}
+    for descriptor in [int(name) for name in os.listdir("/proc/self/fd")]:  # noqa: PTH208 - names, not paths
+        if descriptor not in kept:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+    sys.path[:] = [path for path in sys.path if path not in ("", ".")]
+    sys.argv[:] = ["worker"]
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError, OSError, protocol.ProtocolError):
+        Worker(channel, jail).serve()

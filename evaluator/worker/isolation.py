@@ -1,0 +1,272 @@
+"""What a worker may no longer do after its fork: layers of the kernel's own, applied one after the other.
+
+Each layer answers whether it was applied, and why not; nothing is assumed. Sources: namespaces(7), landlock(7),
+setrlimit(2), prctl(2), capabilities(7).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import platform
+import resource
+import struct
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+_CLONE = {"mount": 0x00020000, "ipc": 0x08000000, "user": 0x10000000, "pid": 0x20000000, "net": 0x40000000}
+_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_KEEPCAPS = 1, 4, 8
+_PR_SET_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 36, 38, 47
+_SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
+_CAP_DAC_READ_SEARCH = 2
+_SYS_LANDLOCK = (444, 445, 446)  # create_ruleset, add_rule, restrict_self: the same on every architecture
+
+_FS_EXECUTE, _FS_WRITE_FILE, _FS_READ_FILE, _FS_READ_DIR = 1, 2, 4, 8
+_FS_TRUNCATE, _FS_IOCTL = 1 << 14, 1 << 15
+_FS_READ = _FS_EXECUTE | _FS_READ_FILE | _FS_READ_DIR
+_FS_FILE = _FS_EXECUTE | _FS_WRITE_FILE | _FS_READ_FILE | _FS_TRUNCATE | _FS_IOCTL
+"""The rights that a rule on a file, not a folder, may grant."""
+_ETC = ("alternatives", "group", "hosts", "ld.so.c*", "localtime", "nsswitch.conf", "OpenCL", "passwd", "vulkan")
+_SYSTEM = (
+    *("/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin", "/opt", "/sys", "/proc", "/nix", "/run/nvidia*"),
+    *(f"/etc/{name}" for name in _ETC),
+)
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "nvidia*", "dri")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the worker may use."""
+
+    memory: int
+    """Bytes of private memory on the host; no rlimit of it on a GPU, where address space is reserved by the terabyte."""
+    processes: int
+    file_size: int
+    """Bytes that one file may have."""
+    limit_data: bool
+    """Whether RLIMIT_DATA is set to `memory`."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer, and whether it is in force."""
+
+    name: str
+    applied: bool
+    detail: str
+
+
+@dataclass
+class Jail:
+    """Where a worker lives and what it may reach."""
+
+    folder: str
+    """The one folder that it may write."""
+    readable: tuple[str, ...]
+    """What it may read besides the system's own folders and the interpreter's."""
+    uid: int
+    """The unprivileged user to become when started by root; 0: stay."""
+    limits: Limits
+    network: bool = False
+    layers: list[Layer] = field(default_factory=list)
+
+    def note(self, name: str, applied: bool, detail: str = "") -> None:
+        """Write down what became of a layer."""
+        self.layers.append(Layer(name, applied, detail))
+
+
+def _call(function: int, *words: object) -> str:
+    """A system call that answers 0; the error's text otherwise."""
+    result = _LIBC.syscall(function, *words)
+    return "" if result >= 0 else os.strerror(ctypes.get_errno())
+
+
+def _prctl(option: int, *words: int) -> str:
+    padded = [ctypes.c_ulong(word) for word in (*words, 0, 0, 0, 0)[:4]]
+    return "" if _LIBC.prctl(option, *padded) == 0 else os.strerror(ctypes.get_errno())
+
+
+def _unshare(*names: str) -> str:
+    flags = sum(_CLONE[name] for name in names)
+    return "" if _LIBC.unshare(flags) == 0 else os.strerror(ctypes.get_errno())
+
+
+def die_with_parent() -> None:
+    """SIGKILL when the process that forked this one ends."""
+    _prctl(_PR_SET_PDEATHSIG, 9)
+
+
+def adopt_orphans() -> None:
+    """Descendants whose parent ends become this process's children, so that none is lost from sight."""
+    _prctl(_PR_SET_SUBREAPER, 1)
+
+
+def separate(jail: Jail) -> None:
+    """Leave the parent's session and namespaces. The next fork is the first process of the new PID namespace."""
+    os.setsid()
+    root = os.geteuid() == 0
+    uid, gid = os.geteuid(), os.getegid()
+    if not root:
+        failed = _unshare("user")
+        if failed:
+            for name in ("pid namespace", "mount namespace", "ipc namespace", "network namespace"):
+                jail.note(name, False, f"no user namespace: {failed}")
+            return
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
+        Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+    for name in ("mount", "ipc", "pid"):
+        failed = _unshare(name)
+        jail.note(f"{name} namespace", not failed, failed)
+    if not jail.network:
+        failed = _unshare("net")
+        jail.note("network namespace", not failed, failed)
+
+
+def in_new_pid_namespace() -> bool:
+    """Whether this process is the first of a PID namespace."""
+    return os.getpid() == 1
+
+
+def private_proc(jail: Jail) -> None:
+    """A /proc that shows the new PID namespace; CUDA and torch read their own entries there."""
+    if not in_new_pid_namespace():
+        jail.note("private /proc", False, "no PID namespace")
+        return
+    failed = ""
+    if _LIBC.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None) != 0 or (
+        _LIBC.mount(b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None) != 0
+    ):
+        failed = os.strerror(ctypes.get_errno())
+    jail.note("private /proc", not failed, failed)
+
+
+def confine(jail: Jail) -> None:
+    """Files, TCP and signals (landlock), then the unprivileged user, then the resource limits."""
+    unreadable = [path for path in _interpreter() if not _open_to_others(path)]
+    failed = _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    jail.note("no new privileges", not failed, failed)
+    files = _landlock(jail)
+    _become(jail, keep_reading=bool(unreadable) and files)
+    die_with_parent()  # again: a change of user cleared it, and closed /proc/self to the process itself
+    _prctl(_PR_SET_DUMPABLE, 1)
+    _limit(jail)
+
+
+def _interpreter() -> Iterator[str]:
+    """The folders that the running Python reads its modules from."""
+    for path in dict.fromkeys((sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path)):
+        if path and Path(path).exists():
+            yield path
+
+
+def _open_to_others(path: str) -> bool:
+    """Whether any user may go through every folder above `path`."""
+    resolved = Path(path).resolve()
+    return all(folder.stat().st_mode & 0o001 for folder in (resolved, *resolved.parents) if folder.is_dir())
+
+
+def _landlock(jail: Jail) -> bool:
+    abi = _LIBC.syscall(_SYS_LANDLOCK[0], None, ctypes.c_size_t(0), ctypes.c_uint32(1))
+    if abi < 1:
+        for name in ("landlock files", "landlock tcp", "landlock signals"):
+            jail.note(name, False, "this kernel has no landlock")
+        return False
+    handled = (1 << 13) - 1  # ABI 1: everything but refer, truncate and ioctl
+    handled |= sum(bit for bit, since in ((1 << 13, 2), (_FS_TRUNCATE, 3), (_FS_IOCTL, 5)) if abi >= since)
+    tcp = 3 if abi >= 4 and not jail.network else 0
+    scopes = 3 if abi >= 6 else 0
+    attributes = struct.pack("=QQQ", handled, tcp, scopes)[: 24 if abi >= 6 else 16 if abi >= 4 else 8]
+    ruleset = _LIBC.syscall(_SYS_LANDLOCK[0], attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
+    if ruleset < 0:
+        jail.note("landlock files", False, os.strerror(ctypes.get_errno()))
+        return False
+    read = (*_SYSTEM, *_interpreter(), *jail.readable)
+    for rights, paths in (
+        (_FS_READ, read),
+        (handled & _FS_FILE & ~_FS_EXECUTE, tuple(f"/dev/{name}" for name in _DEVICES)),
+        (_FS_WRITE_FILE | _FS_TRUNCATE | _FS_READ, ("/proc",)),  # CUDA writes its threads' names there
+        (handled, (jail.folder,)),
+    ):
+        for pattern in paths:
+            for path in _matching(pattern):
+                _allow(ruleset, path, rights & handled)
+    failed = _call(_SYS_LANDLOCK[2], ctypes.c_int(ruleset), ctypes.c_uint32(0))
+    os.close(ruleset)
+    jail.note("landlock files", not failed, failed or f"ABI {abi}: writes only its own folder")
+    jail.note("landlock tcp", not failed and bool(tcp), failed or ("" if tcp else "needs landlock ABI 4"))
+    jail.note("landlock signals", not failed and bool(scopes), failed or ("" if scopes else "needs landlock ABI 6"))
+    return not failed
+
+
+def _matching(pattern: str) -> list[str]:
+    path = Path(pattern)
+    if "*" in path.name:
+        return [str(found) for found in path.parent.glob(path.name)] if path.parent.exists() else []
+    return [pattern] if path.exists() else []
+
+
+def _allow(ruleset: int, path: str, rights: int) -> None:
+    with contextlib.suppress(OSError):  # a path that cannot be opened stays closed to the worker as well
+        opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            granted = rights if Path(path).is_dir() else rights & _FS_FILE
+            rule = struct.pack("=Qi", granted, opened)
+            _call(_SYS_LANDLOCK[1], ctypes.c_int(ruleset), ctypes.c_int(1), rule, ctypes.c_uint32(0))
+        finally:
+            os.close(opened)
+
+
+def _become(jail: Jail, keep_reading: bool) -> None:
+    """Drop root. Where the interpreter lies in a folder closed to others, one capability stays: to read, which
+    landlock then confines."""
+    if os.geteuid() != 0 or not jail.uid:
+        jail.note("unprivileged user", os.geteuid() != 0, "already one" if os.geteuid() != 0 else "not asked for")
+        if os.geteuid() != 0:
+            _drop_capabilities(0)
+        return
+    if keep_reading:
+        _prctl(_PR_SET_KEEPCAPS, 1)
+    os.setgroups([])
+    os.setresgid(jail.uid, jail.uid, jail.uid)
+    os.setresuid(jail.uid, jail.uid, jail.uid)
+    failed = _drop_capabilities(1 << _CAP_DAC_READ_SEARCH if keep_reading else 0)
+    detail = "keeps the right to read what landlock allows, since the interpreter's folder is closed to others"
+    jail.note("unprivileged user", True, failed or (detail if keep_reading else ""))
+
+
+def _drop_capabilities(kept: int) -> str:
+    number = _SYS_CAPSET.get(platform.machine())
+    if number is None:
+        return f"capabilities cannot be set on {platform.machine()}"
+    header = struct.pack("=Ii", 0x20080522, 0)
+    failed = _call(number, header, struct.pack("=IIIIII", kept, kept, kept, 0, 0, 0))
+    if kept and not failed:  # ambient: compilers that the worker starts must read the interpreter's folder too
+        failed = _prctl(_PR_CAP_AMBIENT, 2, _CAP_DAC_READ_SEARCH)
+    return failed
+
+
+def _limit(jail: Jail) -> None:
+    limits = jail.limits
+    wanted = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: limits.file_size,
+        resource.RLIMIT_NPROC: limits.processes,
+        resource.RLIMIT_NOFILE: 4096,
+        **({resource.RLIMIT_DATA: limits.memory} if limits.limit_data else {}),
+    }
+    failed = []
+    for kind, value in wanted.items():
+        try:
+            hard = resource.getrlimit(kind)[1]
+            value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.setrlimit(kind, (value, value))
+        except (OSError, ValueError) as error:
+            failed.append(str(error))
+    jail.note("resource limits", not failed, "; ".join(failed))

@@ -1,0 +1,95 @@
+"""Tensors over memory that the parent made: a sealed memfd on the CPU, a device allocation on a GPU."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+DTYPES = {
+    name: getattr(torch, name)
+    for name in (
+        "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
+        "int64", "int32", "int16", "int8", "uint8", "bool", "complex64", "complex128",
+    )
+}  # fmt: skip
+"""Element types that can cross between processes, by their name without `torch.`."""
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+class _DeviceMemory:
+    """A device address in the form that `torch.as_tensor` reads."""
+
+    def __init__(self, address: int, size: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (size,),
+            "typestr": "|u1",
+            "data": (address, False),
+            "version": 3,
+        }
+
+
+@dataclass
+class Mapping:
+    """A buffer as this process sees it."""
+
+    base: torch.Tensor
+    """All its bytes, uint8, shape (size,)."""
+
+
+def map_host(descriptor: int, size: int) -> Mapping:
+    """Map a memfd; the descriptor is closed."""
+    memory = mmap.mmap(descriptor, size)
+    os.close(descriptor)
+    return Mapping(torch.frombuffer(memory, dtype=torch.uint8))
+
+
+def map_device(descriptor: int, size: int, device: int) -> Mapping:
+    """Map a device allocation; the descriptor is closed."""
+    from evaluator.worker import cuda_driver
+
+    torch.cuda.init()
+    torch.empty(0, device=f"cuda:{device}")  # makes the context current in this thread
+    allocation = cuda_driver.import_allocation(descriptor)
+    os.close(descriptor)
+    address = cuda_driver.map_allocation(allocation, size, device)
+    return Mapping(device_bytes(address, size, device))
+
+
+def device_bytes(address: int, size: int, device: int) -> torch.Tensor:
+    """All bytes at a device address as uint8, shape (size,)."""
+    return torch.as_tensor(_DeviceMemory(address, size), device=f"cuda:{device}")
+
+
+def view(base: torch.Tensor, offset: int, spec: dict[str, Any]) -> torch.Tensor:
+    """A tensor of `spec["shape"]`, `spec["dtype"]` and, where given, `spec["stride"]` (elements) at a byte offset."""
+    dtype = DTYPES[spec["dtype"]]
+    shape = [int(n) for n in spec["shape"]]
+    stride = spec.get("stride")
+    count = extent(shape, stride)
+    flat = base[offset : offset + count * dtype.itemsize].view(dtype)
+    return flat.as_strided(shape, [int(n) for n in stride]) if stride is not None else flat.view(shape)
+
+
+def extent(shape: list[int], stride: list[int] | None) -> int:
+    """Elements from the first to the last of a strided tensor."""
+    if any(n == 0 for n in shape):
+        return 0
+    if stride is None:
+        count = 1
+        for n in shape:
+            count *= n
+        return count
+    return 1 + sum((n - 1) * step for n, step in zip(shape, stride, strict=True))
+
+
+def spec_of(tensor: torch.Tensor) -> dict[str, Any]:
+    """Shape, element type and strides, for a message."""
+    return {
+        "shape": list(tensor.shape),
+        "dtype": NAMES.get(tensor.dtype, str(tensor.dtype).removeprefix("torch.")),
+        "stride": list(tensor.stride()) if tensor.layout == torch.strided else None,
+    }

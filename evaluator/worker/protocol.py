@@ -1,0 +1,51 @@
+"""Messages between kopt and a worker: one JSON object a packet, file descriptors beside it. Never pickle."""
+
+from __future__ import annotations
+
+import array
+import json
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+MAX_MESSAGE = 180_000
+"""Bytes of one packet: below the smallest usual socket buffer."""
+MAX_DESCRIPTORS = 64
+
+
+class ProtocolError(Exception):
+    """What came is no message: cut short, no JSON, no object."""
+
+
+def send(channel: socket.socket, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
+    """Send one message; raises `ProtocolError` if it is too long and OSError if nobody listens."""
+    data = json.dumps(message).encode()
+    if len(data) > MAX_MESSAGE:
+        raise ProtocolError(f"a message of {len(data)} bytes is longer than {MAX_MESSAGE}")
+    socket.send_fds(channel, [data], list(descriptors))
+
+
+def receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """The next message and its descriptors; None when the other side is gone.
+
+    Raises `ProtocolError` for what is no message, and TimeoutError when the channel's timeout passes.
+    """
+    space = socket.CMSG_SPACE(MAX_DESCRIPTORS * array.array("i").itemsize)
+    data, ancillary, flags, _ = channel.recvmsg(MAX_MESSAGE, space)
+    descriptors: list[int] = []
+    for level, kind, content in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            numbers = array.array("i")
+            numbers.frombytes(content[: len(content) - len(content) % numbers.itemsize])
+            descriptors += numbers.tolist()
+    if not data:
+        return None
+    if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
+        raise ProtocolError("the message is too long")
+    try:
+        message = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"no JSON: {error}") from error
+    if not isinstance(message, dict):
+        raise ProtocolError("no JSON object")
+    return message, descriptors

@@ -1,0 +1,251 @@
+"""The code under examination, one class a form: how it is loaded, given inputs, and called."""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import importlib.util
+import random
+import subprocess
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from evaluator.worker.inputs import read_inputs
+
+
+class MissingError(Exception):
+    """The file lacks a name that its form needs."""
+
+
+class CompileError(Exception):
+    """The compiler refused the source; the text is the compiler's."""
+
+
+def seed_everything(seed: int) -> None:
+    """Seed every generator that input code usually draws from."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002 - the legacy generator is the one that input files use
+
+
+def load_module(name: str, path: Path, constants: dict[str, int] | None = None) -> types.ModuleType:
+    """Execute a file as a module; `constants` replace module-level integers in its text first."""
+    if constants:
+        path.write_text(_with_constants(path.read_text("utf-8"), constants), "utf-8")
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise MissingError(f"{path.name} cannot be loaded as Python")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _with_constants(text: str, constants: dict[str, int]) -> str:
+    tree = ast.parse(text)
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            name = node.target.id
+        else:
+            continue
+        if name in constants:
+            node.value = ast.Constant(constants[name])
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def named(module: types.ModuleType, *names: str) -> Any:
+    """The first of these names that the module has."""
+    for name in names:
+        if hasattr(module, name):
+            return getattr(module, name)
+    raise MissingError(f"{Path(module.__file__ or '').name} has no {' or '.join(names)}")
+
+
+class Subject:
+    """What reference and candidate have in common: made from a load message, then called with values."""
+
+    def __init__(self, message: dict[str, Any], folder: Path, device: torch.device) -> None:
+        self.message = message
+        self.folder = folder
+        self.device = device
+        self.dims: dict[str, int] = message["dims"]
+        self.load_source()
+        self.made_by: types.ModuleType | None = None
+        inputs = str(message.get("inputs", ""))
+        if inputs.endswith(".py"):
+            own = getattr(self, "module", None)
+            self.made_by = own if inputs == message["file"] else load_module("inputs_module", folder / inputs)
+
+    def load_source(self) -> None:
+        """Execute the file, or compile it."""
+        raise NotImplementedError
+
+    def make_inputs(self, seed: int) -> tuple[Any, list[str]]:
+        """(arguments, names of those that are outputs) of one fresh draw, from the file that the message names.
+
+        A Python file has `setup(**dims)`, which returns {"inputs": {...}, "outputs": [...]}, or `get_inputs()`.
+        """
+        if self.made_by is None:
+            return self._with_dims(self.seeded(seed, lambda: read_inputs(self.folder / self.message["inputs"], self.dims)))
+        setup = getattr(self.made_by, "setup", None)
+        if setup is None:
+            make = named(self.made_by, "get_inputs", "setup")
+            return self._with_dims(self.seeded(seed, make))
+        made = self.seeded(seed, lambda: setup(**self.dims))
+        if not isinstance(made, dict) or not isinstance(made.get("inputs"), dict):
+            raise MissingError('setup must return {"inputs": {...}, "outputs": [...]}')
+        outputs = list(made.get("outputs", ()))
+        unknown = [name for name in outputs if name not in made["inputs"]]
+        if unknown:
+            raise MissingError(f"setup names the outputs {unknown}, which are not among its inputs")
+        return made["inputs"], outputs
+
+    def _with_dims(self, made: Any) -> tuple[Any, list[str]]:
+        """Sizes are arguments too, where arguments have names and the kernel asks for them."""
+        if not isinstance(made, dict):
+            return list(made), []
+        wanted = self.message.get("parameters") or ()
+        sizes = {p["name"]: self.dims[p["name"]] for p in wanted if p["name"] in self.dims and p["name"] not in made}
+        return {**made, **sizes}, []
+
+    def call(self, values: Any) -> Any:
+        """Run once."""
+        raise NotImplementedError
+
+    def at(self, dtype: torch.dtype | None) -> Callable[[Any], Any]:
+        """The same computation with parameters of another floating type."""
+        del dtype
+        return self.call
+
+    def seeded(self, seed: int, make: Callable[[], Any]) -> Any:
+        """Make inputs under a seed, on the device where the code does not say otherwise."""
+        seed_everything(seed)
+        if self.device.type == "cpu":
+            return make()
+        try:
+            with torch.device(self.device):
+                return make()
+        except (RuntimeError, TypeError):  # code that names the CPU's generator, or mixes devices
+            seed_everything(seed)
+            return make()
+
+
+class KernelBench(Subject):
+    """`Model` or `ModelNew`, with `get_inputs` and `get_init_inputs` in the reference."""
+
+    model: torch.nn.Module
+
+    def load_source(self) -> None:
+        """Execute the file; sizes replace the constants of the reference."""
+        role = self.message["role"]
+        constants = self.dims if role == "oracle" else None
+        self.module = load_module(role, self.folder / self.message["file"], constants)
+
+    def make_inputs(self, seed: int) -> tuple[Any, list[str]]:
+        """What `get_inputs` returns, or the file of inputs holds."""
+        if self.message.get("inputs"):
+            return super().make_inputs(seed)
+        return list(self.seeded(seed, named(self.module, "get_inputs"))), []
+
+    def init_inputs(self, seed: int) -> list[Any]:
+        """What `get_init_inputs` returns; none if the file has no such function."""
+        make = getattr(self.module, "get_init_inputs", list)
+        return list(self.seeded(seed, make))
+
+    def build(self, arguments: list[Any], seed: int) -> dict[str, torch.Tensor]:
+        """Construct the model; its state, parameters and buffers, by name."""
+        classes = ("ModelNew", "Model") if self.message["role"] == "candidate" else ("Model", "ModelNew")
+        seed_everything(seed)
+        if self.message.get("entry"):
+            classes = (self.message["entry"], *classes)
+        self.model = named(self.module, *classes)(*arguments).to(self.device)
+        return dict(self.model.state_dict())
+
+    def load(self, state: dict[str, torch.Tensor]) -> None:
+        """Set parameters and buffers."""
+        with torch.no_grad():
+            own = self.model.state_dict()
+            for name, value in state.items():
+                own[name].copy_(value)
+
+    def call(self, values: Any) -> Any:
+        """The model's result."""
+        with torch.no_grad():
+            return self.model(*values)
+
+    def at(self, dtype: torch.dtype | None) -> Callable[[Any], Any]:
+        """A copy of the model with floating parameters of `dtype`."""
+        if dtype is None:
+            return self.call
+        import copy
+
+        model = copy.deepcopy(self.model).to(dtype)
+
+        def call(values: Any) -> Any:
+            with torch.no_grad():
+                return model(*values)
+
+        return call
+
+
+class Function(Subject):
+    """One function: what it returns is the result."""
+
+    def load_source(self) -> None:
+        """Execute the file."""
+        self.module = load_module(self.message["role"], self.folder / self.message["file"])
+        self.function = named(self.module, self.message["entry"])
+
+    def call(self, values: Any) -> Any:
+        """The function's result; inputs with names are passed by name."""
+        with torch.no_grad():
+            return self.function(**values) if isinstance(values, dict) else self.function(*values)
+
+
+class Setup(Function):
+    """`run_kernel(**kwargs)` or `reference(**kwargs)`: arguments are written in place, what is returned is not read."""
+
+
+class Solve(Subject):
+    """`extern "C" void solve(...)` of a `.cu` file, compiled for the device that is present."""
+
+    def load_source(self) -> None:
+        """Compile it, and open the library."""
+        library = self.folder / "solve.so"
+        words = [self.message["nvcc"], *self.message["flags"], "-shared", "-Xcompiler", "-fPIC", "-o", str(library)]
+        source = str(self.folder / self.message["file"])
+        done = subprocess.run([*words, source], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise CompileError((done.stderr or done.stdout)[-8000:])
+        self.function = ctypes.CDLL(str(library)).solve
+        self.function.restype = None
+
+    def call(self, values: Any) -> Any:
+        """Pointers of tensors, and numbers by value, in the order of the signature."""
+        words = []
+        for parameter in self.message["parameters"]:
+            value = values[parameter["name"]]
+            if parameter["pointer"]:
+                words.append(ctypes.c_void_p(value.data_ptr()))
+            else:
+                words.append(getattr(ctypes, parameter["ctype"])(value))
+        self.function(*words)
+
+
+def make_subject(message: dict[str, Any], folder: Path, device: torch.device) -> Subject:
+    """The subject that a load message asks for."""
+    kinds: dict[str, type[Subject]] = {
+        "kernelbench": KernelBench,
+        "setup": Setup,
+        "solve": Solve,
+        "function": Function,
+    }
+    return kinds[message["form"]](message, folder, device)

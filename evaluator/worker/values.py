@@ -1,0 +1,64 @@
+"""Arguments and results as they cross between processes: a tree of lists, scalars and numbered tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+Tree = dict[str, Any]
+"""`{"tensor": n}`, `{"scalar": x}`, `{"list" or "tuple": [...]}`, `{"dict": [[key, tree], ...]}`."""
+MAX_ITEMS = 1000
+
+
+class UnsupportedValueError(Exception):
+    """A value that cannot cross: neither a tensor, nor a number, text, None, nor a container of such."""
+
+
+def flatten(value: object, tensors: list[torch.Tensor]) -> Tree:
+    """The tree of a value; its tensors are appended to `tensors`."""
+    if len(tensors) > MAX_ITEMS:
+        raise UnsupportedValueError(f"more than {MAX_ITEMS} tensors")
+    if isinstance(value, torch.Tensor):
+        tensors.append(value)
+        return {"tensor": len(tensors) - 1}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return {"scalar": value}
+    if isinstance(value, (torch.dtype, torch.device)):
+        return {"torch": str(value).removeprefix("torch."), "kind": type(value).__name__}
+    if isinstance(value, torch.Size):
+        return {"tuple": [{"scalar": int(n)} for n in value]}
+    if isinstance(value, (list, tuple)):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [flatten(item, tensors) for item in value]}
+    if isinstance(value, dict):
+        return {"dict": [[str(key), flatten(item, tensors)] for key, item in value.items()]}
+    raise UnsupportedValueError(f"a value of type {type(value).__name__} cannot be passed to another process")
+
+
+def rebuild(tree: Tree, tensors: list[torch.Tensor]) -> Any:
+    """The value of a tree whose tensors are given."""
+    if "tensor" in tree:
+        return tensors[tree["tensor"]]
+    if "scalar" in tree:
+        return tree["scalar"]
+    if "torch" in tree:
+        return getattr(torch, tree["torch"]) if tree["kind"] == "dtype" else torch.device(tree["torch"])
+    if "list" in tree:
+        return [rebuild(item, tensors) for item in tree["list"]]
+    if "tuple" in tree:
+        return tuple(rebuild(item, tensors) for item in tree["tuple"])
+    return {key: rebuild(item, tensors) for key, item in tree["dict"]}
+
+
+def names_of(tree: Tree, prefix: str = "") -> dict[int, str]:
+    """Tensor number → where in the tree it stands, such as `x` or `inputs[0]`."""
+    if "tensor" in tree:
+        return {tree["tensor"]: prefix or "0"}
+    found: dict[int, str] = {}
+    for kind in ("list", "tuple"):
+        for n, item in enumerate(tree.get(kind, ())):
+            found |= names_of(item, f"{prefix}[{n}]" if prefix else str(n))
+    for key, item in tree.get("dict", ()):
+        found |= names_of(item, f"{prefix}.{key}" if prefix else key)
+    return found
