@@ -21,16 +21,18 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import psutil
 
 import evaluator
-from evaluator.buffers import Buffer
 from evaluator.worker import protocol
 from evaluator.worker.isolation import Jail, Layer, Limits
 from evaluator.worker.server import BOOTSTRAP, jail_message
 from kbs.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from evaluator.buffers import Buffer  # imports torch, and the fork server shall start before that
 
 START_SECONDS = 120.0
 """Time for the interpreter to import torch and triton, from a cold disk too."""
@@ -69,7 +71,7 @@ class ForkServer:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control = ours
         self._errors = (self.folder / "server.txt").open("wb")
-        words = [str(theirs.fileno()), device, str(Path(evaluator.__file__).resolve().parent)]
+        words = [package_folder(), str(theirs.fileno()), device]
         try:
             self._process = subprocess.Popen(
                 [self.python, "-P", "-c", BOOTSTRAP, *words],
@@ -128,7 +130,15 @@ class ForkServer:
             )
         self._ready = True
 
-    def spawn(self, name: str, limits: Limits, files: Mapping[str, bytes], readable: Iterable[str] = ()) -> Worker:
+    def spawn(
+        self,
+        name: str,
+        limits: Limits,
+        files: Mapping[str, bytes],
+        readable: Iterable[str] = (),
+        *,
+        loopback: bool = False,
+    ) -> Worker:
         """Fork a worker with a folder of its own that holds `files`."""
         self.wait_ready()
         id = next(self._ids)
@@ -141,7 +151,7 @@ class ForkServer:
         if root:
             for path in (folder, *folder.iterdir()):
                 os.chown(path, uid, uid)
-        jail = Jail(str(folder), tuple(readable), uid, limits)
+        jail = Jail(str(folder), (package_folder(), *readable), uid, limits, loopback)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = {**self.environment, **_folders(folder)}
         message = {"op": "spawn", "id": id, "jail": jail_message(jail), "environment": environment}
@@ -156,8 +166,8 @@ class ForkServer:
         """How a worker ended: its exit code, 128 and the signal's number if by a signal; None while it lives."""
         until = time.monotonic() + seconds
         while id not in self._exits:
-            self._control.settimeout(max(0.01, until - time.monotonic()))
             try:
+                self._control.settimeout(max(0.01, until - time.monotonic()))
                 received = protocol.receive(self._control)
             except (TimeoutError, OSError, protocol.ProtocolError):
                 return None
@@ -167,6 +177,11 @@ class ForkServer:
             if message.get("op") == "exited":
                 self._exits[int(message["id"])] = int(message["status"])
         return self._exits[id]
+
+
+def package_folder() -> str:
+    """The evaluator's own folder, which workers import from."""
+    return str(Path(evaluator.__file__).resolve().parent)
 
 
 def passed_environment(names: Iterable[str]) -> dict[str, str]:
@@ -319,15 +334,13 @@ class Worker:
         """Memory and processes, polled; what goes over its limit is ended."""
         while not self._closed.wait(POLL_SECONDS):
             family = self._family()
-            used = 0
-            for process in family:
-                with contextlib.suppress(psutil.Error):
-                    info = process.memory_info()
-                    used += info.rss - info.shared
-            if used > self.limits.memory:
-                self.kill("memory", f"it used {used / 1e9:.1f} GB, the limit is {self.limits.memory / 1e9:.1f} GB")
-            elif len(family) > self.limits.processes:
+            if len(family) > self.limits.processes:
                 self.kill("processes", f"it had {len(family)} processes, the limit is {self.limits.processes}")
+            elif _memory(family, exact=False) > self.limits.memory:
+                used = _memory(family, exact=True)
+                if used > self.limits.memory:
+                    limit = self.limits.memory / 1e9
+                    self.kill("memory", f"it used {used / 1e9:.1f} GB, the limit is {limit:.1f} GB")
 
     def output(self) -> str:
         """The last of what it printed; untrusted text."""
@@ -347,3 +360,13 @@ class Worker:
             self.server.exit_status(self.id, 5.0)
         if self._watchdog is not threading.current_thread():
             self._watchdog.join(1.0)
+
+
+def _memory(family: Sequence[psutil.Process], *, exact: bool) -> int:
+    """Bytes of private memory of some processes; exactly, what they share after a fork is counted once."""
+    used = 0
+    for process in family:
+        with contextlib.suppress(psutil.Error):
+            info = process.memory_full_info() if exact else process.memory_info()
+            used += info.pss if exact else info.rss - info.shared
+    return used

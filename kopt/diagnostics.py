@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
+from evaluator.jail_report import try_jail
 from kbs.embedding import DEFAULT_MODEL, verify_default_model
 from kbs.errors import KoptError
 from kopt.cli.schemas import CheckData
@@ -25,7 +26,7 @@ def examine(settings: LoadedSettings) -> list[CheckData]:
     """All checks, in the order in which a person would mend things."""
     eng = Engine(settings)
     checks: list[CheckData] = []
-    for look in (_python, _packages, _model, _wikis, _index, _chroma, _gpu, _tools):
+    for look in (_python, _packages, _model, _wikis, _index, _chroma, _gpu, _tools, _jail):
         try:
             checks += look(eng)
         except KoptError as error:
@@ -161,6 +162,7 @@ def _tools(_: Engine) -> Iterator[CheckData]:
         "git": lambda out: out.strip(),
         "nvcc": lambda out: out.strip().splitlines()[-1],
         "ncu": lambda out: out.strip().splitlines()[-1],
+        "compute-sanitizer": lambda out: out.strip().splitlines()[-1],
         "cuobjdump": lambda out: out.strip().splitlines()[-1],
     }
     for tool, last in read.items():
@@ -180,6 +182,20 @@ def _tools(_: Engine) -> Iterator[CheckData]:
             "for administrators only" if restricted else "open to all users",
             hint,
         )
+
+
+def _jail(_: Engine) -> Iterator[CheckData]:
+    """The layers between a candidate kernel and this machine, tried out by a probe."""
+    found = try_jail()
+    if found.failed:
+        yield _check("isolation", "error", f"the probe did not run: {found.failed}", "Run `kopt doctor --debug`.")
+    for layer in found.layers:
+        status: Status = "ok" if layer.applied else "warning"
+        hint = "" if layer.applied else "Candidate kernels run without this layer; receipts say so."
+        yield _check("isolation", status, layer.name + (f": {layer.detail}" if layer.detail else ""), hint)
+    for escape in found.escapes:
+        hint = "Run kernels that you did not write on another machine, or in a container."
+        yield _check("isolation", "warning", f"a candidate kernel can {escape}", hint)
 
 
 def _run(command: list[str]) -> str | None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from kopt.cli.ask import ask, search
+from kopt.cli.bench import bench
 from kopt.cli.cite import cite, show
 from kopt.cli.doctor import doctor
 from kopt.cli.ingest import ingest
@@ -49,6 +50,7 @@ app.command()(spec)
 app.command()(cite)
 app.command()(ingest)
 app.add_typer(wiki, name="wiki")
+app.add_typer(bench, name="bench")
 app.command()(doctor)
 app.command()(schema)
 

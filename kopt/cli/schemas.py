@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -14,6 +15,9 @@ from kbs.spec import Spec
 from kbs.units import parse_number
 from kbs.vocabulary import Vocabulary
 from wiki.page import Problem
+
+if TYPE_CHECKING:
+    from evaluator.receipt import Receipt
 
 
 class Data(BaseModel):
@@ -312,6 +316,74 @@ class StatsData(Data):
     wikis: list[dict[str, Any]]
 
 
+class HazardData(Data):
+    """Something that speaks against a measurement, or that a reader may want to look at."""
+
+    id: str
+    severity: Literal["reject", "note"]
+    evidence: str
+    line: int
+    """Line of the candidate's file; 0 where it was not found in the text."""
+
+
+class BenchData(Data):
+    """`kopt bench`"""
+
+    verdict: str
+    """accepted, incorrect, cheating, compile_error, crashed, timeout or task_refused."""
+    improvement: str
+    """faster, same, slower, unstable or not_timed."""
+    reason: str
+    """The main reason for the verdict, in one sentence."""
+    hazards: list[HazardData]
+    correctness: list[dict[str, Any]]
+    """Every output of every call: the rows of the receipt (`kopt schema receipt`, Trial)."""
+    timing: None
+    """No time is taken by this version."""
+    ceiling: None
+    physics: None
+    not_checked: list[str]
+    """What the receipt does not say, in sentences."""
+    receipt: str
+    """The receipt's file."""
+    environment: dict[str, Any]
+    """Machine, device, software and layers of isolation, as in the receipt."""
+
+    @classmethod
+    def of(cls, receipt: Receipt, path: Path) -> BenchData:
+        """From a receipt and where it was written."""
+        content = receipt.model_dump(mode="json")
+        kept = ("verdict", "improvement", "reason", "correctness", "timing", "ceiling", "physics", "not_checked")
+        return cls(
+            **{name: content[name] for name in (*kept, "environment")},
+            hazards=[HazardData(**hazard) for hazard in content["hazards"]],
+            receipt=str(path),
+        )
+
+
+class VerifyData(Data):
+    """`kopt bench verify`"""
+
+    receipt: str
+    ok: bool
+    content: str
+    """intact, changed, or not canonical: the same content in other bytes."""
+    seal: str
+    """own key, foreign key, none or broken."""
+    detail: str
+
+
+class ReplayData(Data):
+    """`kopt bench replay`"""
+
+    same: bool
+    """Whether the replay came to the same result."""
+    differences: list[str]
+    environment: list[str]
+    """What is different about machine and software; not held against the result."""
+    replay: BenchData
+
+
 class CheckData(Data):
     """One thing that `kopt doctor` looked at."""
 
@@ -347,5 +419,8 @@ COMMANDS: dict[str, type[Data]] = {
     "wiki lint": LintData,
     "wiki stats": StatsData,
     "wiki show": ShowData,
+    "bench": BenchData,
+    "bench verify": VerifyData,
+    "bench replay": ReplayData,
     "doctor": DoctorData,
 }

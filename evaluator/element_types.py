@@ -1,0 +1,115 @@
+"""C types of kernel parameters, and what they are in ctypes and torch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ElementType:
+    """What a C type is in ctypes and in torch."""
+
+    ctypes: str
+    """Name of the ctypes type that passes it by value; "" where kopt does not pass it by value."""
+    torch: str
+    """Name of the torch dtype of a buffer of it; "" where that cannot be told from the type."""
+
+
+# LP64, which is what CUDA has on Linux. Half types go by value as the 16 bits that they are.
+ELEMENT_TYPES: dict[str, ElementType] = {
+    "bool": ElementType("c_bool", "bool"),
+    "char": ElementType("c_byte", "int8"),
+    "signed char": ElementType("c_byte", "int8"),
+    "unsigned char": ElementType("c_ubyte", "uint8"),
+    "short": ElementType("c_short", "int16"),
+    "unsigned short": ElementType("c_ushort", "uint16"),
+    "int": ElementType("c_int", "int32"),
+    "unsigned int": ElementType("c_uint", "uint32"),
+    "long": ElementType("c_long", "int64"),
+    "unsigned long": ElementType("c_ulong", "uint64"),
+    "float": ElementType("c_float", "float32"),
+    "double": ElementType("c_double", "float64"),
+    "half": ElementType("c_uint16", "float16"),
+    "bfloat16": ElementType("c_uint16", "bfloat16"),
+    "float8_e4m3": ElementType("c_uint8", "float8_e4m3fn"),
+    "float8_e5m2": ElementType("c_uint8", "float8_e5m2"),
+    "complex float": ElementType("", "complex64"),
+    "complex double": ElementType("", "complex128"),
+    "void": ElementType("", ""),
+    "cudaStream_t": ElementType("c_void_p", ""),
+}
+"""Types that a parameter of `solve` can have, by the name in Parameter.type."""
+
+_SPELLINGS = {
+    "int8_t": "signed char",
+    "uint8_t": "unsigned char",
+    "int16_t": "short",
+    "uint16_t": "unsigned short",
+    "int32_t": "int",
+    "uint32_t": "unsigned int",
+    "int64_t": "long",
+    "uint64_t": "unsigned long",
+    "size_t": "unsigned long",
+    "ssize_t": "long",
+    "ptrdiff_t": "long",
+    "intptr_t": "long",
+    "uintptr_t": "unsigned long",
+    "uint": "unsigned int",
+    "ushort": "unsigned short",
+    "uchar": "unsigned char",
+    "ulong": "unsigned long",
+    "__half": "half",
+    "Half": "half",
+    "half_t": "half",
+    "__half2": "half",
+    "half2": "half",
+    "float16_t": "half",
+    "__nv_bfloat16": "bfloat16",
+    "nv_bfloat16": "bfloat16",
+    "__nv_bfloat162": "bfloat16",
+    "nv_bfloat162": "bfloat16",
+    "BFloat16": "bfloat16",
+    "bfloat16_t": "bfloat16",
+    "__nv_fp8_e4m3": "float8_e4m3",
+    "__nv_fp8_e5m2": "float8_e5m2",
+    "cuComplex": "complex float",
+    "cuFloatComplex": "complex float",
+    "cuDoubleComplex": "complex double",
+    "__int64": "long",
+}
+_VECTOR = re.compile(r"(u?(?:char|short|int|long|longlong)|float|double)[1-4]")
+INTEGER_WORDS = {"unsigned", "signed", "long", "short", "int", "char"}
+"""Words that an integer type is put together from."""
+QUALIFIERS = {
+    *("__restrict__", "__restrict", "restrict", "volatile", "register", "struct", "typename", "std", "c10", "at"),
+    *("__grid_constant__", "cutlass", "cuda", "constexpr"),
+}
+"""Words of a parameter that do not change what is passed."""
+
+
+def element_type(written: str, aliases: Mapping[str, str] | None = None) -> str:
+    """The name in ELEMENT_TYPES of a C type as it is written: `unsigned` → `unsigned int`, `float4` → `float`.
+
+    A vector type has the element type of its lanes, `float2` too. A type that kopt does not know comes back as it is.
+    """
+    known, seen, words = aliases or {}, set[str](), _plain(written)
+    while len(words) == 1 and words[0] in known and words[0] not in seen and len(seen) < 20:
+        seen.add(words[0])
+        words = _plain(known[words[0]])
+    if words and set(words) <= INTEGER_WORDS:
+        unsigned = "unsigned " if "unsigned" in words else ""
+        if "char" in words:
+            return ("signed " if "signed" in words else unsigned) + "char"
+        return unsigned + ("short" if "short" in words else "long" if "long" in words else "int")
+    name = " ".join(words)
+    vector = _VECTOR.fullmatch(name)
+    if vector:
+        lane = vector.group(1).replace("longlong", "long")
+        return f"unsigned {lane[1:]}" if lane.startswith("u") else lane
+    return _SPELLINGS.get(name, name)
+
+
+def _plain(written: str) -> list[str]:
+    return [word for word in written.replace("::", " ").split() if word not in QUALIFIERS and word != "const"]

@@ -1,0 +1,131 @@
+"""What a person asks the evaluator to do."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from pathlib import Path
+from typing import Literal
+
+import psutil
+from pydantic import BaseModel, ConfigDict, Field
+
+from evaluator.plan import SeedSchedule
+from evaluator.receipt import Receipt
+from evaluator.source import SourceFile
+from kbs.errors import UsageError
+
+
+class InputsFile(BaseModel):
+    """A file that inputs come from, whole: it is handed to the worker, never opened by the parent."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    name: str
+    """Name of the file, without its folder."""
+    content: bytes = Field(repr=False)
+    """Its bytes."""
+    beside: dict[str, bytes] = Field(default_factory=dict, repr=False)
+    """Files that it names, such as the `.bin` of a JSON description."""
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of all bytes."""
+        return hashlib.sha256(self.content + b"".join(self.beside.values())).hexdigest()
+
+
+class Request(BaseModel):
+    """A candidate, the problem it solves, and how closely to look."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    candidate: SourceFile
+    """The kernel."""
+    reference: SourceFile | None = None
+    """What says which result is right; None: the candidate itself, at its own precision."""
+    inputs: InputsFile | None = None
+    """Where inputs come from, if not from the reference."""
+    dims: dict[str, int] = Field(default_factory=dict)
+    """Sizes by name."""
+    workloads: tuple[dict[str, int], ...] = ()
+    """Further sets of sizes; the candidate must be right on all."""
+    vary: tuple[str, ...] = ()
+    """Names of dims that may have any size: odd and prime ones are tried too."""
+    plan: Literal["signal", "verdict"] = "verdict"
+    """How much is done."""
+    device: str = "cpu"
+    """`cpu` or `cuda:N`."""
+    allow_library: bool = False
+    """Whether the candidate may compute with the library that it replaces."""
+    backend: str | None = None
+    """`triton`, `cuda` or `torch`; None: found from the source."""
+    entry: str | None = None
+    """Class or function to run; None: found from the source."""
+    outputs: tuple[str, ...] = ()
+    """Pointers that a `.cu` kernel writes."""
+    ptr_sizes: dict[str, str] = Field(default_factory=dict)
+    """Elements of a pointer's buffer, as an expression of the dims."""
+    tolerance: tuple[float, float] | None = None
+    """(atol, rtol) in place of the evaluator's own bound."""
+    sanitizers: tuple[str, ...] = ()
+    """Tools of compute-sanitizer to run."""
+    include: tuple[Path, ...] = ()
+    """Folders of headers for nvcc."""
+    nvcc_flags: tuple[str, ...] = ()
+    """Further words for nvcc."""
+    cuda_home: Path | None = None
+    """CUDA toolkit; None: nvcc from the PATH."""
+    python: str = sys.executable
+    """The interpreter that runs reference and candidate."""
+    environment: dict[str, str] = Field(default_factory=dict)
+    """Environment variables that the workers get."""
+    seed: str | None = None
+    """Makes the inputs those of another run; None: a secret that nobody knew before."""
+    call_seconds: float = Field(default=60.0, gt=0)
+    """Time for one call."""
+    load_seconds: float = Field(default=300.0, gt=0)
+    """Time to load and compile."""
+    memory_limit: int = Field(default_factory=lambda: max(4 << 30, psutil.virtual_memory().total // 2), gt=0)
+    """Bytes of private host memory of each worker."""
+    process_limit: int = Field(default=64, ge=2)
+    """Processes of each worker."""
+
+
+def of_receipt(
+    receipt: Receipt, *, inputs: InputsFile | None, device: str | None, environment: dict[str, str]
+) -> tuple[Request, SeedSchedule]:
+    """(what a receipt says was asked, its seeds). `inputs` is the file, where the receipt holds only its hash.
+
+    Raises `UsageError` where that file is missing or another.
+    """
+    problem, plan = receipt.problem, receipt.plan
+    file = inputs
+    if problem.inputs is not None:
+        if problem.inputs.text is not None:
+            file = InputsFile(name=problem.inputs.name, content=problem.inputs.text.encode())
+        if file is None or file.hash != problem.inputs.hash:
+            raise UsageError(
+                f"the receipt does not hold its inputs, {problem.inputs.name} of hash {problem.inputs.hash[:16]}",
+                code="inputs_missing" if file is None else "inputs_changed",
+                hint="Give that file with --inputs.",
+            )
+    own = problem.tolerance is not None and problem.tolerance.declared_by == "command line"
+    request = Request(
+        candidate=SourceFile(name=receipt.candidate.name, text=receipt.candidate.text),
+        reference=SourceFile(name=problem.reference.name, text=problem.reference.text) if problem.reference else None,
+        inputs=file,
+        dims=problem.dims,
+        workloads=problem.workloads,
+        plan=plan.name,
+        device=device or plan.device,
+        allow_library=problem.allow_library,
+        backend=receipt.candidate.backend.value,
+        entry=receipt.candidate.entry,
+        outputs=problem.outputs if problem.form == "solve" else (),
+        ptr_sizes=problem.ptr_sizes,
+        tolerance=(problem.tolerance.atol, problem.tolerance.rtol) if own and problem.tolerance else None,
+        sanitizers=plan.sanitizers,
+        environment=environment,
+        memory_limit=plan.memory_limit,
+    )
+    return request, SeedSchedule.replayed(receipt.seed)
