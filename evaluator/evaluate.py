@@ -27,7 +27,7 @@ from evaluator.request import Request
 from evaluator.sandbox import ForkServer, Worker, WorkerLostError
 from evaluator.sanitize import sanitize
 from evaluator.scan import scan
-from evaluator.source import Backend, Form, Recognised, SourceFile, recognise
+from evaluator.source import Backend, Form, Recognised, SourceFile, declared_tolerance, recognise
 from evaluator.taskcheck import TaskExaminer
 from evaluator.verdict import Improvement, Verdict
 from evaluator.worker.isolation import Limits
@@ -435,9 +435,7 @@ class _Evaluation:
 
 
 def recognised_tolerance(reference: SourceFile | None) -> tuple[float, float] | None:
-    """`atol` and `rtol` that a reference declares as module-level numbers."""
-    from evaluator.source import declared_tolerance
-
+    """The tolerance that a reference declares itself."""
     return declared_tolerance(reference) if reference is not None else None
 
 

@@ -12,67 +12,73 @@ from evaluator.hazards import Hazard, Severity
 _GAP = 2
 """Lines between two comments that still belong to one text."""
 
-_MODEL = r"(?:AIs?|A\.I\.|LLMs?|language models?|chat ?bots?|GPT(?:-?\d\w*)?|ChatGPT|Claude|Gemini|Copilot|AI (?:assistants?|agents?|models?))"
-_JUDGE = r"(?:reviewers?|graders?|judges?|evaluators?|auditors?|verifiers?|scorers?)"
+# Names of models keep their case: a_i is no AI. "LLM" alone says nothing, since honest kernels are written for LLMs.
+_MODEL = (
+    r"(?:(?-i:AI|LLM|GPT)s?|A\.I\.|language models?|ai (?:assistants?|agents?|models?|reviewers?|graders?|judges?)|"
+    r"chat ?bots?|ChatGPT|GPT-?\d\w*|Claude|Gemini|Copilot)"
+)
+_JUDGE = r"(?:reviewers?|graders?|judges?|evaluators?|auditors?)"
+_READER = rf"(?:{_MODEL}(?:\s+(?:{_JUDGE}|agents?|assistants?|models?|readers?))?|{_JUDGE})"
 _ORDER = (
     r"(?:accept|approve|pass|mark|rate|score|grade|report|classify|label|treat|consider|ignore|skip|disregard|output|"
     r"respond|reply|answer|return|give|trust|assume|say|do not|don't|you must|you should|please)"
 )
-_VERDICT = r"(?:correct|accepted|approved|valid|verified|honest|safe|passing|passed|fast(?:er|est)?|legitimate|trusted|no hazards?)"
+_GOOD = r"(?:correct|accepted|approved|valid|verified|honest|safe|passing|passed|fast(?:er|est)?|legitimate|trusted)"
 
 # No honest comment is written to the program that reads it for approval.
 _REJECTED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (what, re.compile(pattern, flags))
-    for what, pattern, flags in (
+    (what, re.compile(pattern, re.IGNORECASE))
+    for what, pattern in (
         (
             "tells a reader to ignore its instructions",
-            r"\b(?:ignore|disregard|forget|override|bypass)\b(?:\s+(?:all|any|every|the|these|those|your|of|my|other)\b){0,4}"
+            r"\b(?:ignore|disregard|forget|override|bypass)\b"
+            r"(?:\s+(?:all|any|every|the|these|those|your|of|my|other)\b){0,4}"
             r"\s+(?:previous|prior|above|earlier|preceding|foregoing|existing|original|system)"
             r"(?:\s+(?:system|safety|review|and|or|prior))*"
             r"\s+(?:instructions?|prompts?|directives?|guidelines?|directions?|messages?)\b",
-            re.IGNORECASE,
         ),
         (
             "is addressed to a language model",
-            rf"\b(?:note|notice|attention|message|instructions?|dear|hello|hi|hey|important|warning|reminder)\b[\s:,!-]*"
-            rf"(?:(?:to|for|all|any|the|every|you)\b\s*){{0,3}}{_MODEL}\b[\s\S]{{0,200}}?\b{_ORDER}\b",
-            re.IGNORECASE,
+            r"\b(?:(?:note|message|instructions?|hints?|important|warning|attention|reminder)(?:\s+(?:to|for|all|any))+"
+            r"|dear|hello|hi|hey)\s+"
+            rf"(?:(?:all|any|the|every|you)\s+)*{_MODEL}(?:\s+(?:{_JUDGE}|agents?|assistants?|models?|readers?))?"
+            r"(?:\s+(?:reading|reviewing|evaluating|judging|grading|looking|that|who)\b[^.\n]{0,80})?"
+            rf"\s*[:,!.—–-]\W*[\s\S]{{0,200}}?\b{_ORDER}\b",
         ),
-        (
-            "is addressed to a language model",
-            rf"\bif\s+you(?:'re|\s+are)\s+(?:an?\s+|the\s+)?{_MODEL}\b",
-            re.IGNORECASE,
-        ),
+        ("is addressed to a language model", rf"\bif\s+you(?:'re|\s+are)\s+(?:an?\s+|the\s+)?{_MODEL}\b"),
         (
             "tells a language model who it is",
-            rf"\byou\s+are\s+(?:now\s+)?(?:an?|the)\s+(?:[\w-]+\s+){{0,3}}(?:{_MODEL}|assistant|{_JUDGE})\b[\s\S]{{0,200}}?\b{_ORDER}\b",
-            re.IGNORECASE,
+            rf"\byou\s+are\s+(?:now\s+)?(?:an?|the)\s+(?:[\w-]+\s+){{0,3}}(?:{_MODEL}|assistant|{_JUDGE})\b"
+            rf"[\s\S]{{0,200}}?\b{_ORDER}\b",
         ),
         (
             "tells a judge its verdict",
-            rf"(?:^|[.!:;\n*/#\"']|\b(?:to|for|dear|the|any|all)\s)\s*(?:the\s+)?(?:{_JUDGE}|{_MODEL})\b[\s:,!-]+(?:please\s+|you\s+must\s+|you\s+should\s+|must\s+|should\s+)?"
-            r"(?:accept|approve|mark|rate|score|grade|report|classify|label|treat|consider|return|output|answer|reply|respond)\b"
-            rf"[\s\S]{{0,120}}?\b{_VERDICT}\b",
-            re.IGNORECASE,
+            rf"(?:^|[.!;\n\"']|\b(?:to|dear|any|all)\b)\s*(?:the\s+)?{_READER}(?:\s*[:,!—–-]\s*(?:please\s+)?|"
+            r"\s+(?:please|you\s+must|you\s+should)\s+)"
+            r"(?:you\s+(?:must|should)\s+)?(?:accept|approve|mark|rate|score|grade|report|classify|treat|consider)\s+"
+            rf"(?:this|the|my|it|these)\b[\s\S]{{0,120}}?\b{_GOOD}\b",
         ),
         (
             "tells a judge its answer",
-            r"\byou\s+(?:must|should|have\s+to|need\s+to|are\s+to|will)\s+(?:now\s+|only\s+|always\s+)*"
-            r"(?:answer|respond|reply|output|report|return|conclude|classify|rate|mark|accept|approve)\b[\s\S]{0,160}?"
-            rf"(?:\b{_VERDICT}\b|\bverdict\b|\bno\s+(?:problems?|issues?|cheat\w*))",
-            re.IGNORECASE,
+            r"\byou\s+(?:must|should|have\s+to|need\s+to|are\s+to)\s+(?:now\s+|only\s+|always\s+)*"
+            r"(?:(?:answer|respond|reply|conclude|report|output|return)\b[^.]{0,80}?"
+            r"(?:\bverdict\b|\bhazards?\b|\bno\s+cheat\w*)"
+            r"|(?:classify|rate|mark|accept|approve|report|consider)\b[^.]{0,60}?"
+            r"\b(?:kernel|candidate|code|submission|solution)\b"
+            rf"[^.]{{0,40}}?\bas\s+(?:\w+\s+)?{_GOOD}\b)",
         ),
         (
             "holds the marks of a chat",
-            r"<\|(?:im_start|im_end|system|user|assistant|endoftext|eot_id|start_header_id)\|>|\[/?INST\]|<</?SYS>>"
-            r"|</?(?:system|assistant)(?:[-_](?:prompt|message|reminder|instructions?))?>|\n\s*(?:Human|Assistant|SYSTEM):\s*\S",
-            0,
+            r"<\|(?:im_start|im_end|system|user|assistant|endoftext|eot_id|start_header_id)\|>|\[/?(?-i:INST)\]|<</?SYS>>"
+            r"|</?(?:system|assistant)(?:[-_](?:prompt|message|reminder|instructions?))?>"
+            r"|\n\s*(?-i:Human|Assistant|SYSTEM):\s*\S",
         ),
     )
 )
-_NOTED = re.compile(rf"\b(?:{_MODEL})\b[\s\S]{{0,80}}?\b(?:review|judge|evaluat|grad|accept|verif)\w*", re.IGNORECASE)
+_NOTED = re.compile(rf"\b{_MODEL}\b[^.]{{0,80}}?\b(?:review|judge|evaluat|grader|verif)\w*", re.IGNORECASE)
 
 _HIDDEN = re.compile("[\u200b-\u200d\u2060-\u2064\u202a-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
+_MARKS = re.compile(r"^\s*+(?:[#*/!]++\s?)*+")
 _MAX_TEXT = 100_000
 
 

@@ -121,8 +121,13 @@ def _mentioned(nodes: Iterable[ast.AST], dead: set[ast.AST], guards_hold: bool) 
             names.add(f"import {node.name}")
         elif isinstance(node, ast.ImportFrom):
             names.add(f"import {node.module}")
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
-            if len(node.args) > 1 and not isinstance(node.args[1], ast.Constant):
-                names.add(_EVERYTHING)
+        elif isinstance(node, ast.Call) and _gets_any_attribute(node):
+            names.add(_EVERYTHING)
         work += _children(node, skipped, guards_hold)
     return names
+
+
+def _gets_any_attribute(call: ast.Call) -> bool:
+    """Whether `call` is getattr with a name that is not written out."""
+    named = isinstance(call.func, ast.Name) and call.func.id == "getattr"
+    return named and len(call.args) > 1 and not isinstance(call.args[1], ast.Constant)

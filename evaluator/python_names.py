@@ -131,6 +131,11 @@ class Names:
             at = at.parent
         return None
 
+    def values_of(self, name: ast.Name) -> list[ast.expr]:
+        """The expressions that `name` is bound to, where the file says so."""
+        bound = self._values(name.id, self.scopes[name])
+        return [value for value in (bound[0] if bound else ()) if isinstance(value, ast.expr)][:_ALTERNATIVES]
+
     # ── meanings ──
 
     def meanings(self, node: ast.expr) -> frozenset[str]:
@@ -314,9 +319,12 @@ def _arguments(arguments: ast.arguments) -> list[tuple[str, ast.expr | None]]:
 
 def _unpacked(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
     """`a, b = x, y` as its parts; one level is enough for what people write."""
-    if isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
-        if len(target.elts) == len(value.elts):
-            return list(zip(target.elts, value.elts, strict=True))
+    if (
+        isinstance(target, ast.Tuple | ast.List)
+        and isinstance(value, ast.Tuple | ast.List)
+        and len(target.elts) == len(value.elts)
+    ):
+        return list(zip(target.elts, value.elts, strict=True))
     return [(target, value)]
 
 

@@ -62,6 +62,8 @@ class ForkServer:
         `device` is `cpu` or `cuda`; `environment` is what the workers get besides their own folders.
         """
         self.environment = dict(environment) if environment is not None else passed_environment(())
+        if device == "cpu":
+            self.environment["TRITON_INTERPRET"] = "1"
         self.python = python or sys.executable
         self.folder = Path(tempfile.mkdtemp(prefix="kopt-"))
         self.folder.chmod(0o711)
@@ -84,6 +86,8 @@ class ForkServer:
                 start_new_session=True,
             )
         except OSError as error:
+            ours.close()
+            theirs.close()
             self._errors.close()
             shutil.rmtree(self.folder, ignore_errors=True)
             raise ConfigurationError(
@@ -158,8 +162,10 @@ class ForkServer:
         try:
             protocol.send(self._control, message, [theirs.fileno()])
         except OSError as error:
+            ours.close()
             raise WorkerLostError("crashed", "the fork server is gone") from error
-        theirs.close()
+        finally:
+            theirs.close()
         return Worker(self, id, name, ours, folder, limits)
 
     def exit_status(self, id: int, seconds: float) -> int | None:

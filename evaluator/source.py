@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import hashlib
 from enum import StrEnum
 from pathlib import Path
@@ -20,6 +21,7 @@ from evaluator.python_source import (
     needs_arguments,
     parse,
     syntax_error,
+    top_level,
 )
 from kbs.errors import UsageError
 
@@ -421,3 +423,17 @@ def _solve_form(
         reference_entry=reference_entry,
         setup_from="reference" if has_setup else "inputs" if inputs is not None else "none",
     )
+
+
+def declared_tolerance(reference: SourceFile) -> tuple[float, float] | None:
+    """(atol, rtol) that a Python reference declares as module-level numbers; one of them alone leaves the other 0."""
+    if is_cuda(reference):
+        return None
+    found: dict[str, float] = {}
+    for node in top_level(parse(reference.name, reference.text)):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            value = node.value.value
+            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf:
+                found |= {name: float(value) for name in names if name in ("atol", "rtol")}
+    return (found.get("atol", 0.0), found.get("rtol", 0.0)) if found else None

@@ -7,13 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from evaluator.sandbox import ForkServer
 from kopt.engine import Engine
 from kopt.settings import load_settings
 
@@ -43,6 +44,13 @@ class Run:
         envelope = json.loads(self.out)
         assert isinstance(envelope, dict)
         return envelope
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[ForkServer]:
+    """A fork server for CPU workers that all tests of a process share: starting one takes longer than a test."""
+    with ForkServer("cpu") as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import platform
 import socket
@@ -251,6 +252,20 @@ class Worker:
         """Which device kernels one call runs."""
         values = rebuild(message["tree"], self._arguments(message["tensors"]))
         return {"kernels": device_kernels(lambda: self.subject.call(values))}
+
+    def do_sanitize(self, message: dict[str, Any]) -> dict[str, Any]:
+        """One tool of compute-sanitizer over one call, in a process that it starts itself."""
+        from evaluator.worker import server, standalone
+
+        self.device = torch.device(message["load"]["device"])
+        saved = {
+            name: standalone.save(self.folder, name, [self._shared(spec) for spec in message[name]])
+            for name in ("init", "weights", "inputs")
+        }
+        job = {**{name: message[name] for name in ("load", "build", "tree", "names")}, **saved}
+        (self.folder / "job.json").write_text(json.dumps(job), "utf-8")
+        os.environ["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"  # each tensor an allocation, so that none hides behind another
+        return standalone.under(message["tool"], self.folder, server.STANDALONE, message["package"], message["seconds"])
 
     def _wait(self) -> None:
         if self.device.type == "cuda":

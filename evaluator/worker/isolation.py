@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import platform
 import resource
+import socket
 import struct
 import sys
 from collections.abc import Iterator
@@ -73,7 +75,8 @@ class Jail:
     uid: int
     """The unprivileged user to become when started by root; 0: stay."""
     limits: Limits
-    network: bool = False
+    loopback: bool = False
+    """Whether it may talk to itself over TCP, which profilers and sanitizers do."""
     layers: list[Layer] = field(default_factory=list)
 
     def note(self, name: str, applied: bool, detail: str = "") -> None:
@@ -124,9 +127,21 @@ def separate(jail: Jail) -> None:
     for name in ("mount", "ipc", "pid"):
         failed = _unshare(name)
         jail.note(f"{name} namespace", not failed, failed)
-    if not jail.network:
-        failed = _unshare("net")
-        jail.note("network namespace", not failed, failed)
+    failed = _unshare("net")
+    if jail.loopback and not failed:
+        failed = _loopback_up()
+    jail.note("network namespace", not failed, failed)
+
+
+def _loopback_up() -> str:
+    """Switch on `lo` in the new network namespace, which reaches nothing but itself."""
+    up, set_flags = 1, 0x8914  # IFF_UP, SIOCSIFFLAGS: netdevice(7)
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+            fcntl.ioctl(any_socket, set_flags, struct.pack("16sh14x", b"lo", up))
+    except OSError as error:
+        return f"no loopback: {error.strerror}"
+    return ""
 
 
 def in_new_pid_namespace() -> bool:
@@ -180,7 +195,7 @@ def _landlock(jail: Jail) -> bool:
         return False
     handled = (1 << 13) - 1  # ABI 1: everything but refer, truncate and ioctl
     handled |= sum(bit for bit, since in ((1 << 13, 2), (_FS_TRUNCATE, 3), (_FS_IOCTL, 5)) if abi >= since)
-    tcp = 3 if abi >= 4 and not jail.network else 0
+    tcp = 3 if abi >= 4 and not jail.loopback else 0
     scopes = 3 if abi >= 6 else 0
     attributes = struct.pack("=QQQ", handled, tcp, scopes)[: 24 if abi >= 6 else 16 if abi >= 4 else 8]
     ruleset = _LIBC.syscall(_SYS_LANDLOCK[0], attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
@@ -200,7 +215,8 @@ def _landlock(jail: Jail) -> bool:
     failed = _call(_SYS_LANDLOCK[2], ctypes.c_int(ruleset), ctypes.c_uint32(0))
     os.close(ruleset)
     jail.note("landlock files", not failed, failed or f"ABI {abi}: writes only its own folder")
-    jail.note("landlock tcp", not failed and bool(tcp), failed or ("" if tcp else "needs landlock ABI 4"))
+    closed = "loopback is open" if jail.loopback else "needs landlock ABI 4"
+    jail.note("landlock tcp", not failed and bool(tcp), failed or ("" if tcp else closed))
     jail.note("landlock signals", not failed and bool(scopes), failed or ("" if scopes else "needs landlock ABI 6"))
     return not failed
 

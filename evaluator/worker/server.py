@@ -1,6 +1,6 @@
 """The fork server: imports torch and triton once, touches no device, and forks a worker whenever it is asked to.
 
-Run as `python -c <bootstrap> <descriptor> <cpu|cuda>`: the bootstrap makes this package importable and nothing else of kopt,
+Run as `python -c BOOTSTRAP <package> <descriptor> <cpu|cuda>`: the bootstrap makes this package importable and nothing else of kopt,
 so that any interpreter that has torch can serve.
 """
 
@@ -18,16 +18,17 @@ from typing import Any
 from evaluator.worker import isolation, protocol
 from evaluator.worker.isolation import Jail, Limits
 
-BOOTSTRAP = """
+_PACKAGE = """
 import importlib.util, sys
-descriptor, device, package = sys.argv[1:4]
+package, *words = sys.argv[1:]
 spec = importlib.util.spec_from_file_location("evaluator", package + "/__init__.py", submodule_search_locations=[package])
 module = importlib.util.module_from_spec(spec)
 sys.modules["evaluator"] = module
 spec.loader.exec_module(module)
-from evaluator.worker.server import serve
-serve(int(descriptor), device)
 """
+BOOTSTRAP = _PACKAGE + "from evaluator.worker.server import serve; serve(int(words[0]), words[1])"
+PROBE = _PACKAGE + "from evaluator.worker.probe import probe; probe(words[0], words[1], int(words[2]))"
+STANDALONE = _PACKAGE + "from pathlib import Path; from evaluator.worker.standalone import run; run(Path(words[0]))"
 
 
 def preload(device: str) -> None:
@@ -36,14 +37,13 @@ def preload(device: str) -> None:
     import torch.overrides
     import torch.utils._python_dispatch  # noqa: F401 - for the workers
 
-    if device == "cpu":
-        os.environ["TRITON_INTERPRET"] = "1"
     with contextlib.suppress(ImportError):
         import triton
         import triton.language  # noqa: F401 - for the workers
 
     import evaluator.worker.child
     import evaluator.worker.cuda_driver  # noqa: F401 - a worker may not be able to read this package's folder
+    import evaluator.worker.standalone  # noqa: F401
 
     if device == "cpu":
         from evaluator.worker.cpu_mode import patch_autotuner

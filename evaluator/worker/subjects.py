@@ -232,11 +232,15 @@ class Solve(Subject):
         """Pointers of tensors, and numbers by value, in the order of the signature."""
         words = []
         for parameter in self.message["parameters"]:
-            value = values[parameter["name"]]
-            if parameter["pointer"]:
-                words.append(ctypes.c_void_p(value.data_ptr()))
+            name, ctype = parameter["name"], parameter["ctype"]
+            if ctype == "c_void_p" and not parameter["pointer"]:
+                words.append(ctypes.c_void_p(None))  # a stream: the default one
+            elif name not in values:
+                raise MissingError(f"nothing says what the parameter {name} is; give it in setup or with --dims")
+            elif parameter["pointer"]:
+                words.append(ctypes.c_void_p(values[name].data_ptr()))
             else:
-                words.append(getattr(ctypes, parameter["ctype"])(value))
+                words.append(getattr(ctypes, ctype)(values[name]))
         self.function(*words)
 
 
