@@ -96,7 +96,8 @@ class SharedTensor:
 
 def extent_bytes(spec: dict[str, Any]) -> int:
     """Bytes from a tensor's first element to its last."""
-    return memory.extent(spec["shape"], spec.get("stride")) * memory.DTYPES[spec["dtype"]].itemsize
+    size: int = memory.DTYPES[spec["dtype"]].itemsize
+    return memory.extent(spec["shape"], spec.get("stride")) * size
 
 
 def shared_tensor(spec: dict[str, Any], device: torch.device) -> SharedTensor:

@@ -96,9 +96,7 @@ class Contender:
     def build(self, init: Values, seed: int) -> list[dict[str, Any]]:
         """KernelBench form: construct the model; name and shape of its weights."""
         lent = self._copies(init)
-        reply = self.ask(
-            "build", self.load_seconds, lent, tree=init.tree, tensors=[t.message for t in lent], seed=seed
-        )
+        reply = self.ask("build", self.load_seconds, lent, tree=init.tree, tensors=[t.message for t in lent], seed=seed)
         for shared in lent:
             shared.close()
         return list(reply["weights"])
@@ -210,7 +208,11 @@ class Contender:
         """Device kernels of one call, where the last call's memory still stands."""
         place = self._places[max(self._last, 0)]
         reply = self.ask(
-            "kernels", self.call_seconds + 30, place.arguments, tree=values.tree, tensors=[t.message for t in place.arguments]
+            "kernels",
+            self.call_seconds + 30,
+            place.arguments,
+            tree=values.tree,
+            tensors=[t.message for t in place.arguments],
         )
         return list(reply["kernels"])
 

@@ -110,7 +110,7 @@ class Protocol:
         self.init = Values({"list": []}, [])
         self.weights = Values({}, [])
         self.shape = Shape([], [], [], [], [])
-        self.firsts: dict[str, list[torch.Tensor]] = {}
+        self.firsts: dict[str, torch.Tensor] = {}
 
     # --- the problem ------------------------------------------------------------------------------------------------
 

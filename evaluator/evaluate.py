@@ -186,7 +186,9 @@ class _Evaluation:
                 sanitizers=tuple(self.sanitizers),
                 not_checked=tuple(self._not_checked()),
                 verdict=verdict,
-                improvement=Improvement.UNSTABLE if self.fixed and verdict is Verdict.ACCEPTED else Improvement.NOT_TIMED,
+                improvement=Improvement.UNSTABLE
+                if self.fixed and verdict is Verdict.ACCEPTED
+                else Improvement.NOT_TIMED,
                 reason=" ".join(reason.split())[:1000],
                 output_tail=CandidateOutput.tail(self.output),
                 seconds=time.monotonic() - started,
@@ -220,7 +222,9 @@ class _Evaluation:
             first = protocol.prepare(kernelbench=recognised.form is Form.KERNELBENCH, outputs=self._outputs)
             self.fixed |= protocol.fixed
             if protocol.fixed:
-                self.found.hazard("fixed_inputs", Severity.NOTE, "every draw of the inputs is the same; they were jittered")
+                self.found.hazard(
+                    "fixed_inputs", Severity.NOTE, "every draw of the inputs is the same; they were jittered"
+                )
             if not self.task.told_apart:
                 self._tell_apart(protocol, oracle, first)
             contender = self._contender(protocol, dims, reading)
@@ -385,7 +389,7 @@ class _Evaluation:
 
     def _problem(self) -> ProblemRecord:
         request, recognised = self.request, self.recognised
-        reference = None if recognised.oracle == "original kernel" else request.reference
+        reference = request.reference
         own = recognised_tolerance(request.reference)
         declared = request.tolerance or own
         texts = {"reference": request.reference, "candidate": request.candidate}

@@ -13,16 +13,19 @@ from kbs.errors import KoptError
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def write_whole(path: Path, data: bytes, mode: int = 0o666) -> None:
+def write_whole(path: Path, data: bytes, *, private: bool = False) -> None:
     """Put `data` at `path`, in place of what stood there, in one step that a killed process leaves done or undone.
 
-    `mode` is narrowed by the umask. Raises `KoptError` (`disk_full`, `not_writable`).
+    `private`: mode 0600, whatever the umask. Raises `KoptError` (`disk_full`, `not_writable`).
     """
-    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
+    temporary = path.with_name(f".{path.name[:40]}.{secrets.token_hex(8)}.tmp")
     try:
         try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            descriptor = os.open(temporary, flags, 0o600 if private else 0o666)
             with open(descriptor, "wb") as stream:
+                if private:
+                    os.fchmod(stream.fileno(), 0o600)
                 stream.write(data)
                 stream.flush()
                 os.fsync(stream.fileno())

@@ -24,13 +24,25 @@ _COMPUTING_METHODS = {
     *("sum", "mean", "max", "min", "std", "var", "prod", "cumsum", "cumprod", "dot", "argmax", "argmin", "sort"),
     *("argsort", "clip", "round", "trace", "any", "all", "ptp", "partition"),
 }
-_NUMBERS = {"shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides", "item", "tolist", "ctypes", "data"}
+_NUMBERS = {
+    *("shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides", "item", "tolist", "ctypes", "numel", "dim"),
+    *("stride", "element_size", "data_ptr", "device", "is_contiguous"),
+}
 _TENSOR_ATTRIBUTES = {
     *("data_ptr", "numel", "is_cuda", "is_contiguous", "contiguous", "copy_", "numpy", "cpu", "cuda", "device"),
     *("stride", "element_size", "untyped_storage", "new_empty", "detach", "fill_", "zero_"),
 }
-_FROM_ARRAYS = {"torch.from_numpy", "torch.as_tensor", "torch.tensor", "torch.from_dlpack", "torch.asarray", "torch.Tensor"}
+_FROM_ARRAYS = {
+    "torch.from_numpy",
+    "torch.as_tensor",
+    "torch.tensor",
+    "torch.from_dlpack",
+    "torch.asarray",
+    "torch.Tensor",
+}
 _ROUNDS = 6
+_DEPTH = 30
+_STEPS = 1_000_000
 
 # What an expression holds: nothing of an input, an input or array of it, or something that was computed from one.
 _NOTHING, _INPUT, _COMPUTED = 0, 1, 2
@@ -41,21 +53,38 @@ class HostArrays:
 
     def __init__(self, names: Names, functions: Iterable[Function], entry: str) -> None:
         self._names = names
-        self._functions = {function.name: function for function in functions}
+        self._functions = list(functions)
         self._entry = entry
         self._returns: dict[str, int] = {}
+        self._steps = _STEPS
 
     def computing(self) -> Iterator[ast.stmt]:
         """The statements through which a result that an array library computed leaves an entry."""
+        if not self._converts():
+            return
         for _ in range(_ROUNDS):
             before = dict(self._returns)
-            for name, function in self._functions.items():
-                self._returns[name] = max((level for _, level in self._leaving(function)), default=_NOTHING)
+            for function in self._functions:
+                level = max((level for _, level in self._leaving(function)), default=_NOTHING)
+                self._returns[function.name] = max(self._returns.get(function.name, _NOTHING), level)
             if self._returns == before:
                 break
-        for function in self._functions.values():
+        for function in self._functions:
             if function.name in ("forward", "run_kernel", self._entry):
                 yield from (node for node, level in self._leaving(function) if level == _COMPUTED)
+
+    def _converts(self) -> bool:
+        """Whether the file has an array library at all."""
+        for node in ast.walk(self._names.tree):
+            if isinstance(node, ast.Attribute) and node.attr in ("numpy", "__array__"):
+                return True
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                modules = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+                if any(module.partition(".")[0] in _LIBRARIES for module in modules):
+                    return True
+            if isinstance(node, ast.Constant) and node.value in _LIBRARIES:
+                return True
+        return False
 
     def _leaving(self, function: Function) -> list[tuple[ast.stmt, int]]:
         """What `function` returns, and writes into its parameters."""
@@ -79,18 +108,21 @@ class HostArrays:
         """What each local name holds."""
         held: dict[str, int] = {}
         for arg in _all_arguments(function):
-            annotation = ast.dump(arg.annotation) if arg.annotation is not None else ""
-            if "Tensor" in annotation or "ndarray" in annotation:
+            if arg.annotation is not None and _names_tensors(arg.annotation):
                 held[arg.arg] = _INPUT
         parameters = {arg.arg for arg in _all_arguments(function)}
         for node in nodes:
-            if isinstance(node, ast.Attribute) and node.attr in _TENSOR_ATTRIBUTES:
-                if isinstance(node.value, ast.Name) and node.value.id in parameters:
-                    held[node.value.id] = _INPUT
+            if not isinstance(node, ast.Attribute) or node.attr not in _TENSOR_ATTRIBUTES:
+                continue
+            if isinstance(node.value, ast.Name) and node.value.id in parameters:
+                held[node.value.id] = _INPUT
         for _ in range(_ROUNDS):
             before = dict(held)
             for node in nodes:
-                if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.NamedExpr) and node.value is not None:
+                if (
+                    isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.NamedExpr)
+                    and node.value is not None
+                ):
                     level = self._level(node.value, held)
                     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                     for target in targets:
@@ -101,7 +133,8 @@ class HostArrays:
         return held
 
     def _level(self, node: ast.expr, held: dict[str, int], depth: int = 0) -> int:
-        if depth > 30:
+        self._steps -= 1
+        if depth > _DEPTH or self._steps < 0:
             return _NOTHING
         if isinstance(node, ast.Name):
             return held.get(node.id, _NOTHING)
@@ -133,13 +166,9 @@ class HostArrays:
                 return self._level(node.args[0], held, depth) > _NOTHING
             return method == "numpy"
         if isinstance(node, ast.Attribute | ast.Subscript):
-            return depth < 30 and self._is_array(node.value, held, depth + 1)
+            return depth < _DEPTH and self._is_array(node.value, held, depth + 1)
         if isinstance(node, ast.Name):
-            values = [
-                value
-                for value in self._names.values_of(node)
-                if isinstance(value, ast.Call) and value is not node and depth < 5
-            ]
+            values = [v for v in self._names.values_of(node) if isinstance(v, ast.Call) and depth < 5]
             return any(self._is_array(value, held, depth + 1) for value in values)
         return False
 
@@ -155,7 +184,7 @@ class HostArrays:
         if library:
             computes = library.rpartition(".")[2] not in _NOT_COMPUTING
             return _COMPUTED if computes and given > _NOTHING else given
-        if isinstance(node.func, ast.Name) and node.func.id in self._functions:
+        if isinstance(node.func, ast.Name) and node.func.id in self._returns:
             return self._returns.get(node.func.id, _NOTHING) if given > _NOTHING else _NOTHING
         if self._names.meanings(node.func) & _FROM_ARRAYS:
             return given
@@ -163,7 +192,7 @@ class HostArrays:
             method, of = node.func.attr, node.func.value
             if method in _NUMBERS:
                 return _NOTHING
-            if isinstance(of, ast.Name) and of.id == "self" and method in self._functions:
+            if isinstance(of, ast.Name) and of.id == "self" and method in self._returns:
                 return self._returns.get(method, _NOTHING) if given > _NOTHING else _NOTHING
             level = self._level(of, held, depth)
             if method in _COMPUTING_METHODS and self._is_array(of, held, depth):
@@ -188,6 +217,15 @@ def _all_arguments(function: Function) -> list[ast.arg]:
     return [a for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *some) if a.arg != "self"]
 
 
+def _names_tensors(annotation: ast.expr) -> bool:
+    words = (
+        getattr(node, "id", None) or getattr(node, "attr", None) or str(getattr(node, "value", ""))[:100]
+        for node in ast.walk(annotation)
+        if isinstance(node, ast.Name | ast.Attribute | ast.Constant)
+    )
+    return any("Tensor" in word or "ndarray" in word for word in words)
+
+
 def _stored(target: ast.expr) -> list[str]:
     if isinstance(target, ast.Tuple | ast.List):
         return [item.id for item in target.elts if isinstance(item, ast.Name)]
@@ -201,7 +239,9 @@ def _written(node: ast.AST) -> tuple[str, ast.expr | None]:
         return (into.id if isinstance(into, ast.Name) else ""), node.value
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
         call, into = node.value, node.value.func.value
-        if node.value.func.attr in ("copy_", "set_") and call.args:
+        if node.value.func.attr == "copyto" and len(call.args) > 1:
+            into, call = call.args[0], ast.Call(call.func, [call.args[1]], [])
+        if node.value.func.attr in ("copy_", "set_", "copyto") and call.args:
             while isinstance(into, ast.Subscript | ast.Attribute | ast.Call):
                 into = into.func if isinstance(into, ast.Call) else into.value
             return (into.id if isinstance(into, ast.Name) else ""), call.args[0]

@@ -54,9 +54,7 @@ def device_kernels(kernels: Sequence[dict[str, Any]]) -> list[DeviceKernel]:
     ]
 
 
-def judge(
-    operators: Sequence[LibraryOperation], kernels: Sequence[DeviceKernel], *, allowed: bool
-) -> list[Hazard]:
+def judge(operators: Sequence[LibraryOperation], kernels: Sequence[DeviceKernel], *, allowed: bool) -> list[Hazard]:
     """The hazard `library_call`, where operators or kernels of a library did a real part of the work."""
     severity = Severity.NOTE if allowed else Severity.REJECT
     share = sum(operation.share for operation in operators)

@@ -96,7 +96,8 @@ def _drawn(request: Request, dims: dict[str, int]) -> dict[str, Any]:
             hint=f"Give the reference a setup(**dims), or say --ptr-size {unsized[0]}=M*N.",
         )
     return {
-        p.name: {"shape": [evaluate_size(request.ptr_sizes[p.name], dims)], "dtype": ELEMENT_TYPES[p.type].torch} for p in pointers
+        p.name: {"shape": [evaluate_size(request.ptr_sizes[p.name], dims)], "dtype": ELEMENT_TYPES[p.type].torch}
+        for p in pointers
     }
 
 

@@ -167,7 +167,9 @@ def _blamed(op: str, error: dict[str, Any]) -> KoptError:
             hint="Install it in the interpreter that runs the kernels, or name another with --python.",
         )
     if error["type"] == "InputsError":
-        return UsageError(error["message"], code="inputs_invalid", hint="See `kopt bench --help` for what --inputs takes.")
+        return UsageError(
+            error["message"], code="inputs_invalid", hint="See `kopt bench --help` for what --inputs takes."
+        )
     if error["type"] == "UnsupportedValueError":
         return UsageError(
             f"an input or result cannot be examined: {error['message']}",

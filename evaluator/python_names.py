@@ -258,7 +258,7 @@ class Names:
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
             step = node.slice.step
             whole = node.slice.lower is None and node.slice.upper is None
-            if whole and isinstance(step, ast.UnaryOp) and ast.dump(step.operand) == "Constant(value=1)":
+            if whole and isinstance(step, ast.UnaryOp) and isinstance(step.operand, ast.Constant):
                 return [text[::-1] for text in self._fold(node.value, depth)]
         if isinstance(node, ast.IfExp):
             return self._fold(node.body, depth) | self._fold(node.orelse, depth)
@@ -284,7 +284,8 @@ class Names:
             if node.func.id == "chr" and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, int):
                 code = node.args[0].value
                 return [chr(code)] if 0 <= code < 0x110000 else []
-            return self._fold(node.args[0], depth) if node.func.id in ("str", "compile") else []
+            texts = self._fold(node.args[0], depth) if node.func.id in ("str", "compile", "reversed") else frozenset()
+            return [text[::-1] for text in texts] if node.func.id == "reversed" else texts
         if not isinstance(node.func, ast.Attribute):
             return []
         method = node.func.attr
@@ -293,6 +294,8 @@ class Names:
                 decoded for text in self._fold(node.args[0], depth) if (decoded := _decoded(method, text)) is not None
             ]
         subjects = self._fold(node.func.value, depth)
+        if method == "join" and len(node.args) == 1 and isinstance(node.args[0], ast.Call):
+            return self._fold(node.args[0], depth) if subjects == {""} else []  # "".join(reversed("..."))
         if method == "join" and len(node.args) == 1 and isinstance(node.args[0], ast.List | ast.Tuple):
             between = [ast.Constant(subject) for subject in subjects][:1]
             parts = [part for item in node.args[0].elts for part in (*between, item)]

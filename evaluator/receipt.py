@@ -88,7 +88,7 @@ class ReceiptContent(BaseModel):
     reason: Line = Field(min_length=1)
     """The main reason for the verdict, in one sentence."""
     output_tail: CandidateOutput
-    """The end of what the candidate printed."""
+    """What the candidate printed last. Untrusted."""
     seconds: Seconds
     """Time that the evaluation took."""
     evidence: Literal["measured", "external"] = "measured"

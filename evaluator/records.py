@@ -45,6 +45,12 @@ class InputsRecord(BaseModel):
     text: str | None
     """What stands in it where it is text, so that a replay needs no file; None for arrays."""
 
+    @model_validator(mode="after")
+    def _hash_of_the_text(self) -> Self:
+        if self.text is not None and self.hash != hashlib.sha256(self.text.encode("utf-8")).hexdigest():
+            raise ValueError(f"the hash is not that of the text of {self.name}")
+        return self
+
 
 class DeclaredTolerance(BaseModel):
     """A tolerance that the problem brings itself, in place of the one that the evaluator derives."""

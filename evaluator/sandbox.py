@@ -100,7 +100,9 @@ class ForkServer:
     def __enter__(self) -> ForkServer:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -239,7 +241,9 @@ class Worker:
     def __enter__(self) -> Worker:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def _hello(self) -> None:
@@ -254,9 +258,7 @@ class Worker:
         self.layers = [Layer(**layer) for layer in hello["layers"]]
         self.versions = hello["versions"]
 
-    def request(
-        self, op: str, seconds: float, buffers: Sequence[Buffer] = (), **fields: Any
-    ) -> dict[str, Any]:
+    def request(self, op: str, seconds: float, buffers: Sequence[Buffer] = (), **fields: Any) -> dict[str, Any]:
         """Ask for something and wait for the answer, at most `seconds`. Raises `WorkerLostError`.
 
         Buffers that this worker has not seen yet travel with the message.
@@ -373,6 +375,9 @@ def _memory(family: Sequence[psutil.Process], *, exact: bool) -> int:
     used = 0
     for process in family:
         with contextlib.suppress(psutil.Error):
-            info = process.memory_full_info() if exact else process.memory_info()
-            used += info.pss if exact else info.rss - info.shared
+            if exact:
+                used += process.memory_full_info().pss
+            else:
+                info = process.memory_info()
+                used += info.rss - info.shared
     return used

@@ -50,7 +50,7 @@ def _run(
         with server.spawn(tool, limits, files, readable, loopback=True) as worker:
             buffers = [shared.buffer for shared in lent]
             reply = worker.request(
-                "sanitize", SECONDS + 60, buffers, tool=tool, seconds=SECONDS, package=package_folder(), **job
+                "sanitize", SECONDS + 60, buffers, tool=tool, limit=SECONDS, package=package_folder(), **job
             )
     except WorkerLostError as error:
         return SanitizerRun(tool=tool, status="not run", detail=f"its process was lost: {error.detail}")

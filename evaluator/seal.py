@@ -96,7 +96,7 @@ def ensure_key(home: Path) -> bytes:
             if key is None:
                 made = secrets.token_bytes(KEY_BYTES)
                 line = f"kopt-receipt-key {made.hex()} {key_id(made)}\n"
-                write_whole(home / KEY_FILE, line.encode("ascii"), mode=0o600)
+                write_whole(home / KEY_FILE, line.encode("ascii"), private=True)
                 key = load_key(home)
     except Timeout as error:
         raise KoptError(

@@ -59,8 +59,8 @@ def read_receipt(path: Path) -> bytes:
         raise UsageError(
             f"there is no file {path}", code="file_not_found", hint="Give the path of a receipt."
         ) from error
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise _unreadable(path, getattr(error, "strerror", None) or str(error)) from error
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from error
     if len(data) > canonical.MAX_BYTES:
         raise UsageError(
             f"{path} is no receipt: it is larger than {canonical.MAX_BYTES // 2**20} MiB",
@@ -79,8 +79,8 @@ def _check_free(path: Path, id: str | None) -> None:
             raise _taken(path, "a folder")
         if not path.is_file():
             raise _taken(path, "no ordinary file")
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise write_error(error if isinstance(error, OSError) else OSError(str(error)), path) from error
+    except OSError as error:
+        raise write_error(error, path) from error
     try:
         there = parse(read_receipt(path))
     except UsageError as error:

@@ -22,24 +22,53 @@ REJECTED = _table(
     ),
     patched=(
         *("sys.meta_path", "sys.path_hooks", "sys.path_importer_cache", "unittest.mock.patch"),
-        *("unittest.mock.patch.object", "unittest.mock.patch.dict", "unittest.mock.patch.multiple", "types.CodeType"),
+        *(
+            "unittest.mock.patch.object",
+            "unittest.mock.patch.dict",
+            "unittest.mock.patch.multiple",
+            "types.CodeType",
+            "sys.addaudithook",
+        ),
     ),
     hides_operations=(
         *("torch.utils._python_dispatch._disable_current_modes", "torch.utils._python_dispatch._pop_mode"),
         *("torch.utils._python_dispatch._pop_mode_temporarily", "torch._C._DisableTorchDispatch"),
         *("torch._C._pop_torch_dispatch_stack", "torch._C._ExcludeDispatchKeyGuard", "torch._C._set_dispatch_mode"),
-        *("torch._C._unset_dispatch_mode", "torch._C._pop_torch_function_stack", "torch._C._dispatch_tls_set_dispatch_key_excluded"),
-        "torch.utils._mode_utils.no_dispatch",
+        *(
+            "torch._C._unset_dispatch_mode",
+            "torch._C._pop_torch_function_stack",
+            "torch._C._dispatch_tls_set_dispatch_key_excluded",
+        ),
+        *("torch.utils._mode_utils.no_dispatch", "torch.utils._python_dispatch.TorchDispatchMode"),
+        *("torch.overrides.TorchFunctionMode", "torch._C.DisableTorchFunction"),
     ),
     dynamic_code=("marshal.loads", "marshal.load"),
-    detects_benchmark=("sys.argv", "sys.orig_argv"),
+    file_descriptors=("os.closerange",),
+    detects_benchmark=(
+        *("sys.argv", "sys.orig_argv", "sys.gettrace", "sys.getprofile", "torch.autograd._profiler_enabled"),
+        *("torch._C._autograd._profiler_enabled", "torch._C._len_torch_dispatch_stack"),
+        *("torch._C._len_torch_function_stack", "torch._C._get_dispatch_stack_at", "torch._C._get_dispatch_mode"),
+        *("torch.utils._python_dispatch._get_current_dispatch_mode",),
+        *("torch.utils._python_dispatch._get_current_dispatch_mode_stack",),
+        *("torch.utils._python_dispatch.is_in_torch_dispatch_mode",),
+    ),
     exits_early=("os._exit", "os.abort"),
     signals_processes=(
         *("os.kill", "os.killpg", "signal.pthread_kill", "signal.raise_signal", "signal.pidfd_send_signal"),
     ),
     replays_rng=(
-        *("torch.initial_seed", "torch.random.initial_seed", "torch.cuda.initial_seed", "torch.cuda.random.initial_seed"),
-        *("torch.get_rng_state", "torch.random.get_rng_state", "torch.cuda.get_rng_state", "torch.cuda.get_rng_state_all"),
+        *(
+            "torch.initial_seed",
+            "torch.random.initial_seed",
+            "torch.cuda.initial_seed",
+            "torch.cuda.random.initial_seed",
+        ),
+        *(
+            "torch.get_rng_state",
+            "torch.random.get_rng_state",
+            "torch.cuda.get_rng_state",
+            "torch.cuda.get_rng_state_all",
+        ),
         *("torch.cuda.random.get_rng_state", "torch.cuda.random.get_rng_state_all", "torch.default_generator"),
         *("torch.random.default_generator", "torch._C.default_generator", "torch.cuda.default_generators"),
         *("numpy.random.get_state", "random.getstate"),
@@ -72,7 +101,7 @@ NOTED = _table(
         *("multiprocessing.shared_memory.SharedMemory", "os.mkfifo", "os.memfd_create"),
     ),
     file_descriptors=(
-        *("os.dup", "os.dup2", "os.close", "os.closerange", "os.fdopen", "os.fstat", "os.lseek", "os.ftruncate"),
+        *("os.dup", "os.dup2", "os.close", "os.fdopen", "os.fstat", "os.lseek", "os.ftruncate"),
         *("os.write", "os.pwrite", "os.read", "os.pread", "os.sendfile", "os.writev", "os.readv", "fcntl.fcntl"),
     ),
     loads_libraries=("ctypes.CDLL", "ctypes.PyDLL", "ctypes.cdll.LoadLibrary", "ctypes.util.find_library", "cffi.FFI"),
@@ -84,7 +113,9 @@ NOTED = _table(
 """Names that are reported."""
 
 FRAME_ATTRIBUTES = {
-    **dict.fromkeys(("f_back", "f_locals", "f_globals", "f_builtins", "tb_frame", "gi_frame", "cr_frame"), "reads_frames"),
+    **dict.fromkeys(
+        ("f_back", "f_locals", "f_globals", "f_builtins", "tb_frame", "gi_frame", "cr_frame"), "reads_frames"
+    ),
     **dict.fromkeys(("__globals__", "func_globals"), "reads_modules"),
 }
 """Attributes that are rejected on anything."""
@@ -104,11 +135,33 @@ OWN_MODULES = {"kopt", "evaluator", "kbs", "loop", "ingest", "wiki"}
 COMMON_MODULES = set(sys.stdlib_module_names) | {"torch", "triton", "numpy", "scipy", "math", "torchvision", "cutlass"}
 """Modules that a reference file may share its name with by accident."""
 
-NETWORK_MODULES = {"socket", "urllib", "http", "requests", "httpx", "aiohttp", "ftplib", "smtplib", "ssl", "socketserver"}
+NETWORK_MODULES = {
+    "socket",
+    "urllib",
+    "http",
+    "requests",
+    "httpx",
+    "aiohttp",
+    "ftplib",
+    "smtplib",
+    "ssl",
+    "socketserver",
+}
 PROCESS_MODULES = {"subprocess", "multiprocessing", "pty"}
 KERNEL_LIBRARIES = {
     *("flash_attn", "flashinfer", "xformers", "vllm", "sgl_kernel", "apex", "transformer_engine", "liger_kernel"),
-    *("cupy", "jax", "tensorflow", "onnxruntime", "tensorrt", "bitsandbytes", "nvmath", "cudnn", "deep_gemm", "tinygrad"),
+    *(
+        "cupy",
+        "jax",
+        "tensorflow",
+        "onnxruntime",
+        "tensorrt",
+        "bitsandbytes",
+        "nvmath",
+        "cudnn",
+        "deep_gemm",
+        "tinygrad",
+    ),
 }
 """Libraries of finished kernels: an import is reported, and what they run is found while they run."""
 
@@ -157,7 +210,9 @@ MEASURING_NAMES = {
 
 # ── libraries, in both languages ──
 
-LIBRARY_FILE = re.compile(r"(?:lib)?(?:cublas|cublasLt|cudnn|cusparse|cusolver|cufft|cutensor|nvblas|cusparseLt)\w*(?:\.so|$|\.\d)")
+LIBRARY_FILE = re.compile(
+    r"(?:lib)?(?:cublas|cublasLt|cudnn|cusparse|cusolver|cufft|cutensor|nvblas|cusparseLt)\w*(?:\.so|$|\.\d)"
+)
 LIBRARY_FUNCTION = re.compile(r"(?:cublas|cudnn|cusparse|cusolver|cufft|cutensor|nvblas)(?:Lt|Xt|Dn|Sp)?_?[A-Z]\w*\Z")
 
 PROC = re.compile(r"/proc(?:/(?!cpuinfo|meminfo|driver/nvidia)\S*)?\Z|/proc/(?:self|thread-self|\d+|%|\{)\S*")

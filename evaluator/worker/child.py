@@ -46,6 +46,7 @@ class Worker:
         """What was made and can be fetched: inputs, init, weights, results."""
         self.changed: Callable[[], list[str]] = list
         self.threads = 0
+        self.mapping = contextlib.ExitStack()
 
     def serve(self) -> None:
         """Answer messages until the parent hangs up."""
@@ -78,7 +79,13 @@ class Worker:
             usage = isinstance(error, (MissingError, InputsError, UnsupportedValueError))
             return {
                 "ok": False,
-                "error": {"type": kind, "message": said[-_TEXT:], "traceback": where, "compile": refused, "usage": usage},
+                "error": {
+                    "type": kind,
+                    "message": said[-_TEXT:],
+                    "traceback": where,
+                    "compile": refused,
+                    "usage": usage,
+                },
             }
 
     def _map(self, message: dict[str, Any], descriptors: list[int]) -> None:
@@ -109,7 +116,7 @@ class Worker:
             torch.backends.cuda.matmul.allow_tf32 = False
             torch.backends.cudnn.allow_tf32 = False
         elif message["maps_cuda"]:
-            contextlib.ExitStack().enter_context(on_the_cpu())  # for the rest of this process's life
+            self.mapping.enter_context(on_the_cpu())  # for the rest of this process's life
         if message["role"] == "candidate":
             self.changed = integrity.watch()
         self.threads = threading.active_count()
@@ -232,18 +239,29 @@ class Worker:
             answer["operators"] = watch.table()
         return {**answer, **self._findings()}
 
-    def _copy_out(self, result: Any, specs: list[dict[str, Any]], arguments: list[torch.Tensor]) -> list[dict[str, Any]]:
+    def _copy_out(
+        self, result: Any, specs: list[dict[str, Any]], arguments: list[torch.Tensor]
+    ) -> list[dict[str, Any]]:
         found = []
         for n, value in enumerate(_leaves(result)):
             exact = type(value) is torch.Tensor or type(value) is torch.nn.Parameter
-            entry: dict[str, Any] = {"type": f"{type(value).__module__}.{type(value).__qualname__}"[:200], "exact": exact}
+            entry: dict[str, Any] = {
+                "type": f"{type(value).__module__}.{type(value).__qualname__}"[:200],
+                "exact": exact,
+            }
             if exact:
                 entry |= {**memory.spec_of(value), "device": value.device.type, "alias": _alias(value, arguments)}
                 fits = n < len(specs) and entry["shape"] == specs[n]["shape"] and entry["dtype"] == specs[n]["dtype"]
                 if fits:
                     self._shared(specs[n]).copy_(value.detach())
             elif isinstance(value, (int, float)) and n < len(specs) and specs[n]["shape"] == []:
-                entry |= {"exact": True, "shape": [], "dtype": specs[n]["dtype"], "device": self.device.type, "alias": None}
+                entry |= {
+                    "exact": True,
+                    "shape": [],
+                    "dtype": specs[n]["dtype"],
+                    "device": self.device.type,
+                    "alias": None,
+                }
                 self._shared(specs[n]).fill_(value)
             found.append(entry)
         return found
@@ -264,8 +282,10 @@ class Worker:
         }
         job = {**{name: message[name] for name in ("load", "build", "tree", "names")}, **saved}
         (self.folder / "job.json").write_text(json.dumps(job), "utf-8")
-        os.environ["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"  # each tensor an allocation, so that none hides behind another
-        return standalone.under(message["tool"], self.folder, server.STANDALONE, message["package"], message["seconds"])
+        os.environ["PYTORCH_NO_CUDA_MEMORY_CACHING"] = (
+            "1"  # each tensor an allocation, so that none hides behind another
+        )
+        return standalone.under(message["tool"], self.folder, server.STANDALONE, message["package"], message["limit"])
 
     def _wait(self) -> None:
         if self.device.type == "cuda":

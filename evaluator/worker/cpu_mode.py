@@ -1,4 +1,4 @@
-"""Running code that was written for a GPU on the CPU: devices mapped, Triton's interpreter given what it lacks.
+"""Running code that was written for a GPU on the CPU: where it names CUDA, it gets the CPU.
 
 For correctness alone. Nothing here stands in for a measurement.
 """
@@ -6,7 +6,6 @@ For correctness alone. Nothing here stands in for a measurement.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -65,25 +64,3 @@ def on_the_cpu() -> Iterator[None]:
     finally:
         for name, original in kept.items():
             setattr(torch.cuda, name, original)
-
-
-def patch_autotuner() -> None:
-    """`@triton.autotune` cannot time in the interpreter: each call takes the next config, so that all are checked."""
-    try:
-        from triton.runtime.autotuner import Autotuner
-    except ImportError:
-        return
-    turns: dict[int, Iterator[int]] = {}
-
-    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        turn = next(turns.setdefault(id(self), itertools.count()))
-        config = self.configs[turn % len(self.configs)]
-        self.nargs = dict(zip(self.arg_names, args, strict=False))
-        if config.pre_hook is not None:
-            config.pre_hook({**self.nargs, **kwargs, **config.all_kwargs()})
-        try:
-            return self.fn.run(*args, **kwargs, **config.all_kwargs())
-        finally:
-            self.nargs = None
-
-    Autotuner.run = run

@@ -78,7 +78,10 @@ def import_allocation(descriptor: int) -> int:
     """The allocation behind a descriptor of another process."""
     allocation = ctypes.c_ulonglong()
     _check(
-        "cuMemImportFromShareableHandle", ctypes.byref(allocation), ctypes.c_void_p(descriptor), ctypes.c_int(_HANDLE_FD)
+        "cuMemImportFromShareableHandle",
+        ctypes.byref(allocation),
+        ctypes.c_void_p(descriptor),
+        ctypes.c_int(_HANDLE_FD),
     )
     return allocation.value
 
@@ -86,7 +89,14 @@ def import_allocation(descriptor: int) -> int:
 def map_allocation(allocation: int, size: int, device: int) -> int:
     """Map an allocation of `size` bytes into this process: its device address."""
     address = ctypes.c_ulonglong()
-    _check("cuMemAddressReserve", ctypes.byref(address), ctypes.c_size_t(size), ctypes.c_size_t(0), ctypes.c_ulonglong(0), 0)
+    _check(
+        "cuMemAddressReserve",
+        ctypes.byref(address),
+        ctypes.c_size_t(size),
+        ctypes.c_size_t(0),
+        ctypes.c_ulonglong(0),
+        0,
+    )
     _check("cuMemMap", address, ctypes.c_size_t(size), ctypes.c_size_t(0), ctypes.c_ulonglong(allocation), 0)
     access = _Access(_Location(_DEVICE, device), _READ_WRITE)
     _check("cuMemSetAccess", address, ctypes.c_size_t(size), ctypes.byref(access), ctypes.c_size_t(1))

@@ -93,7 +93,8 @@ def _drawn(item: object, dims: dict[str, int]) -> torch.Tensor:
 def _dtype(name: object) -> torch.dtype:
     if name not in DTYPES:
         raise InputsError(f"{name!r} is no element type; known are {', '.join(DTYPES)}")
-    return DTYPES[str(name)]
+    found: torch.dtype = DTYPES[str(name)]
+    return found
 
 
 def _raw(path: Path, content: dict[str, Any], dims: dict[str, int]) -> dict[str, torch.Tensor]:

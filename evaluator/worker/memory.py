@@ -51,7 +51,6 @@ def map_device(descriptor: int, size: int, device: int) -> Mapping:
     """Map a device allocation; the descriptor is closed."""
     from evaluator.worker import cuda_driver
 
-    torch.cuda.init()
     torch.empty(0, device=f"cuda:{device}")  # makes the context current in this thread
     allocation = cuda_driver.import_allocation(descriptor)
     os.close(descriptor)

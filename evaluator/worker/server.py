@@ -46,9 +46,9 @@ def preload(device: str) -> None:
     import evaluator.worker.standalone  # noqa: F401
 
     if device == "cpu":
-        from evaluator.worker.cpu_mode import patch_autotuner
+        from evaluator.worker import interpreter
 
-        patch_autotuner()
+        interpreter.complete()
 
 
 def serve(descriptor: int, device: str) -> None:

@@ -94,7 +94,9 @@ class Subject:
         A Python file has `setup(**dims)`, which returns {"inputs": {...}, "outputs": [...]}, or `get_inputs()`.
         """
         if self.made_by is None:
-            return self._with_dims(self.seeded(seed, lambda: read_inputs(self.folder / self.message["inputs"], self.dims)))
+            return self._with_dims(
+                self.seeded(seed, lambda: read_inputs(self.folder / self.message["inputs"], self.dims))
+            )
         setup = getattr(self.made_by, "setup", None)
         if setup is None:
             make = named(self.made_by, "get_inputs", "setup")
@@ -162,7 +164,7 @@ class KernelBench(Subject):
 
     def build(self, arguments: list[Any], seed: int) -> dict[str, torch.Tensor]:
         """Construct the model; its state, parameters and buffers, by name."""
-        classes = ("ModelNew", "Model") if self.message["role"] == "candidate" else ("Model", "ModelNew")
+        classes: tuple[str, ...] = ("ModelNew", "Model") if self.message["role"] == "candidate" else ("Model", "ModelNew")
         seed_everything(seed)
         if self.message.get("entry"):
             classes = (self.message["entry"], *classes)

@@ -48,11 +48,15 @@ def run(
     ] = None,
     inputs: Annotated[
         Path | None,
-        typer.Option("--inputs", help="Where inputs come from: .py, .npz, .safetensors, .pt, or .json (shapes, or raw)."),
+        typer.Option(
+            "--inputs", help="Where inputs come from: .py, .npz, .safetensors, .pt, or .json (shapes, or raw)."
+        ),
     ] = None,
-    dims: Annotated[str | None, typer.Option("--dims", help='Sizes: \'{"M": 4096}\' or M=4096,N=8192.')] = None,
+    dims: Annotated[str | None, typer.Option("--dims", help="Sizes: '{\"M\": 4096}' or M=4096,N=8192.")] = None,
     plan: Annotated[str, typer.Option("--plan", help="signal (quick) or verdict (everything).")] = "verdict",
-    device: Annotated[str | None, typer.Option("--device", help="cuda:N or cpu; by default the first GPU, else cpu.")] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", help="cuda:N or cpu; by default the first GPU, else cpu.")
+    ] = None,
     allow_library: Annotated[
         bool, typer.Option("--allow-library", help="The kernel may compute with PyTorch, cuBLAS and their like.")
     ] = False,
@@ -62,8 +66,12 @@ def run(
     workloads: Annotated[
         Path | None, typer.Option("--workloads", help="A .jsonl file, one object of dims a line: right on all.")
     ] = None,
-    backend: Annotated[str | None, typer.Option("--backend", help="triton, cuda or torch; by default from the source.")] = None,
-    entry: Annotated[str | None, typer.Option("--entry", help="The class or function to run, where several fit.")] = None,
+    backend: Annotated[
+        str | None, typer.Option("--backend", help="triton, cuda or torch; by default from the source.")
+    ] = None,
+    entry: Annotated[
+        str | None, typer.Option("--entry", help="The class or function to run, where several fit.")
+    ] = None,
     outputs: Annotated[str, typer.Option("--outputs", help="Pointers that a .cu kernel writes: a,b.")] = "",
     ptr_size: Annotated[
         list[str] | None, typer.Option("--ptr-size", help="Elements of a pointer's buffer: NAME=M*N. May be repeated.")
@@ -72,7 +80,8 @@ def run(
         str | None, typer.Option("--tolerance", help="ATOL,RTOL in place of the evaluator's own bound.")
     ] = None,
     sanitize: Annotated[
-        str | None, typer.Option("--sanitize", help="Tools of compute-sanitizer: all, or memcheck,racecheck,initcheck,synccheck.")
+        str | None,
+        typer.Option("--sanitize", help="Tools of compute-sanitizer: all, or memcheck,racecheck,initcheck,synccheck."),
     ] = None,
     python: Annotated[Path | None, typer.Option("--python", help="Interpreter with the kernels' packages.")] = None,
     env: Annotated[
@@ -81,7 +90,9 @@ def run(
     cuda_home: Annotated[Path | None, typer.Option("--cuda-home", help="The CUDA toolkit.")] = None,
     include: Annotated[list[Path] | None, typer.Option("--include", "-I", help="Folder of headers for nvcc.")] = None,
     nvcc_flags: Annotated[str, typer.Option("--nvcc-flags", help="Further words for nvcc.")] = "",
-    seed: Annotated[str | None, typer.Option("--seed", help="Draw the inputs of another run; by default a secret.")] = None,
+    seed: Annotated[
+        str | None, typer.Option("--seed", help="Draw the inputs of another run; by default a secret.")
+    ] = None,
     timeout: Annotated[float, typer.Option("--timeout", help="Seconds for one call.", min=0.1, max=3600)] = 60.0,
     receipt: Annotated[Path | None, typer.Option("--receipt", help="Where to write the receipt.")] = None,
     json: JsonFlag = False,
@@ -202,7 +213,9 @@ def verify(
         data = VerifyData(receipt=str(receipt), **found.model_dump())
 
         def show(console: Console) -> None:
-            console.print(f"{'ok' if found.ok else 'not ok':<8} content {found.content}, seal: {found.seal}", markup=False)
+            console.print(
+                f"{'ok' if found.ok else 'not ok':<8} content {found.content}, seal: {found.seal}", markup=False
+            )
             if found.detail:
                 console.print(f"{'':<8} {found.detail}", markup=False)
 
@@ -256,12 +269,16 @@ def replay(
         every = differences(original, again)
         surroundings = [text.removeprefix("environment: ") for text in every if text.startswith("environment: ")]
         result = [text for text in every if not text.startswith("environment: ")]
-        data = ReplayData(same=not result, differences=result, environment=surroundings, replay=BenchData.of(again, path))
+        data = ReplayData(
+            same=not result, differences=result, environment=surroundings, replay=BenchData.of(again, path)
+        )
 
         def show(console: Console) -> None:
             report(console, again, path)
             console.print("")
-            console.print("the same result as the receipt's" if not result else "differs from the receipt:", markup=False)
+            console.print(
+                "the same result as the receipt's" if not result else "differs from the receipt:", markup=False
+            )
             for line in result:
                 console.print(f"  {line}", markup=False)
             for line in surroundings:
@@ -313,7 +330,9 @@ def _check_device(device: str) -> None:
 
     kind, _, number = device.partition(":")
     if device != "cpu" and (kind != "cuda" or not (number.isdigit() or device == "cuda")):
-        raise UsageError(f"{device!r} is no device", code="device_unknown", hint="Devices are cuda:0, cuda:1 … and cpu.")
+        raise UsageError(
+            f"{device!r} is no device", code="device_unknown", hint="Devices are cuda:0, cuda:1 … and cpu."
+        )
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -327,7 +346,9 @@ def _pairs(texts: Any) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not (name and equals and value):
-            raise UsageError(f"--ptr-size {text!r} cannot be read", code="ptr_size_invalid", hint="Such as --ptr-size A=M*N.")
+            raise UsageError(
+                f"--ptr-size {text!r} cannot be read", code="ptr_size_invalid", hint="Such as --ptr-size A=M*N."
+            )
         found[name.strip()] = value.strip()
     return found
 
@@ -383,7 +404,9 @@ def _inputs(path: Path) -> InputsFile:
             described = json_module.loads(content)
         except (ValueError, RecursionError) as error:
             raise UsageError(
-                f"{path} is no JSON: {error}", code="inputs_invalid", hint="Such as [[64, 128], [128]], a list of shapes."
+                f"{path} is no JSON: {error}",
+                code="inputs_invalid",
+                hint="Such as [[64, 128], [128]], a list of shapes.",
             ) from error
         name = described.get("file") if isinstance(described, dict) else None
         if isinstance(name, str):
@@ -401,9 +424,7 @@ def _read_bytes(path: Path, what: str) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError as error:
-        raise UsageError(
-            f"there is no file {path} ({what})", code="file_not_found", hint="Check the path."
-        ) from error
+        raise UsageError(f"there is no file {path} ({what})", code="file_not_found", hint="Check the path.") from error
     except OSError as error:
         raise UsageError(
             f"{path} cannot be read: {error.strerror}", code="file_unreadable", hint="Check its permissions."

@@ -43,7 +43,10 @@ def _sections(receipt: Receipt, path: Path) -> Iterator[tuple[str, list[str]]]:
     yield "not tried", [f"{entry.what}: {entry.why}" for entry in receipt.not_tried]
     yield "hazards", [f"{h.id}: {h.evidence}" + _line(h.line) for h in receipt.hazards if h.severity is Severity.REJECT]
     yield "notes", [f"{h.id}: {h.evidence}" + _line(h.line) for h in receipt.hazards if h.severity is Severity.NOTE]
-    yield "sanitizers", [f"{run.tool}: {run.status}{': ' + run.detail if run.detail else ''}" for run in receipt.sanitizers]
+    yield (
+        "sanitizers",
+        [f"{run.tool}: {run.status}{': ' + run.detail if run.detail else ''}" for run in receipt.sanitizers],
+    )
     yield "really ran", list(_ran(receipt))
     yield "not checked", list(receipt.not_checked)
     sealed = "sealed with your key" if receipt.seal else "not sealed"

@@ -13,7 +13,8 @@ from kopt.cli.output import whole_pipe
 
 def schema(
     command: Annotated[
-        list[str] | None, typer.Argument(help="A command, such as ask or wiki lint, or receipt; without it they are listed.")
+        list[str] | None,
+        typer.Argument(help="A command, such as ask or wiki lint, or receipt; without it they are listed."),
     ] = None,
 ) -> None:
     """Print the JSON Schema of a command's `data`, or of a receipt."""

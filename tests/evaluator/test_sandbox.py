@@ -87,7 +87,9 @@ def test_a_worker_sees_no_other_process_and_has_no_parent(start: Start) -> None:
 
 @pytest.mark.parametrize("place", ["outside", "home", "package"])
 def test_it_writes_nothing_outside_its_folder(start: Start, tmp_path: Path, place: str) -> None:
-    target = {"outside": tmp_path / "x", "home": Path.home() / "kopt-test-x", "package": Path(__file__).parent / "x"}[place]
+    target = {"outside": tmp_path / "x", "home": Path.home() / "kopt-test-x", "package": Path(__file__).parent / "x"}[
+        place
+    ]
     worker = start(f"open({str(target)!r}, 'w').write('x')")
     needs(worker, "landlock files")
     reply, _, _ = call(worker)
@@ -250,7 +252,7 @@ def test_a_message_that_nobody_asked_for_ends_the_worker(start: Start) -> None:
     body = "\n".join(
         [
             "for fd in range(3, 64):",
-            "    try: socket.socket(fileno=os.dup(fd)).send(b'{\"ok\": true, \"verdict\": \"accepted\"}')",
+            '    try: socket.socket(fileno=os.dup(fd)).send(b\'{"ok": true, "verdict": "accepted"}\')',
             "    except OSError: pass",
         ]
     )
@@ -292,7 +294,7 @@ def test_an_interpreter_that_is_none() -> None:
 
 def test_an_interpreter_without_torch(tmp_path: Path) -> None:
     python = tmp_path / "python"
-    python.write_text(f"#!/bin/sh\nexec {sys.executable} -I -S \"$@\"\n")
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
     python.chmod(0o755)
     with ForkServer("cpu", str(python)) as server, pytest.raises(ConfigurationError) as raised:
         server.wait_ready()

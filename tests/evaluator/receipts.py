@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
 from typing import Any
-
-import pytest
 
 from evaluator.environment import Environment, Layer, WorkerEnvironment
 from evaluator.findings import CandidateOutput, NotTried, TaskCheck, Trial
@@ -146,37 +143,6 @@ def content(**changes: Any) -> ReceiptContent:
     return ReceiptContent(**{**fields, **changes})
 
 
-@pytest.fixture(scope="session")
-def make_trial() -> Callable[..., Trial]:
-    """Makes a row of the correctness table."""
-    return trial
-
-
-@pytest.fixture(scope="session")
-def make_plan() -> Callable[..., Plan]:
-    """Makes a plan."""
-    return plan
-
-
-@pytest.fixture(scope="session")
-def make_environment() -> Callable[..., Environment]:
-    """Makes an environment."""
-    return environment
-
-
-@pytest.fixture(scope="session")
-def make_problem() -> Callable[..., ProblemRecord]:
-    """Makes a problem with its hash."""
-    return problem
-
-
-@pytest.fixture(scope="session")
-def make_content() -> Callable[..., ReceiptContent]:
-    """Makes a receipt's content; changes may contradict it."""
-    return content
-
-
-@pytest.fixture(scope="session")
-def make_receipt() -> Callable[..., Receipt]:
-    """Makes a receipt with its id; changes may contradict it."""
-    return lambda **changes: Receipt.of(content(**changes))
+def receipt(**changes: Any) -> Receipt:
+    """That content with its id; not sealed."""
+    return Receipt.of(content(**changes))

@@ -1,0 +1,95 @@
+"""What Triton's interpreter lacks for the kernels that people write: autotuning, and arithmetic in bfloat16.
+
+The interpreter keeps bfloat16 as 16 bits and would add the bits; here both sides are widened to float32 and the result is
+rounded to nearest even, as the hardware does.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+
+def complete() -> None:
+    """Add it, where Triton is installed. Once, before the first kernel is defined."""
+    try:
+        from triton.runtime.autotuner import Autotuner
+        from triton.runtime.interpreter import InterpreterBuilder
+    except ImportError:
+        return
+    _tune_in_turn(Autotuner)
+    _compute_in_bfloat16(InterpreterBuilder)
+
+
+def _tune_in_turn(autotuner: Any) -> None:
+    """`@triton.autotune` cannot time in the interpreter: each call takes the next config, so that all are checked."""
+    turns: dict[int, Iterator[int]] = {}
+
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        turn = next(turns.setdefault(id(self), itertools.count()))
+        config = self.configs[turn % len(self.configs)]
+        self.nargs = dict(zip(self.arg_names, args, strict=False))
+        if config.pre_hook is not None:
+            config.pre_hook({**self.nargs, **kwargs, **config.all_kwargs()})
+        try:
+            return self.fn.run(*args, **kwargs, **config.all_kwargs())
+        finally:
+            self.nargs = None
+
+    autotuner.run = run
+
+
+def widened(bits: Any) -> Any:
+    """bfloat16 bits (uint16) as float32."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def narrowed(values: Any) -> Any:
+    """float32 as bfloat16 bits (uint16), rounded to nearest even; a NaN stays one."""
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(values), np.uint16(0x7FC0), rounded)
+
+
+def _compute_in_bfloat16(builder: Any) -> None:
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    def is_bfloat16(handle: Any) -> bool:
+        return bool(handle.dtype.scalar == tl.bfloat16)
+
+    def result(values: Any) -> Any:
+        return TensorHandle(values if values.dtype == np.bool_ else narrowed(values), tl.bfloat16)
+
+    def widening(original: Callable[..., Any], operands: int) -> Callable[..., Any]:
+        """`original(self, *operands, op)`, computed in float32 where the operands are bfloat16."""
+
+        def call(self: Any, *args: Any) -> Any:
+            values, rest = args[:operands], args[operands:]
+            if all(map(is_bfloat16, values)) and rest and rest[0] is not np.where:
+                with np.errstate(all="ignore"):
+                    return result(rest[0](*(widened(value.data) for value in values)))
+            return original(self, *args)
+
+        return call
+
+    for name, operands in (("unary_op", 1), ("binary_op", 2), ("ternary_op", 3)):
+        setattr(builder, name, widening(getattr(builder, name), operands))
+    fused, dot = builder.create_fma, builder.create_dot
+
+    def create_fma(self: Any, x: Any, y: Any, z: Any) -> Any:
+        if all(map(is_bfloat16, (x, y, z))):
+            return result(widened(x.data) * widened(y.data) + widened(z.data))
+        return fused(self, x, y, z)
+
+    def create_dot(self: Any, a: Any, b: Any, *rest: Any) -> Any:
+        if is_bfloat16(a) and is_bfloat16(b):
+            a, b = (TensorHandle(widened(side.data), tl.float32) for side in (a, b))
+        return dot(self, a, b, *rest)
+
+    builder.create_fma, builder.create_dot = create_fma, create_dot
+    if not hasattr(builder, "get_bf16"):
+        builder.get_bf16 = lambda self, value: TensorHandle(narrowed(np.array([value], np.float32)), tl.bfloat16)
