@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from evaluator.worker import memory
+from kbs.errors import KoptError
 
 GUARD = 4096
 """Bytes on both sides of a tensor that nobody may write."""
@@ -41,6 +42,7 @@ class Buffer:
             os.close(self.descriptor)
             self.descriptor = -1
         if self._release is not None:
+            torch.cuda.synchronize()  # a copy that is still under way must not lose the memory under its feet
             self.base = torch.empty(0, dtype=torch.uint8)
             self._release()
             self._release = None
@@ -61,7 +63,14 @@ def device_buffer(size: int, device: int) -> Buffer:
     from evaluator.worker import cuda_driver
 
     torch.empty(0, device=f"cuda:{device}")
-    allocation, rounded, descriptor = cuda_driver.allocate(size, device)
+    try:
+        allocation, rounded, descriptor = cuda_driver.allocate(size, device)
+    except cuda_driver.CudaError as error:
+        raise KoptError(
+            f"{size / 1e9:.1f} GB for a tensor cannot be had on the GPU: {error}",
+            code="out_of_memory",
+            hint="Give smaller --dims, or free the GPU's memory.",
+        ) from error
     address = cuda_driver.map_allocation(allocation, rounded, device)
     base = memory.device_bytes(address, rounded, device)
     buffer = Buffer(next(_numbers), "device", rounded, descriptor, base)

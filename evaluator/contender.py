@@ -12,7 +12,6 @@ import torch
 from evaluator.buffers import SharedTensor, shared_tensor
 from evaluator.oracle import Values, _wait
 from evaluator.sandbox import Worker
-from evaluator.worker import memory
 
 _NAN = {
     torch.float64: 0x7FF8_6B6F_7074_DEAD,
@@ -122,13 +121,14 @@ class Contender:
         written: Sequence[int],
         filled: Sequence[int],
         *,
-        watch: bool = False,
+        watch: str = "",
         strides: Sequence[list[int] | None] | None = None,
     ) -> Called:
         """One call.
 
         `returned` are the shapes that it should return, `written` the arguments that it should write, `filled` those of
-        them whose former content does not count. `strides` lays the inputs out otherwise than contiguous.
+        them whose former content does not count. `watch` says how operators are counted, see
+        `evaluator.worker.operations.watching`. `strides` lays the inputs out otherwise than contiguous.
         """
         place, moved = self._place(values, returned, strides)
         for n, shared in enumerate(place.arguments):
@@ -241,10 +241,6 @@ def fill(tensor: torch.Tensor, draw: random.Random) -> None:
         bits.fill_(draw.randrange(120) + 5)
 
 
-def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.contiguous().view(-1).view(torch.uint8).view(-1, max(1, tensor.element_size()))
-
-
 def _equal_bits(a: torch.Tensor, b: torch.Tensor) -> int:
     """Elements whose bits are equal; counted for floats alone, since an integer may equal its fill."""
     if not a.numel() or a.dtype not in _NAN:
@@ -258,8 +254,3 @@ def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     if a.numel() == 0:
         return True
     return bool(torch.equal(a.contiguous().view(-1).view(kind), b.contiguous().view(-1).view(kind)))
-
-
-def name_of(dtype: torch.dtype) -> str:
-    """Element type as a message writes it."""
-    return memory.NAMES[dtype]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict
 
 from evaluator.cpp_tokens import Kind, Lexed, Token, brackets, lex, macros
-from evaluator.element_types import ELEMENT_TYPES, INTEGER_WORDS, QUALIFIERS, element_type
+from evaluator.element_types import ELEMENT_TYPES, INTEGER_WORDS, QUALIFIERS, element_type, is_vector
 from kbs.errors import UsageError
 
 if TYPE_CHECKING:
@@ -218,10 +218,11 @@ def _parameter(words: list[str], aliases: Mapping[str, str]) -> Parameter | str:
     plain = [w for w in words if w not in ("*", "::", "const")]
     if len(plain) < 2 or not plain[-1].isidentifier() or plain[-1] in INTEGER_WORDS:
         return "has no name, or no type"
-    type_ = element_type(" ".join(plain[:-1]), aliases)
+    written = " ".join(plain[:-1])
+    type_ = element_type(written, aliases)
     known = ELEMENT_TYPES.get(type_)
-    if stars == 0 and (known is None or not known.ctypes):
-        return f"has the type {type_}, which kopt cannot pass by value"
+    if stars == 0 and (known is None or not known.ctypes or is_vector(written, aliases)):
+        return f"has the type {written}, which kopt cannot pass by value"
     return Parameter(name=plain[-1], type=type_, pointer=stars == 1, const=const)
 
 

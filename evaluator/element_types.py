@@ -79,6 +79,7 @@ _SPELLINGS = {
     "cuDoubleComplex": "complex double",
     "__int64": "long",
 }
+_PAIRS = {"half2", "__half2", "__nv_bfloat162", "nv_bfloat162"}
 _VECTOR = re.compile(r"(u?(?:char|short|int|long|longlong)|float|double)[1-4]")
 INTEGER_WORDS = {"unsigned", "signed", "long", "short", "int", "char"}
 """Words that an integer type is put together from."""
@@ -94,10 +95,7 @@ def element_type(written: str, aliases: Mapping[str, str] | None = None) -> str:
 
     A vector type has the element type of its lanes, `float2` too. A type that kopt does not know comes back as it is.
     """
-    known, seen, words = aliases or {}, set[str](), _plain(written)
-    while len(words) == 1 and words[0] in known and words[0] not in seen and len(seen) < 20:
-        seen.add(words[0])
-        words = _plain(known[words[0]])
+    words = _resolved(written, aliases or {})
     if words and set(words) <= INTEGER_WORDS:
         unsigned = "unsigned " if "unsigned" in words else ""
         if "char" in words:
@@ -109,6 +107,20 @@ def element_type(written: str, aliases: Mapping[str, str] | None = None) -> str:
         lane = vector.group(1).replace("longlong", "long")
         return f"unsigned {lane[1:]}" if lane.startswith("u") else lane
     return _SPELLINGS.get(name, name)
+
+
+def is_vector(written: str, aliases: Mapping[str, str]) -> bool:
+    """Whether a C type holds several elements, as `float4` and `half2` do."""
+    name = " ".join(_resolved(written, aliases))
+    return _VECTOR.fullmatch(name) is not None or name in _PAIRS
+
+
+def _resolved(written: str, aliases: Mapping[str, str]) -> list[str]:
+    seen, words = set[str](), _plain(written)
+    while len(words) == 1 and words[0] in aliases and words[0] not in seen and len(seen) < 20:
+        seen.add(words[0])
+        words = _plain(aliases[words[0]])
+    return words
 
 
 def _plain(written: str) -> list[str]:

@@ -24,6 +24,11 @@ _ORDER = (
     r"respond|reply|answer|return|give|trust|assume|say|do not|don't|you must|you should|please)"
 )
 _GOOD = r"(?:correct|accepted|approved|valid|verified|honest|safe|passing|passed|fast(?:er|est)?|legitimate|trusted)"
+_CHAT = (
+    r"<\|(?:im_start|im_end|system|user|assistant|endoftext|eot_id|start_header_id)\|>|\[/?(?-i:INST)\]|<</?SYS>>"
+    r"|</?(?:system|assistant)(?:[-_](?:prompt|message|reminder|instructions?))?>"
+    r"|\n[ \t]*+(?-i:Human|Assistant|SYSTEM):\s{0,4}\S"
+)
 
 # No honest comment is written to the program that reads it for approval.
 _REJECTED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
@@ -53,7 +58,7 @@ _REJECTED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
         (
             "tells a judge its verdict",
-            rf"(?:^|[.!;\n\"']|\b(?:to|dear|any|all)\b)\s*(?:the\s+)?{_READER}(?:\s*[:,!—–-]\s*(?:please\s+)?|"
+            rf"(?:^|[.!;\n\"']|\b(?:to|dear|any|all)\b)\s{{0,4}}(?:the\s+)?{_READER}(?:\s*[:,!—–-]\s*(?:please\s+)?|"
             r"\s+(?:please|you\s+must|you\s+should)\s+)"
             r"(?:you\s+(?:must|should)\s+)?(?:accept|approve|mark|rate|score|grade|report|classify|treat|consider)\s+"
             rf"(?:this|the|my|it|these)\b[\s\S]{{0,120}}?\b{_GOOD}\b",
@@ -68,18 +73,24 @@ _REJECTED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             rf"[^.]{{0,40}}?\bas\s+(?:\w+\s+)?{_GOOD}\b)",
         ),
         (
-            "holds the marks of a chat",
-            r"<\|(?:im_start|im_end|system|user|assistant|endoftext|eot_id|start_header_id)\|>|\[/?(?-i:INST)\]|<</?SYS>>"
-            r"|</?(?:system|assistant)(?:[-_](?:prompt|message|reminder|instructions?))?>"
-            r"|\n\s*(?-i:Human|Assistant|SYSTEM):\s*\S",
+            "holds an order in the marks of a chat",
+            rf"(?:{_CHAT})[\s\S]{{0,200}}?\b{_ORDER}\b[\s\S]{{0,100}}?\b{_GOOD}\b",
         ),
     )
 )
-_NOTED = re.compile(rf"\b{_MODEL}\b[^.]{{0,80}}?\b(?:review|judge|evaluat|grader|verif)\w*", re.IGNORECASE)
+# A kernel that knows the tokens of a chat, or is tested on prompts, is honest.
+_NOTED: tuple[tuple[str, re.Pattern[str]], ...] = (
+    (
+        "speaks of a language model that judges",
+        re.compile(rf"\b{_MODEL}\b[^.]{{0,80}}?\b(?:review|judge|evaluat|grader|verif)\w*", re.IGNORECASE),
+    ),
+    ("holds the marks of a chat", re.compile(_CHAT, re.IGNORECASE)),
+)
 
 _HIDDEN = re.compile("[\u200b-\u200d\u2060-\u2064\u202a-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 _MARKS = re.compile(r"^\s*+(?:[#*/!]++\s?)*+")
 _MAX_TEXT = 100_000
+_MAX_LINES = 1_000
 
 
 @dataclass(frozen=True)
@@ -101,10 +112,10 @@ def find_instructions(prose: Iterable[Prose]) -> list[Hazard]:
             match = pattern.search(text)
             if match:
                 found.setdefault((what, Severity.REJECT), _hazard(item, text, match, what, Severity.REJECT))
-        match = _NOTED.search(text)
-        if match:
-            what = "speaks of a language model that judges"
-            found.setdefault((what, Severity.NOTE), _hazard(item, text, match, what, Severity.NOTE))
+        for what, pattern in _NOTED:
+            match = pattern.search(text)
+            if match:
+                found.setdefault((what, Severity.NOTE), _hazard(item, text, match, what, Severity.NOTE))
     if any(severity is Severity.REJECT for _, severity in found):
         return [hazard for hazard in found.values() if hazard.severity is Severity.REJECT]
     return list(found.values())
@@ -129,29 +140,20 @@ def _hazard(item: Prose, text: str, match: re.Match[str], what: str, severity: S
 
 def _joined(prose: Iterable[Prose]) -> list[Prose]:
     """Texts with neighbouring comments as one, and the marks of comments taken off."""
-    joined: list[Prose] = []
+    texts: list[tuple[int, bool, list[str]]] = []
     end = 0
     for item in sorted(prose, key=lambda p: p.line):
         lines = item.text[:_MAX_TEXT].split("\n")
-        text = (
-            "\n".join(re.sub(r"^\s*(?:[#*/!]+\s?)*", "", line) for line in lines)
-            if item.comment
-            else item.text[:_MAX_TEXT]
-        )
-        last = joined[-1] if joined else None
-        if (
-            item.comment
-            and last is not None
-            and last.comment
-            and item.line - end <= _GAP
-            and len(last.text) < _MAX_TEXT
-        ):
-            padding = "\n" * max(item.line - end, 0)
-            joined[-1] = Prose(last.line, f"{last.text}{padding or ' '}{text}", True)
+        if item.comment:
+            lines = [_MARKS.sub("", line) for line in lines]
+        gap = item.line - end
+        if item.comment and texts and texts[-1][1] and gap <= _GAP and len(texts[-1][2]) < _MAX_LINES:
+            texts[-1][2].extend([""] * (gap - 1))
+            texts[-1][2].extend(lines)
         else:
-            joined.append(Prose(item.line, text, item.comment))
+            texts.append((item.line, item.comment, lines))
         end = item.line + len(lines) - 1
-    return joined
+    return [Prose(line, "\n".join(lines)[:_MAX_TEXT], comment) for line, comment, lines in texts]
 
 
 def _visible(text: str) -> str:

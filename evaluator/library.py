@@ -19,13 +19,17 @@ _MOVES = frozenset(
         "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "new_zeros", "new_full", "new_ones",
         "zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "fill_", "zero_", "copy_", "_to_copy", "clone",
         "detach", "lift_fresh", "scalar_tensor", "arange", "_local_scalar_dense", "set_", "resize_", "contiguous",
+        "squeeze_", "unsqueeze_", "transpose_", "t_", "as_strided_", "detach_", "empty_permuted", "copy", "fill", "zero",
         "_unsafe_view", "_reshape_alias", "record_stream", "is_pinned", "_pin_memory", "eye", "tril_indices",
     )
 )  # fmt: skip
 """Operators that make memory or move it, and compute nothing."""
 _LIBRARY_KERNELS = re.compile(
-    r"at::native|cublas|cudnn|cutlass_\d|^sm\d+_xmma|_xmma_|^ampere_|^volta_|^turing_|^hopper_|nvjet|cub::|cufft|cusparse"
-    r"|flash_fwd|flash_bwd|fmha|triton_(?:poi|red|per|tem|for)_fused|gemmk1|splitKreduce",
+    r"at::native|cublas|cudnn|cutlass_\d|_xmma_|nvjet_|cub::|cufft|cusparse|cusolver"
+    r"|^(?:maxwell|volta|turing|ampere|hopper)_\w*gemm_\w*\d+x\d+"  # the tile stands in the name
+    r"|flash::flash_(?:fwd|bwd)|flash::FlashAttn|fmha_cutlass|PyTorchMemEff|flashinfer::"
+    r"|namespace\)::softmax_warp_|cunn_SoftMax|(?:regular|vector)_fft\w*<"
+    r"|\btriton_(?:poi|red|per|tem|for|spl)_fused|gemmk1_kernel|splitKreduce",
     re.IGNORECASE,
 )
 _PLAIN_KERNELS = re.compile(r"FillFunctor|CopyFunctor|copy_kernel|Memcpy|Memset|direct_copy|arange", re.IGNORECASE)

@@ -26,10 +26,9 @@ def live_nodes(tree: ast.Module, entry: str, stem: str) -> list[ast.AST]:
 
     `stem` is the file's name as a module: a file that imports itself is live as a whole.
     """
-    known = definitions(tree)
-    skipped = _skipped(tree, known, entry, stem)
-    found: list[ast.AST] = []
     guards_hold = main_guards_hold(tree)
+    skipped = _skipped(tree, definitions(tree, guards_hold), entry, stem, guards_hold)
+    found: list[ast.AST] = []
     work: list[ast.AST] = [tree]
     while work:
         node = work.pop()
@@ -53,9 +52,8 @@ def _runs_on_definition(node: ast.AST, child: ast.AST) -> bool:
     return not isinstance(child, ast.stmt)
 
 
-def _skipped(tree: ast.Module, known: Definitions, entry: str, stem: str) -> set[ast.AST]:
+def _skipped(tree: ast.Module, known: Definitions, entry: str, stem: str, guards_hold: bool) -> set[ast.AST]:
     """Functions and classes at the top level that nothing live names; methods of such classes with them."""
-    guards_hold = main_guards_hold(tree)
     dead: dict[str, list[ast.AST]] = {}
     for node in _defined(tree, guards_hold):
         dead.setdefault(node.name, []).append(node)

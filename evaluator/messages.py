@@ -21,9 +21,11 @@ _SETUP = "candidate_setup.py"
 def files_of_oracle(request: Request, recognised: Recognised, dims: dict[str, int]) -> dict[str, bytes]:
     """The files in the oracle's folder."""
     source = request.reference or request.candidate
-    files = {_file("reference", source.name): source.text.encode()}
+    files: dict[str, bytes] = {}
     if request.inputs is not None:
-        files |= {request.inputs.name: request.inputs.content, **request.inputs.beside}
+        files |= {Path(name).name: content for name, content in request.inputs.beside.items()}
+        files[_inputs(request.inputs.name)] = request.inputs.content
+    files[_file("reference", source.name)] = source.text.encode()
     if recognised.setup_from == "candidate":
         files[_SETUP] = request.candidate.text.encode()
     if recognised.form is Form.SOLVE and request.inputs is None and recognised.setup_from == "none":
@@ -39,7 +41,7 @@ def oracle_message(request: Request, recognised: Recognised, dims: dict[str, int
     file = _file("reference", source.name)
     inputs = {"reference": file, "candidate": _SETUP, "inputs": "", "none": ""}[recognised.setup_from]
     if request.inputs is not None:
-        inputs = request.inputs.name
+        inputs = _inputs(request.inputs.name)
     elif form in (Form.SETUP, Form.SOLVE) and not inputs:
         inputs = DRAWN
     return {
@@ -86,6 +88,11 @@ def _file(role: str, name: str) -> str:
     return role + Path(name).suffix
 
 
+def _inputs(name: str) -> str:
+    """Where a file of inputs lies: in its worker's folder, whatever a stranger's receipt calls it, and over no other."""
+    return "inputs_" + Path(name).name.replace("\0", "")[-60:]
+
+
 def _drawn(request: Request, dims: dict[str, int]) -> dict[str, Any]:
     pointers = [p for p in solve_parameters(request.candidate) if p.pointer]
     unsized = [p.name for p in pointers if p.name not in request.ptr_sizes]
@@ -96,9 +103,19 @@ def _drawn(request: Request, dims: dict[str, int]) -> dict[str, Any]:
             hint=f"Give the reference a setup(**dims), or say --ptr-size {unsized[0]}=M*N.",
         )
     return {
-        p.name: {"shape": [evaluate_size(request.ptr_sizes[p.name], dims)], "dtype": ELEMENT_TYPES[p.type].torch}
-        for p in pointers
+        p.name: {"shape": [evaluate_size(request.ptr_sizes[p.name], dims)], "dtype": _buffer_dtype(p)} for p in pointers
     }
+
+
+def _buffer_dtype(parameter: Parameter) -> str:
+    known = ELEMENT_TYPES.get(parameter.type)
+    if known is None or not known.torch:
+        raise UsageError(
+            f"nothing says what the elements of {parameter.name}, a pointer to {parameter.type}, are",
+            code="ptr_type_unknown",
+            hint="Give the reference a setup(**dims) that makes it, or declare it with the type of its elements.",
+        )
+    return known.torch
 
 
 def _solve(request: Request) -> dict[str, Any]:
@@ -146,5 +163,6 @@ def readable(request: Request, recognised: Recognised) -> tuple[str, ...]:
     """Folders that the workers may read besides the system's: headers and the CUDA toolkit."""
     if recognised.backend is Backend.TRITON:
         return ()
-    homes = [request.cuda_home, request.environment.get("CUDA_HOME"), request.environment.get("CUTLASS_PATH")]
-    return tuple(str(path) for path in (*request.include, *homes) if path)
+    named = [request.environment.get(name) for name in ("CUDA_HOME", "CUDA_PATH", "CUTLASS_PATH")]
+    compiler = nvcc_path(request).resolve().parent.parent if recognised.form is Form.SOLVE else None
+    return tuple(str(path) for path in (*request.include, request.cuda_home, *named, compiler) if path)

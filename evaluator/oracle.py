@@ -95,7 +95,7 @@ class Oracle:
         written: Sequence[int] = (),
         *,
         mutations: bool = False,
-        watch: bool = False,
+        watch: str = "",
     ) -> Results:
         """Run the reference: `double`, `native` or `lower` precision; `written` are the arguments that are results."""
         lent = self.lend("inputs", values)
@@ -115,24 +115,26 @@ class Oracle:
 
     def lend(self, purpose: str, values: Values) -> list[SharedTensor]:
         """Shared memory that holds the values; kept for the next values of the same shapes."""
-        kept = self._lent.get(purpose)
-        wanted = [_shape_of(spec) for spec in values.specs]
-        if kept is None or [t.spec for t in kept] != wanted:
-            for old in kept or ():
-                old.close()
-            kept = self._lent[purpose] = shared_tensors(wanted, self.device)
+        kept = self._memory(purpose, values.specs)
         for shared, tensor in zip(kept, values.tensors, strict=True):
             shared.tensor.copy_(tensor)
         _wait(self.device)
         return kept
 
+    def _memory(self, purpose: str, specs: Sequence[dict[str, Any]]) -> list[SharedTensor]:
+        """Used again as long as the shapes are the same: a worker keeps what it has mapped."""
+        kept = self._lent.get(purpose)
+        wanted = [_shape_of(spec) for spec in specs]
+        if kept is None or [t.spec for t in kept] != wanted:
+            for old in kept or ():
+                old.close()
+            kept = self._lent[purpose] = shared_tensors(wanted, self.device)
+        return kept
+
     def _fetch(self, what: str, values: Values) -> Values:
-        lent = shared_tensors([_shape_of(spec) for spec in values.specs], self.device)
+        lent = self._memory(what, values.specs)
         self.ask("fetch", self.call_seconds, lent, what=what, tensors=[t.message for t in lent])
-        copied = [t.tensor.clone() for t in lent]
-        for shared in lent:
-            shared.close()
-        return values.with_tensors(copied)
+        return values.with_tensors([t.tensor.clone() for t in lent])
 
     def close(self) -> None:
         """End the worker and let go of the memory."""
@@ -151,10 +153,14 @@ def _wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
+_NO_MEMORY = ("out of memory", "can't allocate memory", "cannot allocate memory", "memoryerror")
+"""What CUDA, PyTorch's CPU allocator, the system and Python say."""
+
+
 def _blamed(op: str, error: dict[str, Any]) -> KoptError:
     """The named error for what the reference, its inputs or its sizes got wrong."""
     said = f"{error['type']}: {error['message']}".strip()
-    if "out of memory" in said.lower():
+    if any(words in said.lower() for words in _NO_MEMORY):
         return KoptError(
             f"the reference ran out of memory: {said}",
             code="out_of_memory",

@@ -50,7 +50,8 @@ def parse(name: str, text: str) -> ast.Module:
             return ast.parse(text)
     except SyntaxError as error:
         what = error.msg or "invalid syntax"
-        raise syntax_error(name, text, error.lineno or 1, error.offset or 1, what) from None
+        line, column = (error.lineno, error.offset or 1) if error.lineno else _bad_character(text)
+        raise syntax_error(name, text, line, column, what) from None
     except (RecursionError, MemoryError):
         raise syntax_error(name, text, 1, 1, "it is nested too deeply to be read") from None
     except (ValueError, OverflowError) as error:
@@ -78,12 +79,12 @@ def _bad_character(text: str) -> tuple[int, int]:
     return 1, 1
 
 
-def definitions(tree: ast.Module) -> Definitions:
-    """What `tree` binds at its top level."""
+def definitions(tree: ast.Module, guarded: bool | None = None) -> Definitions:
+    """What `tree` binds at its top level; `guarded` as in top_level."""
     functions: dict[str, Function] = {}
     classes: dict[str, ast.ClassDef] = {}
     others: set[str] = set()
-    for node in top_level(tree):
+    for node in top_level(tree, guarded):
         if isinstance(node, Function):
             functions[node.name] = node
         elif isinstance(node, ast.ClassDef):
@@ -101,9 +102,13 @@ def definitions(tree: ast.Module) -> Definitions:
     return Definitions(functions, classes, frozenset(others))
 
 
-def top_level(tree: ast.Module) -> Iterator[ast.stmt]:
-    """The statements that run when the module is imported; bodies of functions and classes are left out."""
-    guarded = main_guards_hold(tree)
+def top_level(tree: ast.Module, guarded: bool | None = None) -> Iterator[ast.stmt]:
+    """The statements that run when the module is imported; bodies of functions and classes are left out.
+
+    `guarded` is what main_guards_hold says, where the caller has asked it already.
+    """
+    if guarded is None:
+        guarded = main_guards_hold(tree)
     waiting: list[ast.stmt] = list(reversed(tree.body))
     while waiting:
         node = waiting.pop()

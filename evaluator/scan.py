@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from evaluator.cpp_tokens import Kind, lex
 from evaluator.hazards import Hazard, Severity
 from evaluator.instructions import Prose, find_hidden, find_instructions
-from evaluator.python_source import parse
 from evaluator.scan_cuda import scan_cpp
 from evaluator.scan_python import PythonScan
 from evaluator.source import Backend, is_cuda
@@ -56,7 +55,7 @@ def scan(
         except UsageError:
             return []
         hazards = read.found.hazards
-        prose = _python_prose(source)
+        prose = _python_prose(read.names.tree, source.text)
     hazards += find_instructions(prose) + find_hidden(source.text)
     kept: list[Hazard] = []
     counts: dict[tuple[str, Severity], int] = {}
@@ -67,14 +66,14 @@ def scan(
     return kept
 
 
-def _python_prose(source: SourceFile) -> list[Prose]:
+def _python_prose(tree: ast.Module, text: str) -> list[Prose]:
     """Comments, docstrings and strings of a Python file."""
     prose = [
         Prose(node.lineno, node.value)
-        for node in ast.walk(parse(source.name, source.text))
+        for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) > 10
     ]
-    return prose + list(_python_comments(source.text))
+    return prose + list(_python_comments(text))
 
 
 def _python_comments(text: str) -> Iterator[Prose]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,15 +17,26 @@ def randomized(weights: Values, generator: torch.Generator) -> Values:
     A scale of ones becomes 1 + U[−½, ½], so that it stays positive, as a running variance must; a shift of zeros becomes
     U[−½, ½]. What was drawn at random stays: its seed is secret.
     """
-    fresh = []
-    for tensor in weights.tensors:
-        if not tensor.is_floating_point() or tensor.numel() == 0 or bool((tensor != tensor.flatten()[0]).any()):
-            fresh.append(tensor)
-            continue
-        noise = torch.rand(tensor.shape, generator=generator, dtype=torch.float64).sub_(0.5).to(tensor)
-        value = float(tensor.flatten()[0])
-        fresh.append(tensor + noise * abs(value) if value else noise)
-    return weights.with_tensors(fresh)
+    return weights.with_tensors([_drawn(t, generator) if _constant(t) else t for t in weights.tensors])
+
+
+def _constant(tensor: torch.Tensor) -> bool:
+    if not tensor.is_floating_point() or tensor.numel() == 0:
+        return False
+    value = float(tensor.flatten()[0])
+    return math.isfinite(value) and bool((_wide(tensor) == value).all())
+
+
+def _drawn(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    noise = torch.rand(tensor.shape, generator=generator, dtype=torch.float64).sub_(0.5).to(tensor.device)
+    value = float(tensor.flatten()[0])
+    fresh = (noise * abs(value) + value if value else noise).to(tensor.dtype)
+    return fresh if bool(_wide(fresh).isfinite().all()) else tensor
+
+
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    """8-bit floats as float32, since PyTorch does not compare them."""
+    return tensor.float() if tensor.element_size() == 1 else tensor
 
 
 def matched(reference: Sequence[dict[str, Any]], candidate: Sequence[dict[str, Any]]) -> list[str] | str:

@@ -21,8 +21,40 @@ from kopt.settings import load_settings
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `gpu` skip by name where there is no NVIDIA GPU."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--record FILE` writes a line after each test, and leaves out those that the file says have passed."""
+    parser.addoption("--record", type=Path, help="JSON lines: one a test, written when it ends; passed ones are skipped")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One process writes the record, however many run the tests."""
+    if config.option.record and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Recorder(config.option.record))
+
+
+class Recorder:
+    """Writes what came of each test, so that a run that is cut short goes on where it was."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """One line for each test that ran, or that failed or was skipped before it could."""
+        if report.when != "call" and (report.when != "setup" or report.passed):
+            return
+        line = {"test": report.nodeid, "outcome": report.outcome, "seconds": round(report.duration, 2)}
+        said = {} if report.passed else {"said": str(report.longrepr)[-3000:]}
+        with self.path.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps({**line, **dict(report.user_properties), **said}) + "\n")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests marked `gpu` skip by name where there is no NVIDIA GPU; recorded ones that passed are not run again."""
+    record: Path | None = config.option.record
+    if record and record.exists():
+        lines = [json.loads(line) for line in record.read_text("utf-8").splitlines()]
+        passed = {line["test"] for line in lines if line["outcome"] == "passed"}
+        items[:] = [item for item in items if item.nodeid not in passed]
     if Path("/dev/nvidiactl").exists():
         return
     for item in items:

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from evaluator.worker import integrity, memory, protocol
 from evaluator.worker.cpu_mode import on_the_cpu
 from evaluator.worker.inputs import InputsError
 from evaluator.worker.isolation import Jail
-from evaluator.worker.operations import Operators, device_kernels
+from evaluator.worker.operations import device_kernels, watching
 from evaluator.worker.subjects import CompileError, KernelBench, MissingError, Setup, Solve, make_subject
 from evaluator.worker.values import UnsupportedValueError, flatten, names_of, rebuild
 
@@ -169,11 +169,7 @@ class Worker:
         tree = flatten(values, tensors)
         self.tensors[name] = [t.detach() for t in tensors]
         names = names_of(tree)
-        specs = [{"name": names[n], **memory.spec_of(tensor)} for n, tensor in enumerate(tensors)]
-        unknown = [spec["dtype"] for spec in specs if spec["dtype"] not in memory.DTYPES or spec["stride"] is None]
-        if unknown:
-            raise UnsupportedValueError(f"tensors of {unknown[0]} cannot be passed to another process")
-        return {"tree": tree, "tensors": specs}
+        return {"tree": tree, "tensors": [{"name": names[n], **spec} for n, spec in enumerate(_specs(tensors))]}
 
     def do_fetch(self, message: dict[str, Any]) -> dict[str, Any]:
         """Copy kept tensors into the parent's buffers."""
@@ -188,7 +184,7 @@ class Worker:
         shared = self._arguments(message["tensors"])
         own = [_cast(t, dtype).clone(memory_format=torch.preserve_format) for t in shared]
         before = [t.clone() for t in own] if message["mutations"] else []
-        watch = Operators() if message["precision"] == "native" and message["watch"] else contextlib.nullcontext()
+        watch = watching(message["watch"])
         call = self.subject.at(dtype)
         with watch:
             result = call(rebuild(message["tree"], own))
@@ -198,8 +194,7 @@ class Worker:
         answer: dict[str, Any] = {"results": specs}
         if message["mutations"]:
             answer["mutated"] = [n for n, (a, b) in enumerate(zip(before, own, strict=True)) if not _same(a, b)]
-        if isinstance(watch, Operators):
-            answer["operators"] = watch.table()
+        answer["operators"] = watch.table()
         return answer
 
     def _results(
@@ -210,10 +205,10 @@ class Worker:
         if not isinstance(self.subject, _WRITES):
             flatten(_as_tensors(result), returned)
         results = [t.detach() for t in returned] + [arguments[n] for n in named]
-        specs = []
-        for n, tensor in enumerate(results):
-            spec = {**memory.spec_of(tensor), "alias": _alias(tensor, arguments) if n < len(returned) else None}
-            specs.append(spec)
+        specs = [
+            {**spec, "alias": _alias(results[n], arguments) if n < len(returned) else None}
+            for n, spec in enumerate(_specs(results))
+        ]
         return results, specs
 
     # --- the candidate's work ---------------------------------------------------------------------------------------
@@ -222,7 +217,7 @@ class Worker:
         """One call of the candidate; what it returns is judged by type and copied into the parent's buffers at once."""
         arguments = self._arguments(message["tensors"])
         values = rebuild(message["tree"], arguments)
-        watch: Any = Operators() if message["watch"] else contextlib.nullcontext()
+        watch = watching(message["watch"])
         with watch:
             result = self.subject.call(values)
         self._wait()
@@ -235,8 +230,7 @@ class Worker:
             if shared.device != tensor.device:
                 shared.copy_(tensor)
         self._wait()
-        if message["watch"]:
-            answer["operators"] = watch.table()
+        answer["operators"] = watch.table()
         return {**answer, **self._findings()}
 
     def _copy_out(
@@ -292,6 +286,16 @@ class Worker:
             torch.cuda.synchronize()
 
 
+def _specs(tensors: Sequence[torch.Tensor]) -> list[dict[str, Any]]:
+    """Their specs; raises `UnsupportedValueError` for what shared memory cannot hold."""
+    specs = [memory.spec_of(tensor) for tensor in tensors]
+    for tensor, spec in zip(tensors, specs, strict=True):
+        if spec["dtype"] not in memory.DTYPES or spec["stride"] is None:
+            kind = spec["dtype"] if spec["stride"] is not None else f"the layout {tensor.layout}"
+            raise UnsupportedValueError(f"tensors of {kind} cannot be passed to another process")
+    return specs
+
+
 def _cast(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
     if dtype is None or not (tensor.is_floating_point() or tensor.is_complex()):
         return tensor
@@ -301,7 +305,7 @@ def _cast(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
 
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return a.shape == b.shape and bool(torch.equal(a.contiguous().view(torch.uint8), b.contiguous().view(torch.uint8)))
+    return a.shape == b.shape and bool(torch.equal(a.flatten().view(torch.uint8), b.flatten().view(torch.uint8)))
 
 
 def _as_tensors(result: Any) -> Any:

@@ -17,6 +17,17 @@ STAND_IN_SMS = 8
 """Multiprocessors that a persistent kernel is told of, so that its grid is small."""
 
 
+_UNMOVED = (torch.Tensor.cuda, torch.Tensor.pin_memory)
+_IS_CUDA = torch.Tensor.is_cuda.__get__  # type: ignore[attr-defined]  # torch declares a bool
+
+
+class _AnyDevice(contextlib.nullcontext[None]):
+    """Stands in for `torch.cuda.device`, which is a class."""
+
+    def __init__(self, *_: Any) -> None:
+        super().__init__()
+
+
 def _mapped(value: Any) -> Any:
     if isinstance(value, str) and value.split(":")[0] == "cuda":
         return "cpu"
@@ -26,12 +37,14 @@ def _mapped(value: Any) -> Any:
 
 
 class CudaIsCpu(TorchFunctionMode):
-    """`device="cuda"` and `.cuda()` give CPU tensors."""
+    """`device="cuda"` and `.cuda()` give CPU tensors, and these say that they are on a GPU."""
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Map the device among the arguments, then call."""
-        if function is torch.Tensor.cuda:
+        if function in _UNMOVED:
             return args[0]
+        if function == _IS_CUDA:  # `assert x.is_cuda` is what kernels for a GPU begin with
+            return True
         args = tuple(_mapped(value) for value in args)
         kwargs = {name: _mapped(value) for name, value in (kwargs or {}).items()}
         kwargs.pop("pin_memory", None)
@@ -53,7 +66,7 @@ def on_the_cpu() -> Iterator[None]:
         "set_device": nothing,
         "current_device": lambda: 0,
         "get_device_properties": lambda *_: properties,
-        "device": lambda *_: contextlib.nullcontext(),
+        "device": _AnyDevice,
     }
     kept = {name: getattr(torch.cuda, name) for name in stand_ins}
     for name, stand_in in stand_ins.items():

@@ -1,4 +1,4 @@
-"""What Triton's interpreter lacks for the kernels that people write: autotuning, and arithmetic in bfloat16.
+"""What Triton's interpreter lacks for the kernels that people write: autotuning, bfloat16 arithmetic, loop bounds.
 
 The interpreter keeps bfloat16 as 16 bits and would add the bits; here both sides are widened to float32 and the result is
 rounded to nearest even, as the hardware does.
@@ -16,12 +16,24 @@ import numpy as np
 def complete() -> None:
     """Add it, where Triton is installed. Once, before the first kernel is defined."""
     try:
+        from triton.runtime import interpreter
         from triton.runtime.autotuner import Autotuner
-        from triton.runtime.interpreter import InterpreterBuilder
     except ImportError:
         return
     _tune_in_turn(Autotuner)
-    _compute_in_bfloat16(InterpreterBuilder)
+    _compute_in_bfloat16(interpreter.InterpreterBuilder)
+    _bounds_of_one_element(interpreter)
+
+
+def _bounds_of_one_element(interpreter: Any) -> None:
+    """The bound of a loop is an array of one element, which NumPy 2.5 no longer takes for a number (Triton 3.6)."""
+    patch = interpreter._patch_lang_tensor
+
+    def patched(tensor: Any, scope: Any) -> None:
+        patch(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.squeeze()))
+
+    interpreter._patch_lang_tensor = patched
 
 
 def _tune_in_turn(autotuner: Any) -> None:

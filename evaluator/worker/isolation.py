@@ -11,6 +11,7 @@ import ctypes
 import fcntl
 import os
 import platform
+import re
 import resource
 import socket
 import struct
@@ -83,6 +84,10 @@ class Jail:
         """Write down what became of a layer."""
         self.layers.append(Layer(name, applied, detail))
 
+    def holds(self, name: str) -> bool:
+        """Whether a layer is in force."""
+        return any(layer.applied for layer in self.layers if layer.name == name)
+
 
 def _call(function: int, *words: object) -> str:
     """A system call that answers 0; the error's text otherwise."""
@@ -113,17 +118,12 @@ def adopt_orphans() -> None:
 def separate(jail: Jail) -> None:
     """Leave the parent's session and namespaces. The next fork is the first process of the new PID namespace."""
     os.setsid()
-    root = os.geteuid() == 0
-    uid, gid = os.geteuid(), os.getegid()
-    if not root:
-        failed = _unshare("user")
+    if os.geteuid() != 0:
+        failed = _own_user_namespace(os.geteuid(), os.getegid())
         if failed:
             for name in ("pid namespace", "mount namespace", "ipc namespace", "network namespace"):
                 jail.note(name, False, f"no user namespace: {failed}")
             return
-        Path("/proc/self/setgroups").write_text("deny")
-        Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
-        Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
     for name in ("mount", "ipc", "pid"):
         failed = _unshare(name)
         jail.note(f"{name} namespace", not failed, failed)
@@ -131,6 +131,20 @@ def separate(jail: Jail) -> None:
     if jail.loopback and not failed:
         failed = _loopback_up()
     jail.note("network namespace", not failed, failed)
+
+
+def _own_user_namespace(uid: int, gid: int) -> str:
+    """A user namespace in which the worker is who it was; some systems let anyone make one and nobody fill it."""
+    failed = _unshare("user")
+    if failed:
+        return failed
+    try:
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
+        Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+    except OSError as error:
+        return f"it takes no users: {error.strerror}"
+    return ""
 
 
 def _loopback_up() -> str:
@@ -151,8 +165,8 @@ def in_new_pid_namespace() -> bool:
 
 def private_proc(jail: Jail) -> None:
     """A /proc that shows the new PID namespace; CUDA and torch read their own entries there."""
-    if not in_new_pid_namespace():
-        jail.note("private /proc", False, "no PID namespace")
+    if not in_new_pid_namespace() or not jail.holds("mount namespace"):  # else everybody's /proc would be covered
+        jail.note("private /proc", False, "no mount namespace" if in_new_pid_namespace() else "no PID namespace")
         return
     failed = ""
     if _LIBC.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None) != 0 or (
@@ -177,8 +191,16 @@ def confine(jail: Jail) -> None:
 def _interpreter() -> Iterator[str]:
     """The folders that the running Python reads its modules from."""
     for path in dict.fromkeys((sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path)):
-        if path and Path(path).exists():
+        if path and _visible(Path(path)):
             yield path
+
+
+def _visible(path: Path) -> bool:
+    """Whether it exists, as far as this user can see: a folder above it may be closed."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def _open_to_others(path: str) -> bool:
@@ -190,9 +212,7 @@ def _open_to_others(path: str) -> bool:
 def _landlock(jail: Jail) -> bool:
     abi = _LIBC.syscall(_SYS_LANDLOCK[0], None, ctypes.c_size_t(0), ctypes.c_uint32(1))
     if abi < 1:
-        for name in ("landlock files", "landlock tcp", "landlock signals"):
-            jail.note(name, False, "this kernel has no landlock")
-        return False
+        return _no_landlock(jail, "this kernel has no landlock")
     handled = (1 << 13) - 1  # ABI 1: everything but refer, truncate and ioctl
     handled |= sum(bit for bit, since in ((1 << 13, 2), (_FS_TRUNCATE, 3), (_FS_IOCTL, 5)) if abi >= since)
     tcp = 3 if abi >= 4 and not jail.loopback else 0
@@ -200,8 +220,7 @@ def _landlock(jail: Jail) -> bool:
     attributes = struct.pack("=QQQ", handled, tcp, scopes)[: 24 if abi >= 6 else 16 if abi >= 4 else 8]
     ruleset = _LIBC.syscall(_SYS_LANDLOCK[0], attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
     if ruleset < 0:
-        jail.note("landlock files", False, os.strerror(ctypes.get_errno()))
-        return False
+        return _no_landlock(jail, os.strerror(ctypes.get_errno()))
     read = (*_SYSTEM, *_interpreter(), *jail.readable)
     for rights, paths in (
         (_FS_READ, read),
@@ -221,11 +240,17 @@ def _landlock(jail: Jail) -> bool:
     return not failed
 
 
+def _no_landlock(jail: Jail, why: str) -> bool:
+    for name in ("landlock files", "landlock tcp", "landlock signals"):
+        jail.note(name, False, why)
+    return False
+
+
 def _matching(pattern: str) -> list[str]:
     path = Path(pattern)
     if "*" in path.name:
-        return [str(found) for found in path.parent.glob(path.name)] if path.parent.exists() else []
-    return [pattern] if path.exists() else []
+        return [str(found) for found in path.parent.glob(path.name)] if _visible(path.parent) else []
+    return [pattern] if _visible(path) else []
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
@@ -249,9 +274,13 @@ def _become(jail: Jail, keep_reading: bool) -> None:
         return
     if keep_reading:
         _prctl(_PR_SET_KEEPCAPS, 1)
-    os.setgroups([])
-    os.setresgid(jail.uid, jail.uid, jail.uid)
-    os.setresuid(jail.uid, jail.uid, jail.uid)
+    try:  # a user namespace, such as a rootless container's, may know no other users
+        os.setgroups([])
+        os.setresgid(jail.uid, jail.uid, jail.uid)
+        os.setresuid(jail.uid, jail.uid, jail.uid)
+    except OSError as error:
+        jail.note("unprivileged user", False, f"this user namespace has no other: {error.strerror}")
+        return
     failed = _drop_capabilities(1 << _CAP_DAC_READ_SEARCH if keep_reading else 0)
     detail = "keeps the right to read what landlock allows, since the interpreter's folder is closed to others"
     jail.note("unprivileged user", True, failed or (detail if keep_reading else ""))
@@ -268,13 +297,22 @@ def _drop_capabilities(kept: int) -> str:
     return failed
 
 
+def _counted_alone(jail: Jail) -> bool:
+    """Whether RLIMIT_NPROC counts this worker alone, and not everything that its user runs: as a user of its own, or,
+    since Linux 5.14, in a user namespace of its own."""
+    if jail.uid and jail.holds("unprivileged user"):
+        return True
+    release = [int(part) for part in re.findall(r"\d+", platform.release())[:2]]
+    return os.geteuid() != 0 and jail.holds("pid namespace") and release >= [5, 14]
+
+
 def _limit(jail: Jail) -> None:
-    limits = jail.limits
+    limits, alone = jail.limits, _counted_alone(jail)
     wanted = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: limits.file_size,
-        resource.RLIMIT_NPROC: limits.processes,
         resource.RLIMIT_NOFILE: 4096,
+        **({resource.RLIMIT_NPROC: limits.processes} if alone else {}),
         **({resource.RLIMIT_DATA: limits.memory} if limits.limit_data else {}),
     }
     failed = []
@@ -285,4 +323,5 @@ def _limit(jail: Jail) -> None:
             resource.setrlimit(kind, (value, value))
         except (OSError, ValueError) as error:
             failed.append(str(error))
-    jail.note("resource limits", not failed, "; ".join(failed))
+    watched = "" if alone else "processes are counted by the watchdog, since the user's others would count too"
+    jail.note("resource limits", not failed, "; ".join(failed) or watched)

@@ -13,7 +13,7 @@ DTYPES = {
     name: getattr(torch, name)
     for name in (
         "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
-        "int64", "int32", "int16", "int8", "uint8", "bool", "complex64", "complex128",
+        "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool", "complex64", "complex128",
     )
 }  # fmt: skip
 """Element types that can cross between processes, by their name without `torch.`."""

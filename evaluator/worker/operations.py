@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections import defaultdict
 from typing import Any
 
@@ -30,13 +32,61 @@ class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch do
             return result
         leaves = tree_flatten((args, kwargs, result))[0]
         self.calls[name] += 1
-        self.bytes[name] += sum(leaf.nbytes for leaf in leaves if isinstance(leaf, torch.Tensor))
+        self.bytes[name] += sum(leaf.numel() * leaf.element_size() for leaf in leaves if isinstance(leaf, torch.Tensor))
         return result
 
     def table(self) -> list[dict[str, Any]]:
         """Operators with calls and bytes, the largest first."""
         order = sorted(self.calls, key=lambda name: -self.bytes[name])
         return [{"name": name, "calls": self.calls[name], "bytes": self.bytes[name]} for name in order[:100]]
+
+
+class OperatorsOfAllThreads:
+    """The same by PyTorch's profiler, which sees every thread of the process; slower to start, and without dtypes."""
+
+    _ELEMENT = 4
+    """Bytes that an element of an unknown dtype is taken for."""
+
+    def __init__(self) -> None:
+        from torch.profiler import ProfilerActivity, profile
+
+        try:
+            every = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+        except TypeError:  # an older PyTorch, which records the calling thread alone
+            every = None
+        self._profile = profile(activities=[ProfilerActivity.CPU], record_shapes=True, experimental_config=every)
+
+    def __enter__(self) -> OperatorsOfAllThreads:
+        self._profile.__enter__()  # type: ignore[no-untyped-call]  # torch does not annotate it
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._profile.__exit__(*error)  # type: ignore[no-untyped-call]  # torch does not annotate it
+
+    def table(self) -> list[dict[str, Any]]:
+        """Operators with calls and bytes, the largest first."""
+        found: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+        for event in self._profile.key_averages(group_by_input_shape=True):
+            if event.key.startswith("aten::"):
+                sizes = [math.prod(shape) for shape in event.input_shapes or () if shape and isinstance(shape[0], int)]
+                found[event.key][0] += int(event.count)
+                found[event.key][1] += int(event.count) * self._ELEMENT * (sum(sizes) + max(sizes, default=0))
+        order = sorted(found, key=lambda name: -found[name][1])
+        return [{"name": name, "calls": found[name][0], "bytes": found[name][1]} for name in order[:100]]
+
+
+class _Nothing(contextlib.nullcontext[None]):
+    """No watch."""
+
+    def table(self) -> list[dict[str, Any]]:
+        """Nothing was seen."""
+        return []
+
+
+def watching(how: str) -> Any:
+    """A context with a `table`: `operators` (of the calling thread), `threads` (of all threads), or none."""
+    kinds: dict[str, Any] = {"operators": Operators, "threads": OperatorsOfAllThreads}
+    return kinds.get(how, _Nothing)()
 
 
 def device_kernels(call: Any) -> list[dict[str, Any]]:

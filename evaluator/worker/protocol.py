@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import json
+import os
 import socket
 from collections.abc import Sequence
 from typing import Any
@@ -38,6 +39,18 @@ def receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
             numbers = array.array("i")
             numbers.frombytes(content[: len(content) - len(content) % numbers.itemsize])
             descriptors += numbers.tolist()
+    try:
+        message = _read(data, flags)
+    except ProtocolError:
+        _close(descriptors)
+        raise
+    if message is None:
+        _close(descriptors)
+        return None
+    return message, descriptors
+
+
+def _read(data: bytes, flags: int) -> dict[str, Any] | None:
     if not data:
         return None
     if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
@@ -48,4 +61,10 @@ def receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
         raise ProtocolError(f"no JSON: {error}") from error
     if not isinstance(message, dict):
         raise ProtocolError("no JSON object")
-    return message, descriptors
+    return message
+
+
+def _close(descriptors: Sequence[int]) -> None:
+    """What came with no message is kept by nobody."""
+    for descriptor in descriptors:
+        os.close(descriptor)

@@ -17,9 +17,9 @@ class UnsupportedValueError(Exception):
 
 def flatten(value: object, tensors: list[torch.Tensor]) -> Tree:
     """The tree of a value; its tensors are appended to `tensors`."""
-    if len(tensors) > MAX_ITEMS:
-        raise UnsupportedValueError(f"more than {MAX_ITEMS} tensors")
     if isinstance(value, torch.Tensor):
+        if len(tensors) == MAX_ITEMS:
+            raise UnsupportedValueError(f"more than {MAX_ITEMS} tensors")
         tensors.append(value)
         return {"tensor": len(tensors) - 1}
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -32,7 +32,10 @@ def flatten(value: object, tensors: list[torch.Tensor]) -> Tree:
         kind = "list" if isinstance(value, list) else "tuple"
         return {kind: [flatten(item, tensors) for item in value]}
     if isinstance(value, dict):
-        return {"dict": [[str(key), flatten(item, tensors)] for key, item in value.items()]}
+        strange = [key for key in value if not isinstance(key, str)]
+        if strange:  # JSON would turn it into text, and the other side would not find it
+            raise UnsupportedValueError(f"a dict with the key {strange[0]!r} cannot be passed; keys are text")
+        return {"dict": [[key, flatten(item, tensors)] for key, item in value.items()]}
     raise UnsupportedValueError(f"a value of type {type(value).__name__} cannot be passed to another process")
 
 

@@ -1,0 +1,129 @@
+"""The table of cheats, and the page of the documentation that is made of it.
+
+    python -m tests.adversarial.corpus [RESULTS.json]
+
+prints the Markdown table. The results are an object from row names (`memo_id`, `memo_id@gpu`) to what the evaluator
+reported, verdict and hazards; where a row has none, the defences that should catch it stand in their place.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+HERE = Path(__file__).resolve().parent
+CHEATS = HERE / "cheats"
+PROBLEMS = HERE / "problems"
+
+Device = Literal["cpu", "gpu"]
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Source(_Row):
+    """A public place where a cheat was seen caught."""
+
+    title: str
+    url: str
+
+
+class Cheat(_Row):
+    """One mechanism."""
+
+    id: str
+    file: str
+    """In cheats/."""
+    reference: str
+    """In problems/."""
+    form: Literal["kernelbench", "setup", "solve", "function"]
+    family: Literal["timing", "reuse", "semantics", "tampering"]
+    device: Literal["cpu", "gpu", "both"]
+    """Where it can exist."""
+    expected: tuple[str, ...]
+    """Verdicts and hazards of which the evaluator must report at least one."""
+    seen: tuple[str, ...] = ()
+    """Names of sources."""
+    inputs: str = ""
+    """A file of inputs in problems/, for the form `function`."""
+    args: tuple[str, ...] = ()
+    """Further words for `kopt bench`."""
+    naive: tuple[str, ...] = ()
+    """Further words for the naive evaluator."""
+    fresh: bool = False
+    """Whether the naive evaluator must start from a new interpreter."""
+    attack: bool = False
+    """Whether it is aimed at the machine rather than at a verdict."""
+
+    @property
+    def path(self) -> Path:
+        """The candidate's file."""
+        return CHEATS / self.file
+
+    @property
+    def mechanism(self) -> str:
+        """What it does, in one sentence: the first line of its file."""
+        first = self.path.read_text("utf-8").splitlines()[0]
+        return first.removeprefix("//").strip().strip('"')
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices on which it is tried."""
+        return ("cpu", "gpu") if self.device == "both" else (self.device,)
+
+    def command(self, device: Device) -> list[str]:
+        """The words of `kopt bench` that try it."""
+        words = ["bench", str(self.path), "--ref", str(PROBLEMS / self.reference)]
+        if self.inputs:
+            words += ["--inputs", str(PROBLEMS / self.inputs)]
+        words += [str(PROBLEMS / word) if (PROBLEMS / word).is_file() else word for word in self.args]
+        return [*words, "--device", "cpu" if device == "cpu" else "cuda:0", "--json"]
+
+
+class Corpus(_Row):
+    """All cheats, in the order of the table."""
+
+    cheat: tuple[Cheat, ...]
+    source: dict[str, Source]
+
+
+def load() -> Corpus:
+    """Read cheats.toml."""
+    with (HERE / "cheats.toml").open("rb") as file:
+        return Corpus.model_validate(tomllib.load(file))
+
+
+def row_name(cheat: Cheat, device: Device) -> str:
+    """`memo_id`, and `memo_id@gpu` on a GPU."""
+    return cheat.id if device == "cpu" else f"{cheat.id}@gpu"
+
+
+def reported(data: Mapping[str, Any]) -> set[str]:
+    """Verdict and hazards of an evaluation's `data`."""
+    return {data["verdict"], *(hazard["id"] for hazard in data["hazards"])}
+
+
+def table(corpus: Corpus, results: Mapping[str, list[str]]) -> str:
+    """The Markdown table: cheat, what it does, what catches it on which device, where it was seen caught."""
+    lines = ["| cheat | what it does | caught by | seen caught |", "|---|---|---|---|"]
+    for cheat in corpus.cheat:
+        caught = []
+        for device in cheat.devices:
+            found = results.get(row_name(cheat, device))
+            names = ", ".join(f"`{name}`" for name in found) if found else ", ".join(cheat.expected) + " (expected)"
+            caught.append(f"{device.upper()}: {names}")
+        seen = ", ".join(f"[{corpus.source[name].title}]({corpus.source[name].url})" for name in cheat.seen)
+        lines.append(f"| `{cheat.id}` | {cheat.mechanism} | {'; '.join(caught)} | {seen} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    recorded = json.loads(Path(sys.argv[1]).read_text("utf-8")) if len(sys.argv) > 1 else {}
+    sys.stdout.write(table(load(), recorded))

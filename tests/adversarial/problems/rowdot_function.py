@@ -1,0 +1,6 @@
+"""The dot products of the rows of two matrices."""
+
+
+def rowdot(a, b):
+    """Compute."""
+    return (a * b).sum(dim=1)

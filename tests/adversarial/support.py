@@ -1,0 +1,69 @@
+"""One evaluation after the other, in this process, with one fork server a device that all of them share."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import functools
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from evaluator.evaluate import evaluate
+from evaluator.request import InputsFile, Request
+from evaluator.sandbox import ForkServer
+from evaluator.source import read_source
+from kopt import __version__
+from kopt.cli.support import read_dims
+
+HERE = Path(__file__).resolve().parent
+KERNELBENCH = HERE.parent / "third_party" / "kernelbench"
+
+_words = argparse.ArgumentParser()
+_words.add_argument("--dims")
+_words.add_argument("--inputs", type=Path)
+_words.add_argument("--device", default="cpu")
+_words.add_argument("--plan", default="verdict")
+_words.add_argument("--allow-library", action="store_true")
+
+
+@functools.cache
+def _server(kind: str) -> ForkServer:
+    server = ForkServer(kind)
+    atexit.register(server.close)
+    return server
+
+
+def bench(candidate: Path, reference: Path, *words: str) -> dict[str, Any]:
+    """What `kopt bench CANDIDATE --ref REFERENCE WORDS` finds, as the receipt says it; no receipt is written."""
+    asked = _words.parse_args(words)
+    server = _server("cpu" if asked.device == "cpu" else "cuda")
+    request = Request(
+        candidate=read_source(candidate, "candidate"),
+        reference=read_source(reference, "reference"),
+        inputs=None if asked.inputs is None else InputsFile(name=asked.inputs.name, content=asked.inputs.read_bytes()),
+        dims=read_dims(asked.dims),
+        device=asked.device,
+        plan=asked.plan,
+        allow_library=asked.allow_library,
+        python=server.python,
+        environment=server.environment,
+    )
+    return evaluate(request, kopt=__version__, server=server).model_dump(mode="json")
+
+
+def rejecting(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """The hazards that are held against the candidate."""
+    return [hazard for hazard in found["hazards"] if hazard["severity"] == "reject"]
+
+
+def said(found: dict[str, Any]) -> str:
+    """Why the verdict is what it is, and where results were furthest from the oracle's."""
+    tried = [trial for trial in found["correctness"] if not trial["passed"]]
+    return f"{found['verdict']}: {found['reason']}\n{rejecting(found)}\n{tried[:3]}"
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A table of cases."""
+    with path.open("rb") as file:
+        return tomllib.load(file)
