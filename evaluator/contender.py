@@ -122,13 +122,15 @@ class Contender:
         filled: Sequence[int],
         *,
         watch: str = "",
+        late: bool = False,
         strides: Sequence[list[int] | None] | None = None,
     ) -> Called:
         """One call.
 
         `returned` are the shapes that it should return, `written` the arguments that it should write, `filled` those of
         them whose former content does not count. `watch` says how operators are counted, see
-        `evaluator.worker.operations.watching`. `strides` lays the inputs out otherwise than contiguous.
+        `evaluator.worker.operations.watching`. `late` brings the inputs on the current stream only when the call is
+        already under way, on a GPU. `strides` lays the inputs out otherwise than contiguous.
         """
         place, moved = self._place(values, returned, strides)
         for n, shared in enumerate(place.arguments):
@@ -152,6 +154,8 @@ class Contender:
             tensors=[t.message for t in place.arguments],
             returns=[t.message for t in place.results],
             watch=watch,
+            late=late,
+            written=list(written),
         )
         outputs = [t.tensor.clone() for t in place.results] + [place.arguments[n].tensor.clone() for n in written]
         fills = [*blank, *(before.get(n) for n in written)]

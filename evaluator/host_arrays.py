@@ -65,13 +65,14 @@ class HostArrays:
         for _ in range(_ROUNDS):
             before = dict(self._returns)
             for function in self._functions:
-                level = max((level for _, level in self._leaving(function)), default=_NOTHING)
+                level = max((level for _, level in self._leaving(function, given=True)), default=_NOTHING)
                 self._returns[function.name] = max(self._returns.get(function.name, _NOTHING), level)
             if self._returns == before:
                 break
         for function in self._functions:
             if function.name in ("forward", "run_kernel", self._entry):
-                yield from (node for node, level in self._leaving(function) if level == _COMPUTED)
+                leaving = self._leaving(function, given=False)
+                yield from (node for node, level in leaving if level == _COMPUTED)
 
     def _converts(self) -> bool:
         """Whether the file has an array library at all."""
@@ -86,10 +87,10 @@ class HostArrays:
                 return True
         return False
 
-    def _leaving(self, function: Function) -> list[tuple[ast.stmt, int]]:
-        """What `function` returns, and writes into its parameters."""
+    def _leaving(self, function: Function, given: bool) -> list[tuple[ast.stmt, int]]:
+        """What `function` returns, and writes into its parameters; `given`: where it is called with inputs."""
         nodes = list(_body(function))
-        held = self._held(function, nodes)
+        held = self._held(function, nodes, given)
         parameters = {arg.arg for arg in _all_arguments(function)}
         found: list[tuple[ast.stmt, int]] = []
         returned: set[str] = set()
@@ -104,11 +105,11 @@ class HostArrays:
                 found.append((node, self._level(value, held)))
         return found
 
-    def _held(self, function: Function, nodes: list[ast.AST]) -> dict[str, int]:
+    def _held(self, function: Function, nodes: list[ast.AST], given: bool) -> dict[str, int]:
         """What each local name holds."""
         held: dict[str, int] = {}
         for arg in _all_arguments(function):
-            if arg.annotation is not None and _names_tensors(arg.annotation):
+            if given or (arg.annotation is not None and _names_tensors(arg.annotation)):
                 held[arg.arg] = _INPUT
         parameters = {arg.arg for arg in _all_arguments(function)}
         for node in nodes:

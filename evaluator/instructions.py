@@ -143,9 +143,7 @@ def _joined(prose: Iterable[Prose]) -> list[Prose]:
     texts: list[tuple[int, bool, list[str]]] = []
     end = 0
     for item in sorted(prose, key=lambda p: p.line):
-        lines = item.text[:_MAX_TEXT].split("\n")
-        if item.comment:
-            lines = [_MARKS.sub("", line) for line in lines]
+        lines = [_MARKS.sub("", line) for line in item.text[:_MAX_TEXT].split("\n")]  # strings hold source too
         gap = item.line - end
         if item.comment and texts and texts[-1][1] and gap <= _GAP and len(texts[-1][2]) < _MAX_LINES:
             texts[-1][2].extend([""] * (gap - 1))

@@ -19,7 +19,7 @@ _MOVES = frozenset(
         "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "new_zeros", "new_full", "new_ones",
         "zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "fill_", "zero_", "copy_", "_to_copy", "clone",
         "detach", "lift_fresh", "scalar_tensor", "arange", "_local_scalar_dense", "set_", "resize_", "contiguous",
-        "squeeze_", "unsqueeze_", "transpose_", "t_", "as_strided_", "detach_", "empty_permuted", "copy", "fill", "zero",
+        "squeeze_", "unsqueeze_", "transpose_", "t_", "as_strided_", "detach_", "empty_permuted", "copy", "fill", "item",
         "_unsafe_view", "_reshape_alias", "record_stream", "is_pinned", "_pin_memory", "eye", "tril_indices",
     )
 )  # fmt: skip

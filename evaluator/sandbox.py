@@ -213,6 +213,8 @@ def _folders(folder: Path) -> dict[str, str]:
     return {name: str(folder / place) for name, place in inside.items()} | {
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
+        "USER": "kopt",  # the worker's user has no entry that could be looked up
+        "LOGNAME": "kopt",
     }
 
 

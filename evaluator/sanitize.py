@@ -32,31 +32,22 @@ def sanitize(
     job: dict[str, Any],
     lent: Sequence[SharedTensor],
 ) -> list[SanitizerRun]:
-    """Each tool in a worker of its own. `job` is the message of `Worker.do_sanitize` but for the tool; `lent` are the
-    tensors that it names."""
-    return [_run(tool, server, limits, files, readable, job, lent) for tool in tools]
-
-
-def _run(
-    tool: str,
-    server: ForkServer,
-    limits: Limits,
-    files: dict[str, bytes],
-    readable: Sequence[str],
-    job: dict[str, Any],
-    lent: Sequence[SharedTensor],
-) -> SanitizerRun:
+    """All tools side by side in one worker. `job` is the message of `Worker.do_sanitize` but for the tools; `lent` are
+    the tensors that it names."""
     try:
-        with server.spawn(tool, limits, files, readable, loopback=True) as worker:
+        with server.spawn("sanitizer", limits, files, readable, loopback=True) as worker:
             buffers = [shared.buffer for shared in lent]
-            reply = worker.request(
-                "sanitize", SECONDS + 60, buffers, tool=tool, limit=SECONDS, package=package_folder(), **job
-            )
+            fields = {"tools": list(tools), "limit": SECONDS, "package": package_folder(), **job}
+            reply = worker.request("sanitize", SECONDS + 60, buffers, **fields)
     except WorkerLostError as error:
-        return SanitizerRun(tool=tool, status="not run", detail=f"its process was lost: {error.detail}")
+        return [SanitizerRun(tool=t, status="not run", detail=f"its process was lost: {error.detail}") for t in tools]
     if not reply["ok"]:
-        return SanitizerRun(tool=tool, status="not run", detail=reply["error"]["message"] or reply["error"]["type"])
-    code, text = reply["code"], str(reply["text"])
+        said = reply["error"]["message"] or reply["error"]["type"]
+        return [SanitizerRun(tool=tool, status="not run", detail=said) for tool in tools]
+    return [_judged(tool, run["code"], str(run["text"])) for tool, run in zip(tools, reply["runs"], strict=True)]
+
+
+def _judged(tool: str, code: int | None, text: str) -> SanitizerRun:
     if code == 0:
         return SanitizerRun(tool=tool, status="passed", detail=_summary(text))
     if code == _FOUND:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from evaluator import watched_names as watched
-from evaluator.cpp_tokens import Kind, Token, brackets, lex
+from evaluator.cpp_tokens import Kind, Token, brackets, lex, macros
 from evaluator.found import Found
 from evaluator.hazards import Hazard, Severity
 
@@ -87,9 +87,11 @@ def scan_cpp(text: str, environment: frozenset[str] = frozenset()) -> list[Hazar
     found = Found()
     add = found.add
     tokens: list[Token] = []
+    lexed = lex(text)
+    macro_names = set(macros(lexed.tokens))
     pasting = False
     included: list[Token] = []
-    for token in lex(text).tokens:
+    for token in lexed.tokens:
         if token.kind is not Kind.DIRECTIVE:
             tokens.append(token)
             continue
@@ -115,7 +117,8 @@ def scan_cpp(text: str, environment: frozenset[str] = frozenset()) -> list[Hazar
         used = after == "(" or before in ("=", "&", ",", "(")
         if used and watched.LIBRARY_FUNCTION.match(name) and name not in defined and not name.endswith("_t"):
             add("library_call", REJECT, name, token.line)
-        if after not in ("(", "{") or name in defined:
+        declared = index > 0 and tokens[index - 1].kind is Kind.NAME and before not in _BEFORE_CALL | macro_names
+        if after not in ("(", "{") or name in defined or (declared and after == "("):
             continue
         if after == "(" and name in _REJECTED_CALLS:
             add(_REJECTED_CALLS[name], REJECT, name, token.line)
@@ -128,10 +131,8 @@ def scan_cpp(text: str, environment: frozenset[str] = frozenset()) -> list[Hazar
             if zero:
                 add("exits_early", REJECT, "exit with success", token.line)
         elif name in ("fopen", "open", "freopen") and before != "::":
-            mode = next(
-                (t.text for t in tokens[index + 2 : index + 7] if t.kind is Kind.STRING and len(t.text) < 4), ""
-            )
-            if set(mode) & set("wa+"):
+            strings = [t.text for t in tokens[index + 2 : index + 9] if t.kind is Kind.STRING]
+            if strings and len(strings[-1]) < 4 and set(strings[-1]) & set("wa+"):
                 add("writes_files", NOTE, name, token.line)
         elif name == "TORCH_LIBRARY_IMPL" and tokens[index + 2 : index + 3] and tokens[index + 2].text == "aten":
             add("patched", REJECT, "an operator of aten", token.line)
@@ -196,9 +197,12 @@ def _defined(tokens: Sequence[Token]) -> dict[str, int]:
             continue
         follows = [t.text for t in tokens[pairs[index + 1] + 1 : pairs[index + 1] + 3]]
         typed = before.kind is Kind.NAME or before.text in ("*", "&", ">")
-        if typed and before.text not in ("return", "else", "do") and "{" in (follows[:1] or follows):
+        if typed and before.text not in _BEFORE_CALL and "{" in (follows[:1] or follows):
             found.setdefault(token.text, token.line)
     return found
+
+
+_BEFORE_CALL = {"return", "else", "do", "throw", "case", "co_return", "and", "or", "not"}
 
 
 def _without_main(tokens: list[Token]) -> list[Token]:

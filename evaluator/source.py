@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-import math
 import hashlib
+import math
 from enum import StrEnum
 from pathlib import Path
 from typing import Literal

@@ -22,13 +22,15 @@ from evaluator.worker.cpu_mode import on_the_cpu
 from evaluator.worker.inputs import InputsError
 from evaluator.worker.isolation import Jail
 from evaluator.worker.operations import device_kernels, watching
-from evaluator.worker.subjects import CompileError, KernelBench, MissingError, Setup, Solve, make_subject
+from evaluator.worker.subjects import CompileError, KernelBench, MissingError, Setup, Solve, compiled, make_subject
 from evaluator.worker.values import UnsupportedValueError, flatten, names_of, rebuild
 
 _TEXT = 6000
 """Characters of an error or a traceback that are passed on."""
 _WRITES = (Setup, Solve)
 """Forms whose results are arguments that they write, not what they return."""
+_LATE_CYCLES = 20_000_000
+"""About ten milliseconds of a GPU's clock."""
 PRECISIONS = {"double": torch.float64, "lower": torch.bfloat16}
 
 
@@ -217,14 +219,18 @@ class Worker:
         """One call of the candidate; what it returns is judged by type and copied into the parent's buffers at once."""
         arguments = self._arguments(message["tensors"])
         values = rebuild(message["tree"], arguments)
+        late = self._make_late(arguments) if message["late"] else nothing
         watch = watching(message["watch"])
         with watch:
+            late()
             result = self.subject.call(values)
-        self._wait()
-        answer: dict[str, Any] = {}
-        if message["returns"] is not None:
-            answer["returned"] = self._copy_out(result, message["returns"], arguments)
+        # In the order of the stream, not after all of the device: work on a stream that nobody joins comes too late.
+        answer: dict[str, Any] = {"returned": self._copy_out(result, message["returns"], arguments)}
+        written = [(arguments[n], arguments[n].clone()) for n in message["written"]] if message["late"] else []
         del result
+        self._wait()
+        for argument, in_order in written:
+            argument.copy_(in_order)
         for spec, tensor in zip(message["tensors"], arguments, strict=True):
             shared = self._shared(spec)
             if shared.device != tensor.device:
@@ -232,6 +238,23 @@ class Worker:
         self._wait()
         answer["operators"] = watch.table()
         return {**answer, **self._findings()}
+
+    def _make_late(self, arguments: list[torch.Tensor]) -> Callable[[], None]:
+        """Take the inputs away; the answer brings them back on the current stream, behind work that keeps it busy.
+
+        A kernel on another stream that does not wait for this one finds nothing right there.
+        """
+        kept = [argument.clone() for argument in arguments]
+        for argument in arguments:
+            argument.fill_(float("nan") if argument.is_floating_point() else 0)
+        torch.cuda.synchronize()
+
+        def bring_back() -> None:
+            torch.cuda._sleep(_LATE_CYCLES)  # type: ignore[no-untyped-call]  # torch does not annotate it
+            for argument, content in zip(arguments, kept, strict=True):
+                argument.copy_(content)
+
+        return bring_back
 
     def _copy_out(
         self, result: Any, specs: list[dict[str, Any]], arguments: list[torch.Tensor]
@@ -266,20 +289,20 @@ class Worker:
         return {"kernels": device_kernels(lambda: self.subject.call(values))}
 
     def do_sanitize(self, message: dict[str, Any]) -> dict[str, Any]:
-        """One tool of compute-sanitizer over one call, in a process that it starts itself."""
+        """Tools of compute-sanitizer over a few calls, each in a process that it starts itself."""
         from evaluator.worker import server, standalone
 
         self.device = torch.device(message["load"]["device"])
+        if message["load"]["form"] == "solve":
+            compiled(message["load"], self.folder)
         saved = {
             name: standalone.save(self.folder, name, [self._shared(spec) for spec in message[name]])
             for name in ("init", "weights", "inputs")
         }
         job = {**{name: message[name] for name in ("load", "build", "tree", "names")}, **saved}
         (self.folder / "job.json").write_text(json.dumps(job), "utf-8")
-        os.environ["PYTORCH_NO_CUDA_MEMORY_CACHING"] = (
-            "1"  # each tensor an allocation, so that none hides behind another
-        )
-        return standalone.under(message["tool"], self.folder, server.STANDALONE, message["package"], message["limit"])
+        tools, limit = message["tools"], message["limit"]
+        return {"runs": standalone.under(tools, self.folder, server.STANDALONE, message["package"], limit)}
 
     def _wait(self) -> None:
         if self.device.type == "cuda":
@@ -294,6 +317,10 @@ def _specs(tensors: Sequence[torch.Tensor]) -> list[dict[str, Any]]:
             kind = spec["dtype"] if spec["stride"] is not None else f"the layout {tensor.layout}"
             raise UnsupportedValueError(f"tensors of {kind} cannot be passed to another process")
     return specs
+
+
+def nothing() -> None:
+    """Do nothing."""
 
 
 def _cast(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:

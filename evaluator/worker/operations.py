@@ -67,12 +67,18 @@ class OperatorsOfAllThreads:
         """Operators with calls and bytes, the largest first."""
         found: dict[str, list[int]] = defaultdict(lambda: [0, 0])
         for event in self._profile.key_averages(group_by_input_shape=True):
-            if event.key.startswith("aten::"):
+            if event.key.startswith("aten::") and not _is_view(event.key):
                 sizes = [math.prod(shape) for shape in event.input_shapes or () if shape and isinstance(shape[0], int)]
                 found[event.key][0] += int(event.count)
                 found[event.key][1] += int(event.count) * self._ELEMENT * (sum(sizes) + max(sizes, default=0))
         order = sorted(found, key=lambda name: -found[name][1])
         return [{"name": name, "calls": found[name][0], "bytes": found[name][1]} for name in order[:100]]
+
+
+def _is_view(name: str) -> bool:
+    """Whether an operator gives the memory of its argument another shape: the profiler names these too."""
+    packet = getattr(torch.ops.aten, name.removeprefix("aten::"), None)
+    return packet is not None and any(getattr(packet, overload).is_view for overload in packet.overloads())
 
 
 class _Nothing(contextlib.nullcontext[None]):

@@ -6,8 +6,10 @@ Everything it needs stands in its folder: `job.json`, and each tensor's bytes in
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -57,14 +59,37 @@ def run(folder: Path) -> None:
         torch.cuda.synchronize()
 
 
-def under(tool: str, folder: Path, program: str, package: str, seconds: float) -> dict[str, Any]:
-    """Run a folder's job under one tool of compute-sanitizer: exit code and the end of what it printed."""
-    words = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "86", "--print-limit", "5"]
-    command = [*words, sys.executable, "-P", "-c", program, package, str(folder)]
+def under(tools: list[str], folder: Path, program: str, package: str, seconds: float) -> list[dict[str, Any]]:
+    """Run a folder's job under tools of compute-sanitizer, side by side: exit code and the end of what each printed."""
+    started: list[subprocess.Popen[str]] = []
+    words = ["compute-sanitizer", "--error-exitcode", "86", "--print-limit", "5", "--tool"]
+    job = [sys.executable, "-P", "-c", program, package, str(folder)]
+    # Each tensor an allocation, so that none hides behind another.
+    environment = {**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, cwd=folder)
+        for tool in tools:
+            started.append(
+                subprocess.Popen(
+                    [*words, tool, *job],
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    errors="replace",
+                    cwd=folder,
+                    env=environment,
+                )
+            )
     except FileNotFoundError:
-        return {"code": None, "text": "compute-sanitizer is not on the PATH"}
+        return [{"code": None, "text": "compute-sanitizer is not on the PATH"} for _ in tools]
+    until = time.monotonic() + seconds
+    return [_ended(process, until, seconds) for process in started]
+
+
+def _ended(process: subprocess.Popen[str], until: float, seconds: float) -> dict[str, Any]:
+    try:
+        text, _ = process.communicate(timeout=max(0.1, until - time.monotonic()))
     except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
         return {"code": None, "text": f"it did not end within {seconds:g} s"}
-    return {"code": done.returncode, "text": (done.stdout + done.stderr)[-6000:]}
+    return {"code": process.returncode, "text": text[-6000:]}

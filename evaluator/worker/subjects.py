@@ -164,7 +164,9 @@ class KernelBench(Subject):
 
     def build(self, arguments: list[Any], seed: int) -> dict[str, torch.Tensor]:
         """Construct the model; its state, parameters and buffers, by name."""
-        classes: tuple[str, ...] = ("ModelNew", "Model") if self.message["role"] == "candidate" else ("Model", "ModelNew")
+        classes: tuple[str, ...] = (
+            ("ModelNew", "Model") if self.message["role"] == "candidate" else ("Model", "ModelNew")
+        )
         seed_everything(seed)
         if self.message.get("entry"):
             classes = (self.message["entry"], *classes)
@@ -221,13 +223,7 @@ class Solve(Subject):
 
     def load_source(self) -> None:
         """Compile it, and open the library."""
-        library = self.folder / "solve.so"
-        words = [self.message["nvcc"], *self.message["flags"], "-shared", "-Xcompiler", "-fPIC", "-o", str(library)]
-        source = str(self.folder / self.message["file"])
-        done = subprocess.run([*words, source], capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise CompileError((done.stderr or done.stdout)[-8000:])
-        self.function = ctypes.CDLL(str(library)).solve
+        self.function = ctypes.CDLL(str(compiled(self.message, self.folder))).solve
         self.function.restype = None
 
     def call(self, values: Any) -> Any:
@@ -244,6 +240,17 @@ class Solve(Subject):
             else:
                 words.append(getattr(ctypes, ctype)(values[name]))
         self.function(*words)
+
+
+def compiled(message: dict[str, Any], folder: Path) -> Path:
+    """The shared library of a `.cu` file; compiled once a folder."""
+    library = folder / "solve.so"
+    if not library.exists():
+        words = [message["nvcc"], *message["flags"], "-shared", "-Xcompiler", "-fPIC", "-o", str(library)]
+        done = subprocess.run([*words, str(folder / message["file"])], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise CompileError((done.stderr or done.stdout)[-8000:])
+    return library
 
 
 def make_subject(message: dict[str, Any], folder: Path, device: torch.device) -> Subject:

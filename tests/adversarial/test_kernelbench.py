@@ -88,8 +88,8 @@ def test_pretenders_fail(name: str, pretender: str, device: str, tmp_path: Path)
     found = bench(candidate, _path(name), *_words(name, device))
     assert found["verdict"] in ("incorrect", "cheating", "task_refused"), said(found)
     if found["verdict"] == "task_refused":
-        assert found["task"]["refused"], found["task"]
-        assert found["task"]["reasons"], found["task"]
+        assert found["task_check"]["refused"], found["task_check"]
+        assert found["task_check"]["reasons"], found["task_check"]
 
 
 def test_problems_are_whole() -> None:

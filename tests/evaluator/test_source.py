@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,9 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-KB_CANDIDATE = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x.clamp(min=0)\n"
+KB_CANDIDATE = (
+    "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x.clamp(min=0)\n"
+)
 SETUP = 'def setup(n=4):\n    return {"inputs": {"x": 1, "y": 2}, "outputs": ["y"]}\n'
 RUN_KERNEL = "def run_kernel(x, y):\n    y.copy_(x)\n"
 REFERENCE = "def reference(x, y):\n    y.copy_(x)\n"
@@ -384,12 +387,41 @@ def test_constants_of_a_file_that_cannot_be_parsed() -> None:
 
 _PIECES = st.sampled_from(
     [
-        *("class ModelNew:", "def run_kernel(", "x):\n", "    pass\n", "def setup():\n", "\n", "(", ")", "\0", "@triton.jit\n"),
-        *('extern "C" void solve(', "float* x", ", ", ") {", "}", "#define A B\n", "/*", "*/", '"', "'", "R\"(", "\\\n"),
-        *("if __name__ == '__main__':\n", "import torch\n", "N = 4\n", "lambda", "\r", "\ufeff", "async def f", "9" * 20),
+        *(
+            "class ModelNew:",
+            "def run_kernel(",
+            "x):\n",
+            "    pass\n",
+            "def setup():\n",
+            "\n",
+            "(",
+            ")",
+            "\0",
+            "@triton.jit\n",
+        ),
+        *('extern "C" void solve(', "float* x", ", ", ") {", "}", "#define A B\n", "/*", "*/", '"', "'", 'R"(', "\\\n"),
+        *(
+            "if __name__ == '__main__':\n",
+            "import torch\n",
+            "N = 4\n",
+            "lambda",
+            "\r",
+            "\ufeff",
+            "async def f",
+            "9" * 20,
+        ),
     ]
 )
 TEXTS = st.one_of(st.text(max_size=200), st.lists(_PIECES, max_size=25).map("".join))
+
+
+def outcome(work: Callable[[], object]) -> UsageError | None:
+    """The UsageError that `work` ends with, None where it succeeds."""
+    try:
+        work()
+    except UsageError as error:
+        return error
+    return None
 
 
 @settings(max_examples=300, deadline=None)
@@ -398,22 +430,20 @@ def test_any_text_is_recognised_or_refused_by_name(
     text: str, other: str, name: str, inputs: str | None, with_reference: bool
 ) -> None:
     reference = SourceFile(name="r.py", text=other) if with_reference else None
-    try:
-        got = found(SourceFile(name=name, text=text), reference, inputs)
-    except UsageError as error:
+    source = SourceFile(name=name, text=text)
+    error = outcome(lambda: found(source, reference, inputs))
+    if error is None:
+        assert found(source, reference, inputs).entry
+    else:
         assert error.code
         assert error.hint
-    else:
-        assert got.entry
-        assert got.reference_entry
 
 
 @settings(max_examples=200, deadline=None)
 @given(TEXTS)
 def test_constants_of_any_text(text: str) -> None:
-    try:
-        constants = module_constants(python(text))
-    except UsageError as error:
-        assert error.code == "syntax_error"
+    error = outcome(lambda: module_constants(python(text)))
+    if error is None:
+        assert all(type(value) is int for value in module_constants(python(text)).values())
     else:
-        assert all(type(value) is int for value in constants.values())
+        assert error.code == "syntax_error"

@@ -1,4 +1,4 @@
-"""Takes memory until there is none: at most 6 GB, for 20 s."""
+"""Takes memory until there is none: at most 6 GB, a while."""
 
 import time
 
@@ -12,5 +12,5 @@ class ModelNew(torch.nn.Module):
         for _ in range(24):
             taken.append(bytearray(256 * 1024 * 1024))
             taken[-1][::4096] = b"x" * len(taken[-1][::4096])
-        time.sleep(20.0)
+        time.sleep(2.0)
         return torch.zeros_like(x)

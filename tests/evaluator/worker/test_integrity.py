@@ -1,0 +1,66 @@
+"""Whether the functions that others rely on are still the same ones."""
+
+from __future__ import annotations
+
+import builtins
+import statistics
+import sys
+import time
+import types
+from typing import Any
+
+import pytest
+import torch
+
+from evaluator.worker.integrity import _WATCHED, watch
+
+WATCHED = [(owner, name) for owner, names in _WATCHED for name in names]
+
+
+def label(owner: Any, name: str) -> str:
+    """How it is told."""
+    return f"{owner.__name__}.{name}"
+
+
+def test_nothing_has_changed_where_nothing_was_done() -> None:
+    changed = watch()
+    torch.ones(2).clone().copy_(torch.zeros(2))
+    statistics.median([time.perf_counter()])
+    torch.nn.Linear(2, 2)(torch.ones(2))
+    assert changed() == []
+
+
+@pytest.mark.parametrize(("owner", "name"), WATCHED, ids=[label(owner, name) for owner, name in WATCHED])
+def test_a_replaced_function_is_told(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
+    assert getattr(owner, name, None) is not None, "a name that is not there protects nothing"
+    changed = watch()
+    original = getattr(owner, name)
+    with monkeypatch.context() as patch:
+        if owner is builtins:  # what replaces it must work, since all code calls it
+            stand_in = type("type", (type,), {}) if name == "type" else types.FunctionType(_call.__code__, {"f": original})
+        else:
+            stand_in = lambda *_, **__: None  # noqa: E731
+        patch.setattr(owner, name, stand_in)
+        told = changed()
+    assert told == [label(owner, name)]
+    assert changed() == []
+
+
+def _call(*words: Any, **named: Any) -> Any:
+    return f(*words, **named)  # type: ignore[name-defined]  # noqa: F821 - the original, given as a global
+
+
+def test_a_deleted_function_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = watch()
+    monkeypatch.delattr(torch, "allclose")
+    assert changed() == ["torch.allclose"]
+
+
+def test_tritons_benchmarks_are_watched_where_they_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    testing = types.ModuleType("triton.testing")
+    testing.do_bench = len  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "triton.testing", testing)
+    changed = watch()
+    testing.do_bench = max  # type: ignore[attr-defined]
+    testing.do_bench_cudagraph = max  # type: ignore[attr-defined]
+    assert changed() == ["triton.testing.do_bench", "triton.testing.do_bench_cudagraph"]
