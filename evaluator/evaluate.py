@@ -27,7 +27,7 @@ from evaluator.request import Request
 from evaluator.sandbox import ForkServer, Worker, WorkerLostError
 from evaluator.sanitize import sanitize
 from evaluator.scan import scan
-from evaluator.source import Backend, Form, Recognised, SourceFile, declared_tolerance, recognise
+from evaluator.source import Backend, Form, Recognised, SourceFile, declared_tolerance, module_constants, recognise
 from evaluator.taskcheck import TaskExaminer
 from evaluator.verdict import Improvement, Verdict
 from evaluator.worker.isolation import Limits
@@ -62,6 +62,7 @@ def evaluate(
         backend=request.backend,
     )
     _check_device(request, recognised)
+    _check_dims(request, recognised)
     own = server
     try:
         server = server or ForkServer(_kind(request), request.python, request.environment)
@@ -102,6 +103,22 @@ def _check_device(request: Request, recognised: Recognised) -> None:
         )
 
 
+def _check_dims(request: Request, recognised: Recognised) -> None:
+    """KernelBench form: sizes replace constants of the reference, so each must be one."""
+    if recognised.form is not Form.KERNELBENCH:
+        return
+    constants = module_constants(request.reference or request.candidate)
+    named = {name for dims in (request.dims, *request.workloads) for name in dims}
+    unknown = sorted(named - constants.keys())
+    if unknown:
+        known = ", ".join(constants) or "none"
+        raise UsageError(
+            f"{unknown[0]} is no whole number that the reference sets by itself on a line at its top level",
+            code="dims_do_not_fit",
+            hint=f"--dims replaces such constants: {known}.",
+        )
+
+
 class _Evaluation:
     """The state of one evaluation."""
 
@@ -124,12 +141,11 @@ class _Evaluation:
         self.workloads = _workloads(request)
         self.plan = self._plan()
         self.found = Findings()
-        self.task = TaskExaminer(declared=request.tolerance)
+        self.task = TaskExaminer(declared=request.tolerance or recognised_tolerance(request.reference))
         self.lost: WorkerLostError | None = None
         self.workers: list[Worker] = []
         self.output = ""
         self.unplaced = ""
-        self.fixed = False
         self.names: list[str] = []
         self.sanitizers: list[SanitizerRun] = []
         self.outputs: tuple[str, ...] = request.outputs
@@ -160,7 +176,13 @@ class _Evaluation:
 
     def receipt(self, started: float) -> Receipt:
         """Do all of it."""
-        hazards = scan(self.request.candidate, self.recognised.backend)
+        hazards = scan(
+            self.request.candidate,
+            self.recognised.backend,
+            entry=self.recognised.entry,
+            reference=self.request.reference.name if self.request.reference else "",
+            environment=tuple(self.request.environment),
+        )
         self.found.hazards += [_allowed(h) if self.request.allow_library else h for h in hazards]
         for n, dims in enumerate(self.workloads):
             self.progress("checking", n, len(self.workloads))
@@ -186,9 +208,7 @@ class _Evaluation:
                 sanitizers=tuple(self.sanitizers),
                 not_checked=tuple(self._not_checked()),
                 verdict=verdict,
-                improvement=Improvement.UNSTABLE
-                if self.fixed and verdict is Verdict.ACCEPTED
-                else Improvement.NOT_TIMED,
+                improvement=Improvement.NOT_TIMED,
                 reason=" ".join(reason.split())[:1000],
                 output_tail=CandidateOutput.tail(self.output),
                 seconds=time.monotonic() - started,
@@ -220,11 +240,6 @@ class _Evaluation:
                 first_index=1 + max((t.index for t in self.found.trials), default=-1),
             )
             first = protocol.prepare(kernelbench=recognised.form is Form.KERNELBENCH, outputs=self._outputs)
-            self.fixed |= protocol.fixed
-            if protocol.fixed:
-                self.found.hazard(
-                    "fixed_inputs", Severity.NOTE, "every draw of the inputs is the same; they were jittered"
-                )
             if not self.task.told_apart:
                 self._tell_apart(protocol, oracle, first)
             contender = self._contender(protocol, dims, reading)
@@ -461,7 +476,8 @@ def _record(source: SourceFile) -> SourceRecord:
 
 
 def _candidate(request: Request, recognised: Recognised) -> CandidateRecord:
-    flags = messages.nvcc_flags(request) if recognised.form is Form.SOLVE else ()
+    folders = [f"-I{folder}" for folder in request.include]
+    flags = (*folders, *request.nvcc_flags) if recognised.form is Form.SOLVE else ()
     return CandidateRecord(
         name=request.candidate.name,
         text=request.candidate.text,

@@ -114,7 +114,7 @@ class LibraryOperation(BaseModel):
 
 
 class SanitizerRun(BaseModel):
-    """One tool of compute-sanitizer, on small shapes."""
+    """One tool of compute-sanitizer, on the first workload."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 

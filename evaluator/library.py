@@ -20,7 +20,11 @@ _MOVES = frozenset(
         "zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "fill_", "zero_", "copy_", "_to_copy", "clone",
         "detach", "lift_fresh", "scalar_tensor", "arange", "_local_scalar_dense", "set_", "resize_", "contiguous",
         "squeeze_", "unsqueeze_", "transpose_", "t_", "as_strided_", "detach_", "empty_permuted", "copy", "fill", "item",
-        "_unsafe_view", "_reshape_alias", "record_stream", "is_pinned", "_pin_memory", "eye", "tril_indices",
+        "_unsafe_view", "_reshape_alias", "view", "reshape", "view_as", "reshape_as", "slice", "select", "narrow", "expand",
+        "expand_as", "transpose", "permute", "movedim", "swapaxes", "t", "numpy_T", "mT", "unsqueeze", "squeeze", "flatten",
+        "unflatten", "as_strided", "alias", "split", "chunk", "unbind", "split_with_sizes", "unfold", "diagonal", "to",
+        "type_as", "item", "is_nonzero", "result_type", "empty_permuted", "new_tensor", "real", "imag", "view_as_real",
+        "resolve_conj", "resolve_neg", "broadcast_to", "detach_", "requires_grad_", "stride", "size", "data_ptr", "record_stream", "is_pinned", "_pin_memory", "eye", "tril_indices",
     )
 )  # fmt: skip
 """Operators that make memory or move it, and compute nothing."""
@@ -64,7 +68,7 @@ def judge(operators: Sequence[LibraryOperation], kernels: Sequence[DeviceKernel]
     share = sum(operation.share for operation in operators)
     if share > SHARE:
         names = ", ".join(operation.name for operation in operators[:4])
-        evidence = f"{names}: operators of PyTorch touched {share:.0%} of the problem's bytes"
+        evidence = f"{names}: operators of PyTorch touched {min(share, 1):.0%} of the problem's bytes"
         return [Hazard(id="library_call", severity=severity, evidence=evidence)]
     total = sum(kernel.microseconds or 0.0 for kernel in kernels)
     computing = [k for k in kernels if k.library and not _PLAIN_KERNELS.search(k.name)]

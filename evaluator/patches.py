@@ -87,12 +87,26 @@ class Patches:
         return isinstance(value, ast.Lambda) or (isinstance(value, ast.Name) and value.id in self._functions)
 
     def _adds_what_is_missing(self, node: ast.AST, attribute: str) -> bool:
-        """Whether this stands in `if not hasattr(module, "attribute"):` with the attribute that it adds."""
+        """Whether this stands in `if not hasattr(module, "attribute"):`, or `if "attribute" not in dir(module):`."""
         at: ast.AST | None = node
         while at is not None:
-            if isinstance(at, ast.If) and isinstance(at.test, ast.UnaryOp) and isinstance(at.test.op, ast.Not):
-                call = at.test.operand
-                if isinstance(call, ast.Call) and "builtins.hasattr" in self._names.meanings(call.func):
-                    return len(call.args) == 2 and attribute in self._names.texts(call.args[1])
+            if isinstance(at, ast.If) and attribute in self._missing(at.test):
+                return True
             at = self._names.parents.get(at)
         return False
+
+    def _missing(self, test: ast.expr) -> frozenset[str]:
+        """Attributes that a condition says are missing."""
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and isinstance(test.operand, ast.Call):
+            call, wanted = test.operand, "builtins.hasattr"
+            name = call.args[1] if len(call.args) == 2 else None
+        elif isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotIn) and len(test.ops) == 1:
+            container = test.comparators[0]
+            if not isinstance(container, ast.Call):
+                return frozenset()
+            call, wanted, name = container, "builtins.dir", test.left
+        else:
+            return frozenset()
+        if name is None or wanted not in self._names.meanings(call.func):
+            return frozenset()
+        return self._names.texts(name)

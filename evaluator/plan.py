@@ -38,7 +38,7 @@ class Plan(BaseModel):
     workloads: tuple[Dims, ...] = Field(min_length=1)
     """The dims that are tried; one empty object where the problem has none."""
     repeats: int = Field(ge=1)
-    """Calls on the same inputs, for each workload and distribution."""
+    """Calls on one draw of the given inputs, before the last one that is watched."""
     strided: bool
     """Whether inputs that are not contiguous are tried."""
     sanitizers: tuple[str, ...]
@@ -50,7 +50,7 @@ class Plan(BaseModel):
     device: Line
     """`cpu` or `cuda:N`."""
     time_limit: float = Field(gt=0, allow_inf_nan=False)
-    """Seconds that the candidate has for all that it does."""
+    """Seconds that loading and all planned calls may take together: each has a limit of its own."""
     memory_limit: int = Field(gt=0)
     """Bytes of host memory that the candidate's processes may hold."""
     created: UtcTime

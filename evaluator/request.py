@@ -16,6 +16,9 @@ from evaluator.source import SourceFile
 from kbs.errors import UsageError
 
 
+CALL_SECONDS = 60.0
+
+
 class InputsFile(BaseModel):
     """A file that inputs come from, whole: it is handed to the worker, never opened by the parent."""
 
@@ -81,7 +84,7 @@ class Request(BaseModel):
     """Environment variables that the workers get."""
     seed: str | None = None
     """Makes the inputs those of another run; None: a secret that nobody knew before."""
-    call_seconds: float = Field(default=60.0, gt=0)
+    call_seconds: float = Field(default=CALL_SECONDS, gt=0)
     """Time for one call."""
     load_seconds: float = Field(default=300.0, gt=0)
     """Time to load and compile."""
@@ -92,7 +95,13 @@ class Request(BaseModel):
 
 
 def of_receipt(
-    receipt: Receipt, *, inputs: InputsFile | None, device: str | None, environment: dict[str, str]
+    receipt: Receipt,
+    *,
+    inputs: InputsFile | None,
+    device: str | None,
+    environment: dict[str, str],
+    cuda_home: Path | None = None,
+    call_seconds: float = CALL_SECONDS,
 ) -> tuple[Request, SeedSchedule]:
     """(what a receipt says was asked, its seeds). `inputs` is the file, where the receipt holds only its hash.
 
@@ -116,16 +125,20 @@ def of_receipt(
         inputs=file,
         dims=problem.dims,
         workloads=problem.workloads,
+        vary=problem.vary,
         plan=plan.name,
         device=device or plan.device,
         allow_library=problem.allow_library,
         backend=receipt.candidate.backend.value,
         entry=receipt.candidate.entry,
-        outputs=problem.outputs if problem.form == "solve" else (),
+        outputs=problem.outputs if problem.form in ("solve", "setup") else (),
         ptr_sizes=problem.ptr_sizes,
         tolerance=(problem.tolerance.atol, problem.tolerance.rtol) if own and problem.tolerance else None,
         sanitizers=plan.sanitizers,
         environment=environment,
+        nvcc_flags=receipt.candidate.flags,
+        cuda_home=cuda_home,
+        call_seconds=call_seconds,
         memory_limit=plan.memory_limit,
     )
     return request, SeedSchedule.replayed(receipt.seed)

@@ -233,6 +233,8 @@ class Worker:
         self.versions: dict[str, str] = {}
         self._channel = channel
         self._nonce = 0
+        self._lent = 0
+        """Bytes of host memory that the parent lent: they are not held against the worker."""
         self._pid = 0
         self._why: tuple[str, str] | None = None
         self._closed = threading.Event()
@@ -284,6 +286,7 @@ class Worker:
             raise self._lost() from error
         for buffer in batch:
             buffer.sent_to.add(self.id)
+            self._lent += buffer.size if buffer.kind == "host" else 0
         reply = self._receive(seconds)
         if reply.get("nonce") != message["nonce"]:
             self.kill("protocol", "it sent a message that was not asked for")
@@ -346,8 +349,8 @@ class Worker:
             family = self._family()
             if len(family) > self.limits.processes:
                 self.kill("processes", f"it had {len(family)} processes, the limit is {self.limits.processes}")
-            elif _memory(family, exact=False) > self.limits.memory:
-                used = _memory(family, exact=True)
+            elif _memory(family, exact=False) - self._lent > self.limits.memory:
+                used = _memory(family, exact=True) - self._lent
                 if used > self.limits.memory:
                     limit = self.limits.memory / 1e9
                     self.kill("memory", f"it used {used / 1e9:.1f} GB, the limit is {limit:.1f} GB")
@@ -373,13 +376,12 @@ class Worker:
 
 
 def _memory(family: Sequence[psutil.Process], *, exact: bool) -> int:
-    """Bytes of private memory of some processes; exactly, what they share after a fork is counted once."""
+    """Bytes of memory of some processes; exactly, what several processes share is counted once."""
     used = 0
     for process in family:
         with contextlib.suppress(psutil.Error):
             if exact:
                 used += process.memory_full_info().pss
             else:
-                info = process.memory_info()
-                used += info.rss - info.shared
+                used += process.memory_info().rss
     return used

@@ -39,8 +39,8 @@ class PythonScan:
         tree = parse(name, text)
         self.names = Names(tree)
         self.found = Found(text.splitlines())
-        functions = {node.name for node in ast.walk(tree) if isinstance(node, Function)}
-        self._patches = Patches(self.names, self.found, functions)
+        self._functions = {node.name for node in ast.walk(tree) if isinstance(node, Function)}
+        self._patches = Patches(self.names, self.found, self._functions)
         self._dynamic = DynamicCode(self.names, self.found, self._executed_text, self._module)
         self._docstrings = {
             node.value for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -113,7 +113,9 @@ class PythonScan:
     def _attribute(self, node: ast.Attribute) -> None:
         name = node.attr
         if name in watched.FRAME_ATTRIBUTES:
-            self._add(watched.FRAME_ATTRIBUTES[name], REJECT, name, node)
+            own = isinstance(node.value, ast.Name) and node.value.id in self._functions  # its own names are its own
+            severity = NOTE if own and name == "__globals__" else REJECT
+            self._add(watched.FRAME_ATTRIBUTES[name], severity, name, node)
         elif watched.LIBRARY_FUNCTION.match(name):
             self._add("library_call", REJECT, name, node)
         elif name in (

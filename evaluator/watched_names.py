@@ -39,8 +39,8 @@ REJECTED = _table(
             "torch._C._pop_torch_function_stack",
             "torch._C._dispatch_tls_set_dispatch_key_excluded",
         ),
-        *("torch.utils._mode_utils.no_dispatch", "torch.utils._python_dispatch.TorchDispatchMode"),
-        *("torch.overrides.TorchFunctionMode", "torch._C.DisableTorchFunction"),
+        *("torch.utils._mode_utils.no_dispatch"),
+        *("torch._C.DisableTorchFunction"),
     ),
     dynamic_code=("marshal.loads", "marshal.load"),
     file_descriptors=("os.closerange",),
@@ -108,6 +108,7 @@ NOTED = _table(
     raw_memory=("ctypes.memmove", "ctypes.memset", "ctypes.string_at", "ctypes.pythonapi", "ctypes.py_object"),
     replays_rng=("torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.set_rng_state"),
     dynamic_code=("types.FunctionType", "builtins.__builtins__", "importlib.reload", "pickle.loads", "pickle.load"),
+    hides_operations=("torch.overrides.TorchFunctionMode", "torch.utils._python_dispatch.TorchDispatchMode"),
     network=("os.uname", "platform.node"),
 )
 """Names that are reported."""
@@ -215,5 +216,7 @@ LIBRARY_FILE = re.compile(
 )
 LIBRARY_FUNCTION = re.compile(r"(?:cublas|cudnn|cusparse|cusolver|cufft|cutensor|nvblas)(?:Lt|Xt|Dn|Sp)?_?[A-Z]\w*\Z")
 
-PROC = re.compile(r"/proc(?:/(?!cpuinfo|meminfo|driver/nvidia)\S*)?\Z|/proc/(?:self|thread-self|\d+|%|\{)\S*")
+PROC = re.compile(
+    r"/proc(?:/(?!cpuinfo|meminfo|version|driver/nvidia|self/cgroup)\S*)?\Z|/proc/(?:self(?!/cgroup)|thread-self|\d+|%|\{)\S*"
+)
 """Files about processes; /proc/cpuinfo and its like are facts about the machine."""

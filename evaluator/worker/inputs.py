@@ -62,7 +62,7 @@ def _json(path: Path, dims: dict[str, int]) -> Any:
     if isinstance(content, dict) and "file" in content:
         return _raw(path, content, dims)
     items = content.items() if isinstance(content, dict) else None
-    if items is not None:
+    if items:
         return {name: _drawn(shape, dims) for name, shape in items}
     if not isinstance(content, list) or not content:
         raise InputsError(f"{path.name} must hold a list of shapes, such as [[64, 128], [128]]")
@@ -110,5 +110,6 @@ def _raw(path: Path, content: dict[str, Any], dims: dict[str, int]) -> dict[str,
         end = start + math.prod(shape) * dtype.itemsize
         if start < 0 or end > len(data):
             raise InputsError(f"{item['name']} needs bytes {start} to {end}, and {name} has {len(data)}")
-        found[str(item["name"])] = torch.frombuffer(bytearray(data[start:end]), dtype=dtype).view(shape).clone()
+        flat = torch.frombuffer(bytearray(data[start:end]), dtype=dtype) if end > start else torch.empty(0, dtype=dtype)
+        found[str(item["name"])] = flat.view(shape)
     return found

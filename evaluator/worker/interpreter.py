@@ -61,20 +61,22 @@ def widened(bits: Any) -> Any:
 
 def narrowed(values: Any) -> Any:
     """float32 as bfloat16 bits (uint16), rounded to nearest even; a NaN stays one."""
-    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
-    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    bits = np.asarray(values, dtype=np.float32).view(np.uint32)
+    with np.errstate(over="ignore"):  # of NaNs, which are replaced
+        rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
     return np.where(np.isnan(values), np.uint16(0x7FC0), rounded)
 
 
 def _compute_in_bfloat16(builder: Any) -> None:
     import triton.language as tl
-    from triton.runtime.interpreter import TensorHandle
+    from triton.runtime.interpreter import ReduceOps, TensorHandle, _get_np_dtype
 
     def is_bfloat16(handle: Any) -> bool:
         return bool(handle.dtype.scalar == tl.bfloat16)
 
     def result(values: Any) -> Any:
-        return TensorHandle(values if values.dtype == np.bool_ else narrowed(values), tl.bfloat16)
+        comparison = values.dtype == np.bool_
+        return TensorHandle(values if comparison else narrowed(values), tl.int1 if comparison else tl.bfloat16)
 
     def widening(original: Callable[..., Any], operands: int) -> Callable[..., Any]:
         """`original(self, *operands, op)`, computed in float32 where the operands are bfloat16."""
@@ -90,7 +92,16 @@ def _compute_in_bfloat16(builder: Any) -> None:
 
     for name, operands in (("unary_op", 1), ("binary_op", 2), ("ternary_op", 3)):
         setattr(builder, name, widening(getattr(builder, name), operands))
-    fused, dot = builder.create_fma, builder.create_dot
+    fused, dot, cast = builder.create_fma, builder.create_dot, builder.cast_impl
+
+    def cast_impl(self: Any, src: Any, dst_type: Any) -> Any:
+        known = src.data.dtype != np.uint8 and not dst_type.scalar.is_fp8()  # 8-bit floats are bits too
+        if known and is_bfloat16(src) != (dst_type.scalar == tl.bfloat16):
+            with np.errstate(all="ignore"):
+                if is_bfloat16(src):
+                    return TensorHandle(widened(src.data).astype(_get_np_dtype(dst_type)), dst_type.scalar)
+                return TensorHandle(narrowed(src.data.astype(np.float32)), tl.bfloat16)
+        return cast(self, src, dst_type)
 
     def create_fma(self: Any, x: Any, y: Any, z: Any) -> Any:
         if all(map(is_bfloat16, (x, y, z))):
@@ -102,6 +113,15 @@ def _compute_in_bfloat16(builder: Any) -> None:
             a, b = (TensorHandle(widened(side.data), tl.float32) for side in (a, b))
         return dot(self, a, b, *rest)
 
-    builder.create_fma, builder.create_dot = create_fma, create_dot
+    plain_sum = ReduceOps.sum
+
+    def sum_(self: Any, input: Any) -> Any:
+        if not is_bfloat16(input.handle):
+            return plain_sum(self, input)
+        total = np.sum(widened(input.handle.data), axis=self.axis, keepdims=self.keep_dims)
+        return self.to_tensor(narrowed(total), input.dtype)
+
+    ReduceOps.sum = sum_
+    builder.create_fma, builder.create_dot, builder.cast_impl = create_fma, create_dot, cast_impl
     if not hasattr(builder, "get_bf16"):
         builder.get_bf16 = lambda self, value: TensorHandle(narrowed(np.array([value], np.float32)), tl.bfloat16)

@@ -306,13 +306,18 @@ def _counted_alone(jail: Jail) -> bool:
     return os.geteuid() != 0 and jail.holds("pid namespace") and release >= [5, 14]
 
 
+_THREADS = 1024 + 64 * (os.cpu_count() or 1)
+"""What RLIMIT_NPROC allows: the kernel counts threads, of which libraries start some for each core. The watchdog counts
+processes."""
+
+
 def _limit(jail: Jail) -> None:
     limits, alone = jail.limits, _counted_alone(jail)
     wanted = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: limits.file_size,
         resource.RLIMIT_NOFILE: 4096,
-        **({resource.RLIMIT_NPROC: limits.processes} if alone else {}),
+        **({resource.RLIMIT_NPROC: _THREADS} if alone else {}),
         **({resource.RLIMIT_DATA: limits.memory} if limits.limit_data else {}),
     }
     failed = []

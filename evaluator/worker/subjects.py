@@ -69,6 +69,13 @@ def named(module: types.ModuleType, *names: str) -> Any:
     raise MissingError(f"{Path(module.__file__ or '').name} has no {' or '.join(names)}")
 
 
+def _listed(name: str, made: object) -> list[Any]:
+    """What a function of inputs returned; a single tensor would fall apart into its rows."""
+    if not isinstance(made, (list, tuple)):
+        raise MissingError(f"{name} must return a list, not a {type(made).__name__}")
+    return list(made)
+
+
 class Subject:
     """What reference and candidate have in common: made from a load message, then called with values."""
 
@@ -104,7 +111,8 @@ class Subject:
         made = self.seeded(seed, lambda: setup(**self.dims))
         if not isinstance(made, dict) or not isinstance(made.get("inputs"), dict):
             raise MissingError('setup must return {"inputs": {...}, "outputs": [...]}')
-        outputs = list(made.get("outputs", ()))
+        outputs = made.get("outputs") or []
+        outputs = [outputs] if isinstance(outputs, str) else list(outputs)
         unknown = [name for name in outputs if name not in made["inputs"]]
         if unknown:
             raise MissingError(f"setup names the outputs {unknown}, which are not among its inputs")
@@ -113,7 +121,7 @@ class Subject:
     def _with_dims(self, made: Any) -> tuple[Any, list[str]]:
         """Sizes are arguments too, where arguments have names and the kernel asks for them."""
         if not isinstance(made, dict):
-            return list(made), []
+            return _listed("get_inputs", made), []
         wanted = self.message.get("parameters") or ()
         sizes = {p["name"]: self.dims[p["name"]] for p in wanted if p["name"] in self.dims and p["name"] not in made}
         return {**made, **sizes}, []
@@ -155,12 +163,12 @@ class KernelBench(Subject):
         """What `get_inputs` returns, or the file of inputs holds."""
         if self.message.get("inputs"):
             return super().make_inputs(seed)
-        return list(self.seeded(seed, named(self.module, "get_inputs"))), []
+        return _listed("get_inputs", self.seeded(seed, named(self.module, "get_inputs"))), []
 
     def init_inputs(self, seed: int) -> list[Any]:
         """What `get_init_inputs` returns; none if the file has no such function."""
         make = getattr(self.module, "get_init_inputs", list)
-        return list(self.seeded(seed, make))
+        return _listed("get_init_inputs", self.seeded(seed, make))
 
     def build(self, arguments: list[Any], seed: int) -> dict[str, torch.Tensor]:
         """Construct the model; its state, parameters and buffers, by name."""

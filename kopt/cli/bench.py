@@ -102,7 +102,7 @@ def run(
 
     Files are told apart by content: KernelBench (Model, get_inputs / ModelNew), setup(**dims) and run_kernel(**kwargs)
     with reference(**kwargs), extern "C" void solve(...) in a .cu file, or a plain function with --inputs.
-    The kernel runs in processes of its own that can write nothing and reach nothing; kopt compares memory, not words.
+    The kernel runs in isolated processes (`kopt doctor` says how well); kopt compares memory, not words.
     Exit code 0 if it is accepted, 4 if not, 6 if it needs a GPU and there is none.
     """
 
@@ -198,7 +198,7 @@ def verify(
     """Say whether a receipt is as it was written, and whose seal it has.
 
     The seal finds accidents and edits. It does not bind a program that runs as you and can read your key: the proof for a
-    stranger is `kopt bench replay`. Exit code 4 if the receipt was changed.
+    stranger is `kopt bench replay`. Exit code 4 unless it is whole and sealed with your own key.
     """
 
     def work() -> Reply:
@@ -232,6 +232,8 @@ def replay(
     ] = None,
     device: Annotated[str | None, typer.Option("--device", help="cuda:N or cpu; by default the receipt's.")] = None,
     python: Annotated[Path | None, typer.Option("--python", help="Interpreter with the kernels' packages.")] = None,
+    cuda_home: Annotated[Path | None, typer.Option("--cuda-home", help="The CUDA toolkit.")] = None,
+    timeout: Annotated[float, typer.Option("--timeout", help="Seconds for one call.", min=0.1, max=3600)] = 60.0,
     save: Annotated[Path | None, typer.Option("--receipt", help="Where to write the receipt of the replay.")] = None,
     json: JsonFlag = False,
     debug: DebugFlag = False,
@@ -260,7 +262,14 @@ def replay(
         if device is not None:
             _check_device(device)
         file = None if inputs is None else _inputs(inputs)
-        request, schedule = of_receipt(original, inputs=file, device=device, environment=environment)
+        request, schedule = of_receipt(
+            original,
+            inputs=file,
+            device=device,
+            environment=environment,
+            cuda_home=cuda_home,
+            call_seconds=timeout,
+        )
         with (
             ForkServer("cpu" if request.device == "cpu" else "cuda", interpreter, environment) as server,
             progress_bar() as bar,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from evaluator.findings import Trial
+    from evaluator.records import DeclaredTolerance
 
 _LABEL = 13
 
@@ -36,6 +37,8 @@ def report(console: Console, receipt: Receipt, path: Path) -> None:
 
 def _sections(receipt: Receipt, path: Path) -> Iterator[tuple[str, list[str]]]:
     yield "improvement", [str(receipt.improvement)]
+    if receipt.problem.tolerance is not None:
+        yield "tolerance", [_declared(receipt.problem.tolerance)]
     yield "inputs", list(_trials(receipt.correctness)) or ["no call came to an end"]
     if receipt.task_check and receipt.task_check.told_apart:
         told = receipt.task_check.told_apart
@@ -51,6 +54,11 @@ def _sections(receipt: Receipt, path: Path) -> Iterator[tuple[str, list[str]]]:
     yield "not checked", list(receipt.not_checked)
     sealed = "sealed with your key" if receipt.seal else "not sealed"
     yield "receipt", [f"{path} ({sealed}; {receipt.seconds:.1f} s)"]
+
+
+def _declared(tolerance: DeclaredTolerance) -> str:
+    wider = {True: ", looser than the evaluator's own", False: "", None: ""}[tolerance.looser]
+    return f"atol {tolerance.atol:g}, rtol {tolerance.rtol:g}, declared by the {tolerance.declared_by}{wider}"
 
 
 def _line(number: int) -> str:

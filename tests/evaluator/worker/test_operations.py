@@ -3,8 +3,7 @@ against anybody."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import contextlib
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +12,9 @@ import pytest
 import torch
 
 from evaluator import library
+from evaluator.sandbox import ForkServer
 from evaluator.worker.operations import Operators, device_kernels, watching
+from tests.evaluator.workers import contender, specs, values
 
 X = torch.randn(8, 16)
 W = torch.randn(4, 16)
@@ -21,29 +22,35 @@ W = torch.randn(4, 16)
 
 def table(call: Callable[[], Any], how: str = "operators") -> dict[str, tuple[int, int]]:
     """Operator → (calls, bytes) of one call."""
-    with watching(how) as watch:
+    watch = watching(how)
+    with watch:
         call()
     return {entry["name"]: (entry["calls"], entry["bytes"]) for entry in watch.table()}
 
 
-def views() -> None:
+def views() -> list[Any]:
     """Everything that gives memory another shape."""
-    X.t(), X.T, X.mT, X.view(-1), X[0], X[:, 3:5], X[..., None], X.reshape(2, 4, 16), X.unsqueeze(0), X.expand(2, 8, 16)
-    X.transpose(0, 1), X.permute(1, 0), X.detach(), X.split(2), X.chunk(2), X.unbind(0), X.select(0, 1), X.squeeze()
-    X.narrow(0, 0, 2), X.as_strided((2, 2), (1, 1)), X.flatten(), X.view(torch.int32), X.movedim(0, 1), X.diagonal()
-    X.unfold(0, 2, 1), X.swapaxes(0, 1), X.contiguous(), X.view_as(X), X.expand_as(X), X.unflatten(0, (2, 4))
+    return [
+        *(X.t(), X.T, X.mT, X.view(-1), X[0], X[:, 3:5], X[..., None], X.reshape(2, 4, 16), X.unsqueeze(0)),
+        *(X.transpose(0, 1), X.permute(1, 0), X.detach(), X.split(2), X.chunk(2), X.unbind(0), X.select(0, 1)),
+        *(X.narrow(0, 0, 2), X.as_strided((2, 2), (1, 1)), X.flatten(), X.view(torch.int32), X.movedim(0, 1)),
+        *(X.unfold(0, 2, 1), X.swapaxes(0, 1), X.contiguous(), X.view_as(X), X.expand_as(X), X.unflatten(0, (2, 4))),
+        *(X.squeeze(), X.diagonal(), X.expand(2, 8, 16), X.is_contiguous(), X.data_ptr()),
+    ]
 
 
-def moves() -> None:
+def moves() -> list[Any]:
     """Everything that makes memory, fills it, or copies it."""
     y = torch.empty_like(X)
     y.copy_(X).zero_().fill_(1.0)
     z = X.clone().unsqueeze_(0).squeeze_(0).transpose_(0, 1).t_()
-    torch.zeros(3), torch.ones(3), torch.full((3,), 2.0), torch.empty(2, 3), torch.arange(4), torch.tensor([1.0, 2.0])
-    torch.zeros_like(X), torch.ones_like(X), torch.full_like(X, 2.0), torch.empty_strided((2, 2), (1, 2))
-    X.half(), X.to(torch.float64), X.t().contiguous(), X.new_empty(3), X.new_zeros(3), X.new_full((2,), 1.0)
-    X[0, 0].item(), torch.as_tensor([1]), torch.eye(2), torch.nn.Parameter(X), z.resize_(3), torch.scalar_tensor(1.0)
-    torch.empty_permuted((2, 3), (1, 0)), z.requires_grad_(False), X.data_ptr(), X.is_contiguous()
+    return [
+        *(torch.zeros(3), torch.ones(3), torch.full((3,), 2.0), torch.empty(2, 3), torch.arange(4), torch.eye(2)),
+        *(torch.zeros_like(X), torch.ones_like(X), torch.full_like(X, 2.0), torch.empty_strided((2, 2), (1, 2))),
+        *(X.half(), X.to(torch.float64), X.t().contiguous(), X.new_empty(3), X.new_zeros(3), X.new_full((2,), 1.0)),
+        *(X[0, 0].item(), torch.as_tensor([1]), torch.tensor([1.0]), torch.nn.Parameter(X), torch.scalar_tensor(1.0)),
+        *(torch.empty_permuted((2, 3), (1, 0)), z.requires_grad_(False), z.resize_(3)),
+    ]
 
 
 def test_an_operator_is_counted_with_what_it_reads_and_writes() -> None:
@@ -67,7 +74,8 @@ def test_views_are_not_counted() -> None:
 @pytest.mark.parametrize("how", ["operators", "threads"])
 @pytest.mark.parametrize("call", [views, moves])
 def test_what_computes_nothing_is_no_library_operation(call: Callable[[], None], how: str) -> None:
-    with watching(how) as watch:
+    watch = watching(how)
+    with watch:
         call()
     assert library.operations(watch.table(), 1) == []
 
@@ -84,7 +92,8 @@ def test_a_library_operation_is_in_the_table(how: str) -> None:
         "aten::sort": lambda: X.sort(),
     }
     for name, call in calls.items():
-        with watching(how) as watch:
+        watch = watching(how)
+        with watch:
             call()
         assert name in [operation.name for operation in library.operations(watch.table(), 10**6)]
 
@@ -125,15 +134,13 @@ def test_an_error_in_the_call_passes_through_and_the_watch_ends() -> None:
     assert dict(watch.calls) == before
 
 
-def test_watching_does_not_import_the_compiler() -> None:
-    """torch._dynamo takes more than a second to import, which would stand in the first call's time limit."""
-    code = (
-        "import sys, torch\nfrom evaluator.worker.operations import Operators\n"
-        "with Operators() as watch: torch.ones(2).relu()\n"
-        "print(watch.table()[0]['calls'], 'torch._dynamo' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout.split() == ["1", "False"]
+def test_watching_does_not_import_the_compiler(server: ForkServer) -> None:
+    """torch._dynamo takes more than a second to import, which would be spent in each worker's first watched call."""
+    text = "import sys\ndef run(x):\n    y = x.relu()\n    print('torch._dynamo' in sys.modules)\n    return y\n"
+    with contextlib.closing(contender(server, text)) as candidate:
+        called = candidate.call(values(torch.ones(2)), specs(torch.ones(2)), [], [], watch="operators")
+        assert candidate.worker.output().split() == ["False"]
+    assert [entry["name"] for entry in called.reply["operators"]] == ["aten::relu"]
 
 
 @pytest.mark.gpu

@@ -1,0 +1,74 @@
+"""Oracles and contenders for tests: small sources in real workers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from evaluator.contender import Contender
+from evaluator.oracle import Oracle, Values
+from evaluator.sandbox import ForkServer
+from evaluator.worker.isolation import Limits
+from evaluator.worker.memory import spec_of
+from evaluator.worker.values import flatten, names_of
+
+LIMITS = Limits(memory=3 << 30, processes=32, file_size=1 << 30, limit_data=True)
+CPU = torch.device("cpu")
+
+
+def oracle(server: ForkServer, text: str, *, files: dict[str, bytes] | None = None, **message: Any) -> Oracle:
+    """A worker that has loaded `text` as the reference of a function, unless `message` says otherwise."""
+    worker = server.spawn("oracle", LIMITS, {"reference.py": text.encode(), **(files or {})})
+    made = Oracle(worker, CPU, 30, 30)
+    try:
+        made.load({**_message("oracle", "reference.py", "reference"), **message})
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def contender(server: ForkServer, text: str, *, seed: int = 1, seconds: float = 30, **message: Any) -> Contender:
+    """A worker that has loaded `text` as a candidate with a function `run`, unless `message` says otherwise."""
+    worker = server.spawn("candidate", LIMITS, {"candidate.py": text.encode()})
+    made = Contender(worker, CPU, 30, seconds, random.Random(seed))
+    try:
+        made.load({**_message("candidate", "candidate.py", "run"), **message})
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def _message(role: str, file: str, entry: str) -> dict[str, Any]:
+    return {
+        "form": "function",
+        "role": role,
+        "file": file,
+        "entry": entry,
+        "inputs": "",
+        "dims": {},
+        "device": "cpu",
+        "maps_cuda": False,
+    }
+
+
+def values(*arguments: Any, **named: Any) -> Values:
+    """Arguments as the oracle hands them out: positional ones, or named ones."""
+    tensors: list[torch.Tensor] = []
+    tree = flatten(named or list(arguments), tensors)
+    names = names_of(tree)
+    return Values(tree, [{"name": names[n], **spec_of(t)} for n, t in enumerate(tensors)], tensors)
+
+
+def specs(*tensors: torch.Tensor) -> list[dict[str, Any]]:
+    """What is expected to be returned."""
+    return [{"shape": list(t.shape), "dtype": str(t.dtype).removeprefix("torch."), "alias": None} for t in tensors]
+
+
+def bits(tensors: Sequence[torch.Tensor]) -> list[list[int]]:
+    """The bytes of some tensors."""
+    return [t.clone(memory_format=torch.contiguous_format).flatten().view(torch.uint8).tolist() for t in tensors]
