@@ -6,6 +6,7 @@ import fcntl
 import itertools
 import mmap
 import os
+import resource
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ from kbs.errors import KoptError
 GUARD = 4096
 """Bytes on both sides of a tensor that nobody may write."""
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+_FILES = 65_536
 _numbers = itertools.count(1)
 
 
@@ -51,11 +53,20 @@ class Buffer:
 def host_buffer(size: int) -> Buffer:
     """A memfd that no process can shrink under another's feet."""
     size = max(size, mmap.PAGESIZE)
+    _room_for_files()
     descriptor = os.memfd_create("kopt", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(descriptor, size)
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
     base = torch.frombuffer(mmap.mmap(descriptor, size), dtype=torch.uint8)
     return Buffer(next(_numbers), "host", size, descriptor, base)
+
+
+def _room_for_files() -> None:
+    """Open as many files as may be opened: a buffer is two, and a large model has a thousand weights."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def device_buffer(size: int, device: int) -> Buffer:

@@ -38,7 +38,7 @@ def read_inputs(path: Path, dims: dict[str, int]) -> Any:
 
 
 def _npz(path: Path) -> dict[str, Any]:
-    with np.load(path, allow_pickle=False) as archive:
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:  # which leaves damaged files open
         return {name: torch.from_numpy(np.ascontiguousarray(archive[name])) for name in archive.files}
 
 

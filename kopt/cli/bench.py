@@ -94,6 +94,9 @@ def run(
         str | None, typer.Option("--seed", help="Draw the inputs of another run; by default a secret.")
     ] = None,
     timeout: Annotated[float, typer.Option("--timeout", help="Seconds for one call.", min=0.1, max=3600)] = 60.0,
+    memory: Annotated[
+        float | None, typer.Option("--memory", help="GB of host memory for each worker; by default half.", min=0.5)
+    ] = None,
     receipt: Annotated[Path | None, typer.Option("--receipt", help="Where to write the receipt.")] = None,
     json: JsonFlag = False,
     debug: DebugFlag = False,
@@ -117,7 +120,7 @@ def run(
         environment = passed_environment(env or ())
         settings = load_settings()
         with ForkServer("cpu" if chosen == "cpu" else "cuda", interpreter, environment) as server:
-            request = _request(
+            request = make_request(
                 candidate=candidate,
                 ref=ref,
                 inputs=inputs,
@@ -140,6 +143,7 @@ def run(
                 environment=environment,
                 seed=seed,
                 call_seconds=timeout,
+                memory=memory,
             )
             with progress_bar() as bar:
                 found, path = _evaluate(request, server, settings, receipt, bar)
@@ -301,8 +305,8 @@ def replay(
 # --- reading the words of the command ---------------------------------------------------------------------------------
 
 
-def _request(**words: Any) -> Request:
-    """The request that the flags make."""
+def make_request(**words: Any) -> Request:
+    """The request that the words of `kopt bench` make; each is named as the command's parameter."""
     from evaluator.request import Request
     from evaluator.sanitize import TOOLS
     from evaluator.source import read_source
@@ -331,6 +335,9 @@ def _request(**words: Any) -> Request:
         "sanitizers": tools,
     }
     del words["ref"]
+    memory = words.pop("memory")
+    if memory is not None:
+        read["memory_limit"] = int(memory * 1e9)
     return Request(**{**words, **read})
 
 

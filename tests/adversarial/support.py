@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.evaluate import evaluate
-from evaluator.request import InputsFile, Request
 from evaluator.sandbox import ForkServer
-from evaluator.source import read_source
 from kopt import __version__
-from kopt.cli.support import read_dims
+from kopt.cli.bench import make_request
 
 HERE = Path(__file__).resolve().parent
 KERNELBENCH = HERE.parent / "third_party" / "kernelbench"
@@ -25,6 +23,12 @@ _words.add_argument("--inputs", type=Path)
 _words.add_argument("--device", default="cpu")
 _words.add_argument("--plan", default="verdict")
 _words.add_argument("--allow-library", action="store_true")
+_words.add_argument("--workloads", type=Path)
+_words.add_argument("--vary", default="")
+_words.add_argument("--sanitize", dest="sanitizers")
+_words.add_argument("--tolerance")
+_words.add_argument("--timeout", dest="call_seconds", type=float, default=60.0)
+_words.add_argument("--memory", type=float)
 
 
 @functools.cache
@@ -36,18 +40,18 @@ def _server(kind: str) -> ForkServer:
 
 def bench(candidate: Path, reference: Path, *words: str) -> dict[str, Any]:
     """What `kopt bench CANDIDATE --ref REFERENCE WORDS` finds, as the receipt says it; no receipt is written."""
-    asked = _words.parse_args(words)
-    server = _server("cpu" if asked.device == "cpu" else "cuda")
-    request = Request(
-        candidate=read_source(candidate, "candidate"),
-        reference=read_source(reference, "reference"),
-        inputs=None if asked.inputs is None else InputsFile(name=asked.inputs.name, content=asked.inputs.read_bytes()),
-        dims=read_dims(asked.dims),
-        device=asked.device,
-        plan=asked.plan,
-        allow_library=asked.allow_library,
-        python=server.python,
-        environment=server.environment,
+    asked = vars(_words.parse_args(words))
+    server = _server("cpu" if asked["device"] == "cpu" else "cuda")
+    request = make_request(
+        **{
+            **asked,
+            "candidate": candidate,
+            "ref": reference,
+            "vary": tuple(filter(None, asked["vary"].split(","))),
+            "nvcc_flags": "",
+            "python": server.python,
+            "environment": server.environment,
+        }
     )
     return evaluate(request, kopt=__version__, server=server).model_dump(mode="json")
 

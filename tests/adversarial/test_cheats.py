@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.adversarial.corpus import CHEATS, HERE, Cheat, Device, load, reported, row_name, table
 from tests.adversarial.naive_runs import NaiveServer, naive_accepts
+from tests.adversarial.support import bench
 
 CORPUS = load()
 ROOT = HERE.parent.parent
@@ -92,20 +93,32 @@ def test_naive_evaluator_is_none_that_accepts_everything(
 
 
 @pytest.fixture(scope="module")
-def bench(run: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Callable[[Cheat, Device], Any]:
-    """Runs `kopt bench` on a cheat."""
+def examine(run: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Callable[[Cheat, Device], Any]:
+    """What the evaluator finds: through the command line for cheats that tamper or attack, whose target a whole process
+    is, and by one shared fork server for the others."""
     home = tmp_path_factory.mktemp("home")
-    return lambda cheat, device: run(home, *cheat.command(device))
+
+    def examine(cheat: Cheat, device: Device) -> dict[str, Any]:
+        command = cheat.command(device)
+        if not cheat.attack and cheat.family != "tampering":
+            words = [word for word in command[4:] if word != "--json"]
+            return bench(cheat.path, HERE / "problems" / cheat.reference, *words)
+        done = run(home, *command)
+        assert done.code == (0 if done.json["status"] == "ok" else 4), done.out + done.err
+        return dict(done.json["data"])
+
+    return examine
 
 
 @pytest.mark.parametrize(("cheat", "device"), _rows(attacks=True))
 def test_caught(
-    cheat: Cheat, device: Device, bench: Callable[[Cheat, Device], Any], record_property: Callable[[str, object], None]
+    cheat: Cheat,
+    device: Device,
+    examine: Callable[[Cheat, Device], Any],
+    record_property: Callable[[str, object], None],
 ) -> None:
     """The evaluator rejects it, for a reason that its table names, and nothing is left where it does not belong."""
-    done = bench(cheat, device)
-    assert done.code == 4, done.out + done.err
-    data = done.json["data"]
+    data = examine(cheat, device)
     record_property("reported", sorted(reported(data)))
     assert data["verdict"] != "accepted"
     assert reported(data) & set(cheat.expected), (sorted(reported(data)), data)
