@@ -333,7 +333,7 @@ class Protocol:
         for n, output in enumerate(called.outputs):
             problem = problems.get(n, "")
             compared = None if problem else self._compare(case, n, output)
-            self._record(case, name, repeat, n, called, compared, problem)
+            self._record(name, repeat, n, called, compared, problem)
         if how:
             total = sum(t.nbytes for t in (*case.values.tensors, *called.outputs))
             seen = library.operations(called.reply.get("operators", []), total)
@@ -395,7 +395,7 @@ class Protocol:
         return problems
 
     def _record(
-        self, case: Case, name: str, repeat: int, n: int, called: Called, compared: Comparison | None, problem: str
+        self, name: str, repeat: int, n: int, called: Called, compared: Comparison | None, problem: str
     ) -> None:
         if not problem and called.unwritten[n]:
             problem = f"{called.unwritten[n]} elements were never written"

@@ -16,15 +16,17 @@ TIME_SHARE = 0.25
 _MOVES = frozenset(
     "aten::" + name
     for name in (
-        "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "new_zeros", "new_full", "new_ones",
-        "zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "fill_", "zero_", "copy_", "_to_copy", "clone",
-        "detach", "lift_fresh", "scalar_tensor", "arange", "_local_scalar_dense", "set_", "resize_", "contiguous",
-        "squeeze_", "unsqueeze_", "transpose_", "t_", "as_strided_", "detach_", "empty_permuted", "copy", "fill", "item",
-        "_unsafe_view", "_reshape_alias", "view", "reshape", "view_as", "reshape_as", "slice", "select", "narrow", "expand",
-        "expand_as", "transpose", "permute", "movedim", "swapaxes", "t", "numpy_T", "mT", "unsqueeze", "squeeze", "flatten",
-        "unflatten", "as_strided", "alias", "split", "chunk", "unbind", "split_with_sizes", "unfold", "diagonal", "to",
-        "type_as", "item", "is_nonzero", "result_type", "empty_permuted", "new_tensor", "real", "imag", "view_as_real",
-        "resolve_conj", "resolve_neg", "broadcast_to", "detach_", "requires_grad_", "stride", "size", "data_ptr", "record_stream", "is_pinned", "_pin_memory", "eye", "tril_indices",
+        "_local_scalar_dense", "_pin_memory", "_reshape_alias", "_to_copy", "_unsafe_view", "alias", "arange",
+        "as_strided", "as_strided_", "broadcast_to", "chunk", "clone", "contiguous", "copy", "copy_", "data_ptr",
+        "detach", "detach_", "diagonal", "empty", "empty_like", "empty_permuted", "empty_strided", "expand",
+        "expand_as", "eye", "fill", "fill_", "flatten", "full", "full_like", "imag", "is_nonzero", "is_pinned",
+        "item", "lift_fresh", "mT", "movedim", "narrow", "new_empty", "new_empty_strided", "new_full", "new_ones",
+        "new_tensor", "new_zeros", "numpy_T", "ones", "ones_like", "permute", "real", "record_stream",
+        "requires_grad_", "reshape", "reshape_as", "resize_", "resolve_conj", "resolve_neg", "result_type",
+        "scalar_tensor", "select", "set_", "size", "slice", "split", "split_with_sizes", "squeeze", "squeeze_",
+        "stride", "swapaxes", "t", "t_", "to", "transpose", "transpose_", "tril_indices", "type_as", "unbind",
+        "unflatten", "unfold", "unsqueeze", "unsqueeze_", "view", "view_as", "view_as_real", "zero_", "zeros",
+        "zeros_like",
     )
 )  # fmt: skip
 """Operators that make memory or move it, and compute nothing."""

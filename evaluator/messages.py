@@ -89,7 +89,7 @@ def _file(role: str, name: str) -> str:
 
 
 def _inputs(name: str) -> str:
-    """Where a file of inputs lies: in its worker's folder, whatever a stranger's receipt calls it, and over no other."""
+    """Where a file of inputs lies: in its worker's folder, whatever a stranger's receipt calls it, over no other."""
     return "inputs_" + Path(name).name.replace("\0", "")[-60:]
 
 

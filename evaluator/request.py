@@ -15,7 +15,6 @@ from evaluator.receipt import Receipt
 from evaluator.source import SourceFile
 from kbs.errors import UsageError
 
-
 CALL_SECONDS = 60.0
 
 

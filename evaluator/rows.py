@@ -122,9 +122,8 @@ class Top:
     def add(self, values: Tensor, first: int) -> None:
         """More values; `first` is the place of the first of them."""
         values = values.flatten()
-        place = values.argmax()
-        self.values.append(values[place])
-        self.places.append(place + first)
+        self.values.append(values.amax())
+        self.places.append(values.argmax() + first)
 
     def read(self) -> tuple[float, int]:
         """(the largest value, its place); (0, -1) where none arrived. NaN is larger than everything."""

@@ -1,7 +1,7 @@
 """compute-sanitizer over one candidate: memory errors, races, uninitialized reads, wrong synchronization.
 
-It runs inside the candidate's own jail, with the loopback that the tool's two halves talk over. What it says is a claim of
-that jail, as all that a worker says.
+It runs inside the candidate's own jail, with the loopback that the tool's two halves talk over. What it says is a claim
+of that jail, as all that a worker says.
 Source: NVIDIA, Compute Sanitizer User Manual (tools memcheck, racecheck, initcheck, synccheck; --error-exitcode).
 """
 

@@ -14,8 +14,8 @@ from evaluator.oracle import Values
 def randomized(weights: Values, generator: torch.Generator) -> Values:
     """The same weights with those that a constructor sets to a constant drawn anew.
 
-    A scale of ones becomes 1 + U[−½, ½], so that it stays positive, as a running variance must; a shift of zeros becomes
-    U[−½, ½]. What was drawn at random stays: its seed is secret.
+    A scale of ones becomes 1 + U[−½, ½], so that it stays positive, as a running variance must; a shift of zeros
+    becomes U[−½, ½]. What was drawn at random stays: its seed is secret.
     """
     return weights.with_tensors([_drawn(t, generator) if _constant(t) else t for t in weights.tensors])
 

@@ -23,7 +23,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--record FILE` writes a line after each test, and leaves out those that the file says have passed."""
-    parser.addoption("--record", type=Path, help="JSON lines: one a test, written when it ends; passed ones are skipped")
+    parser.addoption(
+        "--record", type=Path, help="JSON lines: one a test, written when it ends; passed ones are skipped"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

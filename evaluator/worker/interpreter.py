@@ -1,7 +1,7 @@
 """What Triton's interpreter lacks for the kernels that people write: autotuning, bfloat16 arithmetic, loop bounds.
 
-The interpreter keeps bfloat16 as 16 bits and would add the bits; here both sides are widened to float32 and the result is
-rounded to nearest even, as the hardware does.
+The interpreter keeps bfloat16 as 16 bits and would add the bits; here both sides are widened to float32 and the result
+is rounded to nearest even, as the hardware does.
 """
 
 from __future__ import annotations
@@ -124,4 +124,4 @@ def _compute_in_bfloat16(builder: Any) -> None:
     ReduceOps.sum = sum_
     builder.create_fma, builder.create_dot, builder.cast_impl = create_fma, create_dot, cast_impl
     if not hasattr(builder, "get_bf16"):
-        builder.get_bf16 = lambda self, value: TensorHandle(narrowed(np.array([value], np.float32)), tl.bfloat16)
+        builder.get_bf16 = lambda _, value: TensorHandle(narrowed(np.array([value], np.float32)), tl.bfloat16)

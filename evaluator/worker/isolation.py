@@ -48,7 +48,7 @@ class Limits:
     """What the worker may use."""
 
     memory: int
-    """Bytes of private memory on the host; no rlimit of it on a GPU, where address space is reserved by the terabyte."""
+    """Bytes of memory on the host; no rlimit of it on a GPU, where address space is reserved by the terabyte."""
     processes: int
     file_size: int
     """Bytes that one file may have."""

@@ -31,7 +31,7 @@ def probe(folder: str, secret: str, port: int) -> None:
 
 def _middle(folder: str, secret: str, port: int, parent: int, writing: int) -> None:
     try:
-        uid = os.stat(folder).st_uid
+        uid = Path(folder).stat().st_uid
         jail = Jail(folder, (), uid if os.geteuid() == 0 else 0, Limits(8 << 30, 32, 1 << 30, True))
         isolation.separate(jail)
         inner = os.fork()

@@ -1,7 +1,7 @@
 """The fork server: imports torch and triton once, touches no device, and forks a worker whenever it is asked to.
 
-Run as `python -c BOOTSTRAP <package> <descriptor> <cpu|cuda>`: the bootstrap makes this package importable and nothing else of kopt,
-so that any interpreter that has torch can serve.
+Run as `python -c BOOTSTRAP <package> <descriptor> <cpu|cuda>`: the bootstrap makes this package importable and nothing
+else of kopt, so that any interpreter that has torch can serve.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from evaluator.worker.isolation import Jail, Limits
 _PACKAGE = """
 import importlib.util, sys
 package, *words = sys.argv[1:]
-spec = importlib.util.spec_from_file_location("evaluator", package + "/__init__.py", submodule_search_locations=[package])
+spec = importlib.util.spec_from_file_location(
+    "evaluator", package + "/__init__.py", submodule_search_locations=[package]
+)
 module = importlib.util.module_from_spec(spec)
 sys.modules["evaluator"] = module
 spec.loader.exec_module(module)
@@ -42,7 +44,7 @@ def preload(device: str) -> None:
         import triton.language  # noqa: F401 - for the workers
 
     import evaluator.worker.child
-    import evaluator.worker.cuda_driver  # noqa: F401 - a worker may not be able to read this package's folder
+    import evaluator.worker.cuda_driver
     import evaluator.worker.standalone  # noqa: F401
 
     if device == "cpu":

@@ -1,4 +1,4 @@
-"""One call of a candidate in a process of its own, for tools that must start the program themselves (compute-sanitizer).
+"""Calls of a candidate in a process of its own, for tools that start the program themselves (compute-sanitizer).
 
 Everything it needs stands in its folder: `job.json`, and each tensor's bytes in a file.
 """
@@ -68,7 +68,7 @@ def under(tools: list[str], folder: Path, program: str, package: str, seconds: f
     environment = {**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
     try:
         for tool in tools:
-            started.append(
+            started += [
                 subprocess.Popen(
                     [*words, tool, *job],
                     stdout=subprocess.PIPE,
@@ -78,7 +78,7 @@ def under(tools: list[str], folder: Path, program: str, package: str, seconds: f
                     cwd=folder,
                     env=environment,
                 )
-            )
+            ]
     except FileNotFoundError:
         return [{"code": None, "text": "compute-sanitizer is not on the PATH"} for _ in tools]
     until = time.monotonic() + seconds

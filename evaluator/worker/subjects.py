@@ -31,7 +31,7 @@ def seed_everything(seed: int) -> None:
     """Seed every generator that input code usually draws from."""
     torch.manual_seed(seed)
     random.seed(seed)
-    np.random.seed(seed % 2**32)  # noqa: NPY002 - the legacy generator is the one that input files use
+    np.random.seed(seed % 2**32)
 
 
 def load_module(name: str, path: Path, constants: dict[str, int] | None = None) -> types.ModuleType:

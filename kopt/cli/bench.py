@@ -201,8 +201,8 @@ def verify(
 ) -> None:
     """Say whether a receipt is as it was written, and whose seal it has.
 
-    The seal finds accidents and edits. It does not bind a program that runs as you and can read your key: the proof for a
-    stranger is `kopt bench replay`. Exit code 4 unless it is whole and sealed with your own key.
+    The seal finds accidents and edits. It does not bind a program that runs as you and can read your key: the proof for
+    a stranger is `kopt bench replay`. Exit code 4 unless it is whole and sealed with your own key.
     """
 
     def work() -> Reply:

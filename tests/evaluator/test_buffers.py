@@ -78,10 +78,13 @@ def test_closing_gives_back_the_descriptor_once() -> None:
     number = made.descriptor
     made.close()
     assert made.descriptor == -1
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(number)
     with open(os.devnull) as other:
-        assert other.fileno() == number  # the number is free, and now somebody else's
+        os.dup2(other.fileno(), number)  # now the number is somebody else's
         made.close()
-        os.fstat(other.fileno())
+        os.fstat(number)
+        os.close(number)
 
 
 def test_more_buffers_than_a_process_may_usually_open() -> None:

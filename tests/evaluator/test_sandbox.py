@@ -34,7 +34,8 @@ def start(server: ForkServer) -> Iterator[Start]:
         lines = "\n".join("        " + line for line in body.splitlines())
         text = (
             f"import os, sys, time, socket, torch\n{before}\n"
-            f"class ModelNew(torch.nn.Module):\n    def forward(self, x):\n        out = x + 1\n{lines}\n        return out\n"
+            "class ModelNew(torch.nn.Module):\n    def forward(self, x):\n        out = x + 1\n"
+            f"{lines}\n        return out\n"
         )
         worker = server.spawn("candidate", limits, {"candidate.py": text.encode()})
         started.append(worker)

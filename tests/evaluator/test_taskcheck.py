@@ -12,6 +12,7 @@ from torch.nn import functional
 from evaluator.distributions import DISTRIBUTIONS, draw
 from evaluator.taskcheck import LOWER_PRECISION, TAIL_LEFT_OUT, Task, TaskExaminer, without_tail
 
+NAMES = tuple(distribution.name for distribution in DISTRIBUTIONS)
 Reference = Callable[..., Tensor | tuple[Tensor, ...]]
 
 
@@ -27,7 +28,7 @@ def examined(
     reference: Reference,
     *given: Tensor,
     declared: tuple[float, float] | None = None,
-    names: tuple[str, ...] = tuple(d.name for d in DISTRIBUTIONS),
+    names: tuple[str, ...] = NAMES,
 ) -> Task:
     """The task check of a reference on all distributions."""
     examiner = TaskExaminer(declared)

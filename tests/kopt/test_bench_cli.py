@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -260,7 +259,6 @@ def test_files_of_inputs(bench: Bench, tmp_path: Path, name: str, write: Callabl
     found = data(done)
     assert found["verdict"] == "accepted", done.out
     assert any(h["id"] == "fixed_inputs" for h in found["hazards"]) is fixed
-    assert found["improvement"] == ("unstable" if fixed else "not_timed")
     again = bench("replay", "t.json", "--json", *(("--inputs", name) if fixed else ()))
     assert data(again)["same"], again.out
 
@@ -291,33 +289,40 @@ def test_a_given_seed_gives_the_same_trials(bench: Bench) -> None:
 # --- what can be given wrongly ----------------------------------------------------------------------------------------
 
 
+KB = {"k__py": KERNEL, "r__py": REFERENCE}
+SETUP = {"k__py": SETUP_KERNEL, "r__py": SETUP_REFERENCE}
+FUNCTION = {"k__py": FUNCTION_KERNEL, "r__py": FUNCTION_REFERENCE}
+PAIR = ("k.py", "--ref", "r.py")
+
+
 @pytest.mark.parametrize(
     ("words", "files", "code", "exit_code"),
     [
         (("none.py",), {}, "file_not_found", 2),
-        (("k.py", "--ref", "none.py"), {"k__py": KERNEL}, "file_not_found", 2),
+        (("k.py", "--ref", "none.py"), KB, "file_not_found", 2),
         (("k.py",), {"k__py": "x = 1\n"}, "no_kernel", 2),
         (("k.py",), {"k__py": KERNEL + SETUP_KERNEL}, "two_kernels", 2),
         (("k.py",), {"k__py": "def f(:\n"}, "syntax_error", 2),
-        (("k.py", "--ref", "r.py"), {"k__py": KERNEL, "r__py": "x = 1\n"}, "reference_form", 2),
-        (("k.py", "--ref", "r.py"), {"k__py": KERNEL, "r__py": REFERENCE.replace("torch.relu", "torch.rel")}, "reference_failed", 2),
-        (("k.py", "--ref", "r.py"), {"k__py": KERNEL, "r__py": "import nowhere_at_all\n" + REFERENCE}, "missing_import", 2),
-        (("k.py", "--ref", "r.py", "--dims", "Q=3"), {"k__py": SETUP_KERNEL, "r__py": SETUP_REFERENCE}, "dims_do_not_fit", 2),
-        (("k.py", "--ref", "r.py", "--dims", "M=x"), {"k__py": KERNEL, "r__py": REFERENCE}, "dims_invalid", 2),
-        (("k.py", "--ref", "r.py"), {"k__py": FUNCTION_KERNEL, "r__py": FUNCTION_REFERENCE}, "inputs_missing", 2),
-        (("k.py", "--ref", "r.py", "--inputs", "in.txt"), {"k__py": FUNCTION_KERNEL, "r__py": FUNCTION_REFERENCE, "in__txt": "1"}, "inputs_format", 2),
-        (("k.py", "--ref", "r.py", "--inputs", "in.npz"), {"k__py": FUNCTION_KERNEL, "r__py": FUNCTION_REFERENCE, "in__npz": "PK"}, "inputs_invalid", 2),
-        (("k.py", "--ref", "r.py", "--inputs", "in.json"), {"k__py": FUNCTION_KERNEL, "r__py": FUNCTION_REFERENCE, "in__json": "[[1"}, "inputs_invalid", 2),
-        (("k.py", "--plan", "guess"), {"k__py": SETUP_KERNEL}, "plan_unknown", 2),
-        (("k.py", "--tolerance", "1"), {"k__py": SETUP_KERNEL}, "tolerance_invalid", 2),
-        (("k.py", "--sanitize", "lint"), {"k__py": SETUP_KERNEL}, "sanitizer_unknown", 2),
-        (("k.py", "--vary", "Z"), {"k__py": SETUP_KERNEL}, "vary_unknown", 2),
-        (("k.py", "--python", "/nowhere/python"), {"k__py": SETUP_KERNEL}, "python_not_started", 5),
-        (("k.py", "--receipt", "nowhere/t.json"), {"k__py": SETUP_KERNEL}, "receipt_folder", 2),
-        (("k.py", "--receipt", "k.py"), {"k__py": SETUP_KERNEL}, "receipt_exists", 2),
+        (PAIR, {**KB, "r__py": "x = 1\n"}, "reference_form", 2),
+        (PAIR, {**KB, "r__py": REFERENCE.replace("torch.relu", "torch.rel")}, "reference_failed", 2),
+        (PAIR, {**KB, "r__py": "import nowhere_at_all\n" + REFERENCE}, "missing_import", 2),
+        ((*PAIR, "--dims", "Q=3"), SETUP, "dims_do_not_fit", 2),
+        ((*PAIR, "--dims", "Q=3"), KB, "dims_do_not_fit", 2),
+        ((*PAIR, "--dims", "M=x"), KB, "dims_invalid", 2),
+        (PAIR, FUNCTION, "inputs_missing", 2),
+        ((*PAIR, "--inputs", "in.txt"), {**FUNCTION, "in__txt": "1"}, "inputs_format", 2),
+        ((*PAIR, "--inputs", "in.npz"), {**FUNCTION, "in__npz": "PK"}, "inputs_invalid", 2),
+        ((*PAIR, "--inputs", "in.json"), {**FUNCTION, "in__json": "[[1"}, "inputs_invalid", 2),
+        (("k.py", "--plan", "guess"), SETUP, "plan_unknown", 2),
+        (("k.py", "--tolerance", "1"), SETUP, "tolerance_invalid", 2),
+        (("k.py", "--sanitize", "lint"), SETUP, "sanitizer_unknown", 2),
+        (("k.py", "--vary", "Z"), SETUP, "vary_unknown", 2),
+        (("k.py", "--python", "/nowhere/python"), SETUP, "python_not_started", 5),
+        (("k.py", "--receipt", "nowhere/t.json"), SETUP, "receipt_folder", 2),
+        (("k.py", "--receipt", "k.py"), SETUP, "receipt_exists", 2),
         (("k.cu", "--ptr-size", "x=4"), {"k__cu": 'extern "C" void solve(float* x) {}'}, "no_gpu", 6),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_named(
     bench: Bench, words: tuple[str, ...], files: dict[str, str], code: str, exit_code: int
 ) -> None:
@@ -388,6 +393,5 @@ def test_an_interrupted_bench_leaves_no_process_and_no_folder(tmp_path: Path) ->
 
 
 def test_bench_needs_no_gpu_tools_to_say_so(bench: Bench) -> None:
-    shutil.which("nvcc")
     done = bench("k.py", "--device", "cpu", k__py=SETUP_KERNEL, env={"PATH": "/usr/bin:/bin"})
     assert done.code == 0, done.err + done.out

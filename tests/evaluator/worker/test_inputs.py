@@ -125,7 +125,10 @@ def test_raw_bytes(tmp_path: Path) -> None:
 def raw(**changes: Any) -> dict[str, Any]:
     """A description of raw bytes, with changes of its tensor or of itself."""
     tensor = {"name": "a", "shape": [2], "dtype": "float32"}
-    whole = {"file": "in.bin", "tensors": [{**tensor, **{k: v for k, v in changes.items() if k in tensor or k == "offset"}}]}
+    whole = {
+        "file": "in.bin",
+        "tensors": [{**tensor, **{k: v for k, v in changes.items() if k in tensor or k == "offset"}}],
+    }
     return {**whole, **{k: v for k, v in changes.items() if k in whole}}
 
 
@@ -301,7 +304,9 @@ def test_a_changed_file_gives_tensors_or_an_inputs_error(tmp_path: Path, name: s
         st.none() | st.booleans() | st.integers(-2, 40) | st.floats() | st.sampled_from(["M", "Q", "in.bin", "int8"]),
         lambda inner: (
             st.lists(inner, max_size=3)
-            | st.dictionaries(st.sampled_from(["file", "tensors", "name", "shape", "dtype", "offset", "x"]), inner, max_size=4)
+            | st.dictionaries(
+                st.sampled_from(["file", "tensors", "name", "shape", "dtype", "offset", "x"]), inner, max_size=4
+            )
         ),
         max_leaves=8,
     )

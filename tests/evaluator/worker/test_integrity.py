@@ -37,7 +37,9 @@ def test_a_replaced_function_is_told(monkeypatch: pytest.MonkeyPatch, owner: Any
     original = getattr(owner, name)
     with monkeypatch.context() as patch:
         if owner is builtins:  # what replaces it must work, since all code calls it
-            stand_in = type("type", (type,), {}) if name == "type" else types.FunctionType(_call.__code__, {"f": original})
+            stand_in = (
+                type("type", (type,), {}) if name == "type" else types.FunctionType(_call.__code__, {"f": original})
+            )
         else:
             stand_in = lambda *_, **__: None  # noqa: E731
         patch.setattr(owner, name, stand_in)

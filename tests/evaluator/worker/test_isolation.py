@@ -145,9 +145,7 @@ def maps(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return written
 
 
-def test_a_user_gets_a_user_namespace_in_which_he_is_himself(
-    system: System, jail: Jail, maps: dict[str, str]
-) -> None:
+def test_a_user_gets_a_user_namespace_in_which_he_is_himself(system: System, jail: Jail, maps: dict[str, str]) -> None:
     system.uid = 1000
     isolation.separate(jail)
     assert maps == {"setgroups": "deny", "uid_map": "1000 1000 1", "gid_map": "1000 1000 1"}
@@ -191,7 +189,9 @@ def test_a_loopback_that_cannot_be_switched_on_is_told(
 
     monkeypatch.setattr(isolation.fcntl, "ioctl", refuse)
     isolation.separate(jail)
-    assert layers(jail)["network namespace"] == Layer("network namespace", False, "no loopback: Operation not permitted")
+    assert layers(jail)["network namespace"] == Layer(
+        "network namespace", False, "no loopback: Operation not permitted"
+    )
 
 
 # --- /proc ------------------------------------------------------------------------------------------------------------
@@ -430,9 +430,7 @@ def test_limits_are_set_for_good(system: System, jail: Jail) -> None:
     assert system.limits == {kind: (value, value) for kind, value in below.items()}
 
 
-def test_a_hard_limit_that_is_lower_is_not_raised(
-    system: System, jail: Jail, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hard_limit_that_is_lower_is_not_raised(system: System, jail: Jail, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolation.resource, "getrlimit", lambda _: (3, 3))
     jail.note("unprivileged user", True)
     isolation._limit(jail)
@@ -448,9 +446,7 @@ def test_memory_is_limited_only_where_it_is_asked_for(system: System, jail: Jail
 def test_a_limit_that_is_refused_is_told_and_the_others_hold(system: System, jail: Jail) -> None:
     system.refused = {("setrlimit", resource.RLIMIT_FSIZE)}
     isolation._limit(jail)
-    assert layers(jail)["resource limits"] == Layer(
-        "resource limits", False, "not allowed to raise maximum limit"
-    )
+    assert layers(jail)["resource limits"] == Layer("resource limits", False, "not allowed to raise maximum limit")
     assert resource.RLIMIT_DATA in system.limits
 
 

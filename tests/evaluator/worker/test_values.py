@@ -106,7 +106,7 @@ def test_a_tensor_that_stands_twice_is_two() -> None:
 def test_a_shape_is_a_tuple_and_an_ordered_dict_a_dict() -> None:
     assert same(crossed(torch.zeros(2, 3).shape), (2, 3))
     assert same(crossed(OrderedDict(a=1)), {"a": 1})
-    assert crossed(namedtuple("Pair", "a b")(1, 2)) == (1, 2)  # noqa: PYI024 - the kind that old code has
+    assert crossed(namedtuple("Pair", "a b")(1, 2)) == (1, 2)
     assert crossed(enum.IntEnum("Mode", "FAST")["FAST"]) == 1
 
 
