@@ -35,7 +35,7 @@ from kbs.errors import NoGpuError, UsageError
 
 Progress = Callable[[str, int, int], None]
 """(step, done, total)"""
-_SIGNAL = ("given", "normal", "large")
+_SIGNAL = ("given", "normal", "spikes", "large")
 _LOST: dict[str, Verdict] = {"timeout": Verdict.TIMEOUT}
 
 

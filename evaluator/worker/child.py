@@ -269,7 +269,7 @@ class Worker:
             if exact:
                 entry |= {**memory.spec_of(value), "device": value.device.type, "alias": _alias(value, arguments)}
                 fits = n < len(specs) and entry["shape"] == specs[n]["shape"] and entry["dtype"] == specs[n]["dtype"]
-                if fits:
+                if fits and value.layout is torch.strided and not value.is_meta:
                     self._shared(specs[n]).copy_(value.detach())
             elif isinstance(value, (int, float)) and n < len(specs) and specs[n]["shape"] == []:
                 entry |= {
@@ -356,7 +356,7 @@ def _leaves(result: Any) -> list[Any]:
 
 def _alias(tensor: torch.Tensor, arguments: list[torch.Tensor]) -> int | None:
     """Number of the argument whose storage the tensor shares."""
-    if tensor.numel() == 0:
+    if tensor.numel() == 0 or tensor.layout is not torch.strided:
         return None
     start = tensor.untyped_storage().data_ptr()
     end = start + tensor.untyped_storage().nbytes()

@@ -336,9 +336,8 @@ def make_request(**words: Any) -> Request:
     }
     del words["ref"]
     memory = words.pop("memory")
-    if memory is not None:
-        read["memory_limit"] = int(memory * 1e9)
-    return Request(**{**words, **read})
+    limit = {} if memory is None else {"memory_limit": int(memory * 1e9)}
+    return Request(**{**words, **read, **limit})
 
 
 def _check_device(device: str) -> None:

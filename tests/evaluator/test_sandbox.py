@@ -62,7 +62,9 @@ def call(worker: Worker, seconds: float = 30) -> tuple[dict[str, Any], torch.Ten
         tree={"list": [{"tensor": 0}]},
         tensors=[x.message],
         returns=[y.message],
-        watch=False,
+        watch="",
+        late=False,
+        written=[],
     )
     return reply, x.tensor, y.tensor
 
@@ -210,7 +212,8 @@ def test_memory_is_limited_by_the_kernel_too(start: Start) -> None:
 
 def test_forks_without_end_come_to_an_end(start: Start) -> None:
     """Grandchildren that leave the session are ended too."""
-    body = "while True:\n    try: pid = os.fork()\n    except OSError: time.sleep(0.2); continue\n    if pid == 0: os.setsid()"
+    lines = ["try: pid = os.fork()", "except OSError: time.sleep(0.2); continue", "if pid == 0: os.setsid()"]
+    body = "\n    ".join(["while True:", *lines])
     worker = start(body)
     family = worker._pid
     with pytest.raises(WorkerLostError) as lost:
