@@ -17,7 +17,7 @@ from evaluator.correctness import Case, Findings, Protocol
 from evaluator.cuda_source import output_pointers, solve_parameters
 from evaluator.distributions import DISTRIBUTIONS
 from evaluator.environment import WorkerEnvironment, gather
-from evaluator.findings import CandidateOutput, SanitizerRun, TaskCheck
+from evaluator.findings import CandidateOutput, NotTried, SanitizerRun, TaskCheck
 from evaluator.hazards import Hazard, Severity
 from evaluator.oracle import Oracle
 from evaluator.plan import Plan, SeedSchedule, utc_now
@@ -292,6 +292,9 @@ class _Evaluation:
             reply = contender.load(messages.candidate_message(request, self.recognised, dims))
             for name in reply["patched"][:5]:
                 self.found.hazard("patched", Severity.REJECT, f"{name} was replaced when the file was loaded")
+            if reply["unfilled"]:
+                why = f"what fills it did not compile: {reply['unfilled']}"
+                self.found.not_tried.append(NotTried(what="shared memory filled beforehand", why=why))
             if self.recognised.form is Form.KERNELBENCH:
                 self._weights(protocol, contender)
             if not self.unplaced:

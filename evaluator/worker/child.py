@@ -123,7 +123,8 @@ class Worker:
             self.changed = integrity.watch()
         self.threads = threading.active_count()
         self.subject = make_subject(message, self.folder, self.device)
-        return self._findings()
+        unfilled = getattr(self.subject, "filler", "")
+        return {**self._findings(), "unfilled": unfilled if isinstance(unfilled, str) else ""}
 
     def _findings(self) -> dict[str, Any]:
         """What the candidate left behind: replaced functions, threads, processes."""
@@ -219,6 +220,7 @@ class Worker:
         """One call of the candidate; what it returns is judged by type and copied into the parent's buffers at once."""
         arguments = self._arguments(message["tensors"])
         values = rebuild(message["tree"], arguments)
+        self.subject.before_call()
         late = self._make_late(arguments) if message["late"] else nothing
         watch = watching(message["watch"])
         with watch:

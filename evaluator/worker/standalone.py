@@ -62,7 +62,16 @@ def run(folder: Path) -> None:
 def under(tools: list[str], folder: Path, program: str, package: str, seconds: float) -> list[dict[str, Any]]:
     """Run a folder's job under tools of compute-sanitizer, side by side: exit code and the end of what each printed."""
     started: list[subprocess.Popen[str]] = []
-    words = ["compute-sanitizer", "--error-exitcode", "86", "--print-limit", "5", "--tool"]
+    words = [
+        "compute-sanitizer",
+        "--error-exitcode",
+        "86",
+        "--print-limit",
+        "5",
+        "--show-backtrace",
+        "device",
+        "--tool",
+    ]
     job = [sys.executable, "-P", "-c", program, package, str(folder)]
     # Each tensor an allocation, so that none hides behind another.
     environment = {**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from evaluator.worker.inputs import read_inputs
+from evaluator.worker.shared_memory import filler
 
 
 class MissingError(Exception):
@@ -130,6 +131,9 @@ class Subject:
         """Run once."""
         raise NotImplementedError
 
+    def before_call(self) -> None:
+        """What is done before each call of a candidate."""
+
     def at(self, dtype: torch.dtype | None) -> Callable[[Any], Any]:
         """The same computation with parameters of another floating type."""
         del dtype
@@ -229,10 +233,20 @@ class Setup(Function):
 class Solve(Subject):
     """`extern "C" void solve(...)` of a `.cu` file, compiled for the device that is present."""
 
+    filler: Callable[[], None] | str = ""
+    """Fills shared memory; why nothing does, where it is text."""
+
     def load_source(self) -> None:
-        """Compile it, and open the library."""
+        """Compile it, and open the library; and, for a candidate, what fills shared memory before each call."""
         self.function = ctypes.CDLL(str(compiled(self.message, self.folder))).solve
         self.function.restype = None
+        if self.message["role"] == "candidate":
+            self.filler = filler(self.message["nvcc"], self.message["flags"], self.folder)
+
+    def before_call(self) -> None:
+        """Leave nothing of an earlier call in shared memory."""
+        if callable(self.filler):
+            self.filler()
 
     def call(self, values: Any) -> Any:
         """Pointers of tensors, and numbers by value, in the order of the signature."""
