@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from evaluator.buffers import SharedTensor, shared_tensor
+from evaluator.claims import claimed
 from evaluator.oracle import Values, _wait
 from evaluator.sandbox import Worker
 
@@ -83,7 +84,7 @@ class Contender:
 
     def ask(self, op: str, seconds: float, lent: Sequence[SharedTensor] = (), **fields: Any) -> dict[str, Any]:
         """A request; raises `CandidateError` when the candidate raised, `WorkerLostError` when it ended."""
-        reply = self.worker.request(op, seconds, [t.buffer for t in lent], **fields)
+        reply = claimed(self.worker, self.worker.request(op, seconds, [t.buffer for t in lent], **fields))
         if not reply["ok"]:
             raise CandidateError(op, reply["error"])
         return reply

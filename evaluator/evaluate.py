@@ -5,12 +5,11 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from evaluator import messages, weights
+from evaluator import messages, recording, weights
 from evaluator.buffers import shared_tensor
 from evaluator.contender import CandidateError, Contender
 from evaluator.correctness import Case, Findings, Protocol
@@ -22,15 +21,15 @@ from evaluator.hazards import Hazard, Severity
 from evaluator.oracle import Oracle
 from evaluator.plan import Plan, SeedSchedule, utc_now
 from evaluator.receipt import Receipt, ReceiptContent
-from evaluator.records import CandidateRecord, DeclaredTolerance, InputsRecord, ProblemRecord, SourceRecord
 from evaluator.request import Request
 from evaluator.sandbox import ForkServer, Worker, WorkerLostError
 from evaluator.sanitize import sanitize
 from evaluator.scan import scan
-from evaluator.source import Backend, Form, Recognised, SourceFile, declared_tolerance, module_constants, recognise
+from evaluator.source import Backend, Form, Recognised, recognise
 from evaluator.taskcheck import TaskExaminer
 from evaluator.verdict import Improvement, Verdict
 from evaluator.worker.isolation import Limits
+from evaluator.workloads import check_dims, workloads
 from kbs.errors import NoGpuError, UsageError
 
 Progress = Callable[[str, int, int], None]
@@ -62,7 +61,7 @@ def evaluate(
         backend=request.backend,
     )
     _check_device(request, recognised)
-    _check_dims(request, recognised)
+    check_dims(request, recognised)
     own = server
     try:
         server = server or ForkServer(_kind(request), request.python, request.environment)
@@ -103,22 +102,6 @@ def _check_device(request: Request, recognised: Recognised) -> None:
         )
 
 
-def _check_dims(request: Request, recognised: Recognised) -> None:
-    """KernelBench form: sizes replace constants of the reference, so each must be one."""
-    if recognised.form is not Form.KERNELBENCH:
-        return
-    constants = module_constants(request.reference or request.candidate)
-    named = {name for dims in (request.dims, *request.workloads) for name in dims}
-    unknown = sorted(named - constants.keys())
-    if unknown:
-        known = ", ".join(constants) or "none"
-        raise UsageError(
-            f"{unknown[0]} is no whole number that the reference sets by itself on a line at its top level",
-            code="dims_do_not_fit",
-            hint=f"--dims replaces such constants: {known}.",
-        )
-
-
 class _Evaluation:
     """The state of one evaluation."""
 
@@ -138,10 +121,10 @@ class _Evaluation:
         self.kopt = kopt
         self.progress = progress
         self.device = torch.device(request.device)
-        self.workloads = _workloads(request)
+        self.workloads = workloads(request)
         self.plan = self._plan()
         self.found = Findings()
-        self.task = TaskExaminer(declared=request.tolerance or recognised_tolerance(request.reference))
+        self.task = TaskExaminer(declared=recording.tolerance(request))
         self.lost: WorkerLostError | None = None
         self.workers: list[Worker] = []
         self.output = ""
@@ -194,8 +177,10 @@ class _Evaluation:
         return Receipt.of(
             ReceiptContent(
                 created=utc_now(),
-                problem=self._problem(),
-                candidate=_candidate(self.request, self.recognised),
+                problem=recording.problem(
+                    self.request, self.recognised, self.workloads, self.outputs, self.found.tolerance_looser
+                ),
+                candidate=recording.candidate(self.request, self.recognised),
                 plan=self.plan,
                 seed=self.seeds.reveal(),
                 environment=self._environment(),
@@ -234,7 +219,7 @@ class _Evaluation:
                 oracle,
                 self.task,
                 self.found,
-                tolerance=request.tolerance or recognised_tolerance(request.reference),
+                tolerance=recording.tolerance(request),
                 own_oracle=recognised.oracle == "original kernel",
                 allow_library=request.allow_library,
                 first_index=1 + max((t.index for t in self.found.trials), default=-1),
@@ -405,37 +390,6 @@ class _Evaluation:
             said.append("isolation: not in force were " + ", ".join(layers))
         return said
 
-    def _problem(self) -> ProblemRecord:
-        request, recognised = self.request, self.recognised
-        reference = request.reference
-        own = recognised_tolerance(request.reference)
-        declared = request.tolerance or own
-        texts = {"reference": request.reference, "candidate": request.candidate}
-        setup = texts.get(recognised.setup_from)
-        return ProblemRecord.of(
-            form=recognised.form,
-            oracle=recognised.oracle,
-            reference=_record(reference) if reference else None,
-            entry=recognised.reference_entry,
-            dims=request.dims,
-            workloads=self.workloads,
-            vary=request.vary,
-            inputs=_inputs_record(request),
-            setup_from=recognised.setup_from,
-            setup_hash=setup.hash if setup else _inputs_hash(request, recognised),
-            outputs=self.outputs,
-            ptr_sizes=request.ptr_sizes,
-            tolerance=DeclaredTolerance(
-                atol=declared[0],
-                rtol=declared[1],
-                declared_by="command line" if request.tolerance else "reference",
-                looser=self.found.tolerance_looser,
-            )
-            if declared
-            else None,
-            allow_library=request.allow_library,
-        )
-
     def _environment(self) -> Any:
         worker = self.workers[0] if self.workers else None
         versions = worker.versions if worker else {}
@@ -456,11 +410,6 @@ class _Evaluation:
         )
 
 
-def recognised_tolerance(reference: SourceFile | None) -> tuple[float, float] | None:
-    """The tolerance that a reference declares itself."""
-    return declared_tolerance(reference) if reference is not None else None
-
-
 def _allowed(hazard: Hazard) -> Hazard:
     if hazard.id != "library_call":
         return hazard
@@ -472,68 +421,3 @@ def _loading(error: CandidateError) -> str:
     if error.error["type"] in ("ModuleNotFoundError", "ImportError"):
         words += " (install it in the interpreter that runs the kernels, or name another with --python)"
     return words[:2000]
-
-
-def _record(source: SourceFile) -> SourceRecord:
-    return SourceRecord(name=source.name, text=source.text, hash=source.hash)
-
-
-def _candidate(request: Request, recognised: Recognised) -> CandidateRecord:
-    folders = [f"-I{folder}" for folder in request.include]
-    flags = (*folders, *request.nvcc_flags) if recognised.form is Form.SOLVE else ()
-    return CandidateRecord(
-        name=request.candidate.name,
-        text=request.candidate.text,
-        hash=request.candidate.hash,
-        backend=recognised.backend,
-        entry=recognised.entry,
-        flags=flags,
-    )
-
-
-def _inputs_hash(request: Request, recognised: Recognised) -> str | None:
-    record = _inputs_record(request)
-    return record.hash if record and recognised.setup_from == "inputs" else None
-
-
-def _inputs_record(request: Request) -> InputsRecord | None:
-    if request.inputs is None:
-        return None
-    suffix = Path(request.inputs.name).suffix
-    kinds = {".py": "python", ".json": "raw" if request.inputs.beside else "shapes", ".pth": "pt"}
-    content = request.inputs.content
-    return InputsRecord(
-        name=request.inputs.name,
-        kind=kinds.get(suffix, suffix.removeprefix(".")),
-        hash=request.inputs.hash,
-        text=content.decode("utf-8") if suffix in (".py", ".json") and not request.inputs.beside else None,
-    )
-
-
-def _workloads(request: Request) -> tuple[dict[str, int], ...]:
-    """The sizes that are tried: those asked for, then with the free ones odd and prime."""
-    found = [{**request.dims, **extra} for extra in request.workloads] or [dict(request.dims)]
-    unknown = [name for name in request.vary if name not in found[0]]
-    if unknown:
-        raise UsageError(
-            f"--vary names {unknown[0]}, which is not among the dims",
-            code="vary_unknown",
-            hint="Give its size with --dims.",
-        )
-    if request.vary:
-        odd = {**found[0], **{name: _prime_below(found[0][name]) for name in request.vary}}
-        if odd not in found:
-            found.append(odd)
-    unique: list[dict[str, int]] = []
-    for dims in found:
-        if dims not in unique:
-            unique.append(dims)
-    return tuple(unique)
-
-
-def _prime_below(n: int) -> int:
-    """The largest prime below n; 1 where there is none."""
-    for candidate in range(n - 1, 1, -1):
-        if all(candidate % divisor for divisor in range(2, int(candidate**0.5) + 1)):
-            return candidate
-    return 1

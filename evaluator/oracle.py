@@ -9,7 +9,9 @@ from typing import Any
 import torch
 
 from evaluator.buffers import SharedTensor, shared_tensors
+from evaluator.claims import claimed
 from evaluator.sandbox import Worker, WorkerLostError
+from evaluator.worker import memory
 from kbs.errors import KoptError, UsageError
 
 
@@ -53,7 +55,7 @@ class Oracle:
     def ask(self, op: str, seconds: float, lent: Sequence[SharedTensor] = (), **fields: Any) -> dict[str, Any]:
         """A request whose failure is the problem's own fault: raises the error that says so."""
         try:
-            reply = self.worker.request(op, seconds, [t.buffer for t in lent], **fields)
+            reply = claimed(self.worker, self.worker.request(op, seconds, [t.buffer for t in lent], **fields))
         except WorkerLostError as error:
             raise KoptError(
                 f"the reference did not come to an end ({op}): {error.detail}",
@@ -132,6 +134,9 @@ class Oracle:
         return kept
 
     def _fetch(self, what: str, values: Values) -> Values:
+        for spec in values.specs:
+            if spec["dtype"] not in memory.DTYPES:
+                raise _blamed("fetch", {"type": "UnsupportedValueError", "message": f"a tensor of {spec['dtype']}"})
         lent = self._memory(what, values.specs)
         self.ask("fetch", self.call_seconds, lent, what=what, tensors=[t.message for t in lent])
         return values.with_tensors([t.tensor.clone() for t in lent])

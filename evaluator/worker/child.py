@@ -76,14 +76,14 @@ class Worker:
         except BaseException as error:  # SystemExit and KeyboardInterrupt of a candidate are findings too
             kind = type(error).__name__
             said = error.msg if isinstance(error, SyntaxError) else str(error)
-            where = traceback.format_exc()[-_TEXT:]
+            where = _end(traceback.format_exc())
             refused = isinstance(error, (CompileError, SyntaxError, ImportError, MissingError))
             usage = isinstance(error, (MissingError, InputsError, UnsupportedValueError))
             return {
                 "ok": False,
                 "error": {
                     "type": kind,
-                    "message": said[-_TEXT:],
+                    "message": _end(said),
                     "traceback": where,
                     "compile": refused,
                     "usage": usage,
@@ -309,6 +309,11 @@ class Worker:
     def _wait(self) -> None:
         if self.device.type == "cuda":
             torch.cuda.synchronize()
+
+
+def _end(text: str) -> str:
+    """The end of a text, without halves of surrogate pairs, which no receipt can hold."""
+    return text[-_TEXT:].encode("utf-8", "replace").decode("utf-8")
 
 
 def _specs(tensors: Sequence[torch.Tensor]) -> list[dict[str, Any]]:

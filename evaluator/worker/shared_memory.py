@@ -1,4 +1,4 @@
-"""Shared memory filled with NaN on every multiprocessor, so that a kernel that reads it before it writes it is found out.
+"""Shared memory filled with NaN on every multiprocessor, so that a kernel that reads it too early is found out.
 
 compute-sanitizer's initcheck looks at global memory alone. What lies in shared memory when a block starts is what the
 last block on that multiprocessor left there: often the right answer, when the same kernel runs again and again.
@@ -35,7 +35,7 @@ extern "C" int fill_shared_memory() {
 def filler(nvcc: str, flags: list[str], folder: Path) -> Callable[[], None] | str:
     """A function that fills all of it; why there is none, where it does not compile.
 
-    A block takes the most that one may have, so that no two share a multiprocessor; four a multiprocessor reach them all.
+    A block takes the most that one may have, so that no two share a multiprocessor; four for each reach them all.
     """
     source, library = folder / "shared_memory.cu", folder / "shared_memory.so"
     source.write_text(_SOURCE, "utf-8")

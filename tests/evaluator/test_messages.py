@@ -10,7 +10,15 @@ import pytest
 import torch
 
 from evaluator import messages
-from evaluator.messages import DRAWN, candidate_message, files_of_candidate, files_of_oracle, nvcc_flags, nvcc_path, oracle_message
+from evaluator.messages import (
+    DRAWN,
+    candidate_message,
+    files_of_candidate,
+    files_of_oracle,
+    nvcc_flags,
+    nvcc_path,
+    oracle_message,
+)
 from evaluator.request import InputsFile, Request
 from evaluator.source import Backend, Form, Recognised, SourceFile
 from kbs.errors import ConfigurationError, UsageError
@@ -123,7 +131,9 @@ def test_a_file_of_inputs_takes_the_place_of_no_other(name: str) -> None:
     assert files[oracle_message(asked, found, {})["inputs"]] == b"mine"
 
 
-@pytest.mark.parametrize("name", ["/etc/cron.d/x.py", "../../.bashrc", "..", "", "a/../../b.py", "x\0.py", "é" * 300 + ".py"])
+@pytest.mark.parametrize(
+    "name", ["/etc/cron.d/x.py", "../../.bashrc", "..", "", "a/../../b.py", "x\0.py", "é" * 300 + ".py"]
+)
 def test_a_strangers_receipt_chooses_no_path(tmp_path: Path, name: str) -> None:
     """Its files are written before anything is isolated."""
     file = InputsFile(name=name, content=b"", beside={"../" + name.replace("\0", "")[-80:]: b""})

@@ -77,7 +77,9 @@ def test_every_other_verdict_stands_there_too(verdict: Verdict) -> None:
     found = failing(
         verdict=verdict,
         hazards=cheat if verdict is Verdict.CHEATING else (),
-        task_check=TaskCheck(refused=verdict is Verdict.TASK_REFUSED, reasons=("zeros pass",) if verdict == "task_refused" else ()),
+        task_check=TaskCheck(
+            refused=verdict is Verdict.TASK_REFUSED, reasons=("zeros pass",) if verdict == "task_refused" else ()
+        ),
     )
     assert lines(found)[0].startswith(f"{verdict.value.upper()}  kernel.py")
     assert "ACCEPTED" not in shown(found)
@@ -106,7 +108,10 @@ def test_inputs_are_one_line_a_distribution_with_the_nearest_error() -> None:
 
 def test_workloads_are_told_apart() -> None:
     rows = tuple(trial(index=n, dims={"n": size, "m": 2}) for n, size in enumerate((61, 64, 61)))
-    assert [line.partition("  ok")[0] for line in section(receipt(problem=_two(), plan=_planned(), correctness=rows), "inputs")] == [
+    assert [
+        line.partition("  ok")[0]
+        for line in section(receipt(problem=_two(), plan=_planned(), correctness=rows), "inputs")
+    ] == [
         "normal               2 calls n=61 m=2",
         "normal               1 call  n=64 m=2",
     ]
@@ -161,7 +166,10 @@ def test_what_really_ran_and_how_the_sanitizers_ended() -> None:
             DeviceKernel(name="ampere_sgemm", library=True, calls=1, microseconds=None),
         ),
         library_operations=(LibraryOperation(name="aten::sum", calls=3, share=0.125),),
-        sanitizers=(SanitizerRun(tool="memcheck", status="passed"), SanitizerRun(tool="racecheck", status="not run", detail="no")),
+        sanitizers=(
+            SanitizerRun(tool="memcheck", status="passed"),
+            SanitizerRun(tool="racecheck", status="not run", detail="no"),
+        ),
     )
     assert section(found, "really ran") == [
         "mine (2 x, 3.2 µs)",
@@ -184,7 +192,9 @@ def test_the_receipts_place_and_seal_stand_last() -> None:
 
 
 def test_empty_sections_are_left_out() -> None:
-    bare = receipt(hazards=(), not_checked=(), task_check=TaskCheck(refused=False), correctness=(trial(distribution="normal"),))
+    bare = receipt(
+        hazards=(), not_checked=(), task_check=TaskCheck(refused=False), correctness=(trial(distribution="normal"),)
+    )
     labels = [line[:13].strip() for line in lines(bare)[3:] if line[0] != " "]
     assert labels == ["improvement", "inputs", "not tried", "receipt"]
 

@@ -1,0 +1,114 @@
+"""What a worker claims in an answer, held to its form: the code that it runs could have written it.
+
+Whether a claim is true is another question; most of what counts is read from memory instead.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NoReturn, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError, model_validator
+
+from evaluator.canonical import Seconds
+from evaluator.sandbox import Worker, WorkerLostError
+
+
+def _whole(text: str) -> str:
+    text.encode("utf-8")  # raises for half of a surrogate pair, which no receipt can hold
+    return text
+
+
+Text = Annotated[str, AfterValidator(_whole)]
+"""Text that can be written down."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True)
+
+
+class TensorClaim(_Part):
+    """A tensor that stays in the worker until it is fetched."""
+
+    name: Text = ""
+    shape: list[NonNegativeInt]
+    dtype: Text
+    stride: list[int] | None = None
+    alias: NonNegativeInt | None = None
+
+
+class ReturnedClaim(_Part):
+    """Something that a candidate returned."""
+
+    type: Text
+    exact: bool
+    shape: list[NonNegativeInt] | None = None
+    dtype: Text | None = None
+    stride: list[int] | None = None
+    device: Text | None = None
+    alias: NonNegativeInt | None = None
+
+
+class OperatorClaim(_Part):
+    """An operator of PyTorch that ran."""
+
+    name: Text
+    calls: NonNegativeInt
+    bytes: NonNegativeInt
+
+
+class KernelClaim(_Part):
+    """A kernel that ran on the device."""
+
+    name: Text
+    calls: NonNegativeInt
+    microseconds: float = Field(ge=0, allow_inf_nan=False)
+
+
+class FailureClaim(_Part):
+    """What was raised."""
+
+    type: Text
+    message: Text
+    traceback: Text
+    compile: bool
+    usage: bool
+
+
+class Claim(_Part):
+    """An answer. What a request did not ask for is empty."""
+
+    ok: bool
+    seconds: Seconds = 0.0
+    error: FailureClaim | None = None
+    patched: list[Text] = []
+    threads: NonNegativeInt = 0
+    processes: NonNegativeInt = 0
+    returned: list[ReturnedClaim] = []
+    operators: list[OperatorClaim] = []
+    kernels: list[KernelClaim] = []
+    tree: dict[str, Any] = {}
+    tensors: list[TensorClaim] = []
+    weights: list[TensorClaim] = []
+    results: list[TensorClaim] = []
+    mutated: list[NonNegativeInt] = []
+    outputs: list[Text] = []
+
+    @model_validator(mode="after")
+    def _failed_with_an_error(self) -> Self:
+        if self.ok == (self.error is not None):
+            raise ValueError("an answer has an error exactly where it is not ok")
+        return self
+
+
+def claimed(worker: Worker, reply: dict[str, Any]) -> dict[str, Any]:
+    """The answer with every field that one can have. Ends the worker and raises `WorkerLostError` where it is none."""
+    try:
+        return Claim.model_validate(reply).model_dump()
+    except (ValidationError, RecursionError) as error:
+        _lost(worker, error)
+
+
+def _lost(worker: Worker, error: Exception) -> NoReturn:
+    why = "its answer does not have the form of one"
+    worker.kill("protocol", why)
+    raise WorkerLostError("protocol", why) from error

@@ -1,0 +1,91 @@
+"""What was asked, written down as a receipt keeps it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evaluator.plan import Dims
+from evaluator.records import CandidateRecord, DeclaredTolerance, InputsRecord, ProblemRecord, SourceRecord
+from evaluator.request import Request
+from evaluator.source import Form, Recognised, SourceFile, declared_tolerance
+
+
+def tolerance(request: Request) -> tuple[float, float] | None:
+    """(atol, rtol) of the command line, else of the reference; None where the evaluator's own bound holds."""
+    if request.tolerance is not None or request.reference is None:
+        return request.tolerance
+    return declared_tolerance(request.reference)
+
+
+def problem(
+    request: Request,
+    recognised: Recognised,
+    workloads: tuple[Dims, ...],
+    outputs: tuple[str, ...],
+    looser: bool | None,
+) -> ProblemRecord:
+    """The problem as a receipt keeps it. `looser`: whether a declared tolerance lets pass what ours would not."""
+    reference = request.reference
+    declared = tolerance(request)
+    texts = {"reference": request.reference, "candidate": request.candidate}
+    setup = texts.get(recognised.setup_from)
+    return ProblemRecord.of(
+        form=recognised.form,
+        oracle=recognised.oracle,
+        reference=_record(reference) if reference else None,
+        entry=recognised.reference_entry,
+        dims=request.dims,
+        workloads=workloads,
+        vary=request.vary,
+        inputs=_inputs_record(request),
+        setup_from=recognised.setup_from,
+        setup_hash=setup.hash if setup else _inputs_hash(request, recognised),
+        outputs=outputs,
+        ptr_sizes=request.ptr_sizes,
+        tolerance=DeclaredTolerance(
+            atol=declared[0],
+            rtol=declared[1],
+            declared_by="command line" if request.tolerance else "reference",
+            looser=looser,
+        )
+        if declared
+        else None,
+        allow_library=request.allow_library,
+    )
+
+
+def _record(source: SourceFile) -> SourceRecord:
+    return SourceRecord(name=source.name, text=source.text, hash=source.hash)
+
+
+def candidate(request: Request, recognised: Recognised) -> CandidateRecord:
+    """The candidate as a receipt keeps it."""
+    folders = [f"-I{folder}" for folder in request.include]
+    flags = (*folders, *request.nvcc_flags) if recognised.form is Form.SOLVE else ()
+    return CandidateRecord(
+        name=request.candidate.name,
+        text=request.candidate.text,
+        hash=request.candidate.hash,
+        backend=recognised.backend,
+        entry=recognised.entry,
+        flags=flags,
+    )
+
+
+def _inputs_hash(request: Request, recognised: Recognised) -> str | None:
+    record = _inputs_record(request)
+    return record.hash if record and recognised.setup_from == "inputs" else None
+
+
+def _inputs_record(request: Request) -> InputsRecord | None:
+    if request.inputs is None:
+        return None
+    suffix = Path(request.inputs.name).suffix
+    kinds = {".py": "python", ".json": "raw" if request.inputs.beside else "shapes", ".pth": "pt"}
+    content = request.inputs.content
+    return InputsRecord(
+        name=request.inputs.name,
+        kind=kinds.get(suffix, suffix.removeprefix(".")),
+        hash=request.inputs.hash,
+        text=content.decode("utf-8") if suffix in (".py", ".json") and not request.inputs.beside else None,
+    )

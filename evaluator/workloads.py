@@ -1,0 +1,52 @@
+"""The sizes at which a candidate is tried, and whether the problem knows them."""
+
+from __future__ import annotations
+
+from evaluator.request import Request
+from evaluator.source import Form, Recognised, module_constants
+from kbs.errors import UsageError
+
+
+def check_dims(request: Request, recognised: Recognised) -> None:
+    """KernelBench form: sizes replace constants of the reference, so each must be one."""
+    if recognised.form is not Form.KERNELBENCH:
+        return
+    constants = module_constants(request.reference or request.candidate)
+    named = {name for dims in (request.dims, *request.workloads) for name in dims}
+    unknown = sorted(named - constants.keys())
+    if unknown:
+        known = ", ".join(constants) or "none"
+        raise UsageError(
+            f"{unknown[0]} is no whole number that the reference sets by itself on a line at its top level",
+            code="dims_do_not_fit",
+            hint=f"--dims replaces such constants: {known}.",
+        )
+
+
+def workloads(request: Request) -> tuple[dict[str, int], ...]:
+    """The sizes that are tried: those asked for, then with the free ones odd and prime."""
+    found = [{**request.dims, **extra} for extra in request.workloads] or [dict(request.dims)]
+    unknown = [name for name in request.vary if name not in found[0]]
+    if unknown:
+        raise UsageError(
+            f"--vary names {unknown[0]}, which is not among the dims",
+            code="vary_unknown",
+            hint="Give its size with --dims.",
+        )
+    if request.vary:
+        odd = {**found[0], **{name: _prime_below(found[0][name]) for name in request.vary}}
+        if odd not in found:
+            found.append(odd)
+    unique: list[dict[str, int]] = []
+    for dims in found:
+        if dims not in unique:
+            unique.append(dims)
+    return tuple(unique)
+
+
+def _prime_below(n: int) -> int:
+    """The largest prime below n; 1 where there is none."""
+    for candidate in range(n - 1, 1, -1):
+        if all(candidate % divisor for divisor in range(2, int(candidate**0.5) + 1)):
+            return candidate
+    return 1
