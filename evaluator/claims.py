@@ -75,11 +75,12 @@ class FailureClaim(_Part):
 
 
 class Claim(_Part):
-    """An answer. What a request did not ask for is empty."""
+    """An answer, with every field that one of `evaluator.worker.child` can have. What was not asked for is empty."""
 
     ok: bool
     seconds: Seconds = 0.0
     error: FailureClaim | None = None
+    unfilled: Text = ""
     patched: list[Text] = []
     threads: NonNegativeInt = 0
     processes: NonNegativeInt = 0

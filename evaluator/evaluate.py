@@ -28,9 +28,10 @@ from evaluator.scan import scan
 from evaluator.source import Backend, Form, Recognised, recognise
 from evaluator.taskcheck import TaskExaminer
 from evaluator.verdict import Improvement, Verdict
+from evaluator.worker.cuda_driver import CudaError
 from evaluator.worker.isolation import Limits
 from evaluator.workloads import check_dims, workloads
-from kbs.errors import NoGpuError, UsageError
+from kbs.errors import KoptError, NoGpuError, UsageError
 
 Progress = Callable[[str, int, int], None]
 """(step, done, total)"""
@@ -68,6 +69,14 @@ def evaluate(
         run = _Evaluation(request, recognised, server, schedule or _schedule(request), kopt, progress)
         on_plan(run.plan)
         return run.receipt(started)
+    except (torch.OutOfMemoryError, CudaError) as error:
+        if isinstance(error, CudaError) and "OUT_OF_MEMORY" not in str(error):
+            raise
+        raise KoptError(
+            f"there is not enough memory on {request.device} for the inputs, the float64 oracle and the comparison",
+            code="out_of_memory",
+            hint="Give smaller --dims: a problem needs about ten times the bytes of its inputs and outputs.",
+        ) from error
     finally:
         if own is None and server is not None:
             server.close()
@@ -93,7 +102,7 @@ def _check_device(request: Request, recognised: Recognised) -> None:
     index = int(request.device.partition(":")[2] or 0)
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if index >= count:
-        found = f"{count} GPUs" if count else "no GPU"
+        found = f"no more than {count}" if count else "no GPU"
         built = "" if torch.version.cuda else " (this PyTorch is a CPU build)"
         raise NoGpuError(
             f"{request.device} was asked for, and there is {found}{built}",

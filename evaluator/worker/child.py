@@ -62,7 +62,11 @@ class Worker:
             with contextlib.suppress(Exception):  # a candidate may have closed or replaced them
                 sys.stdout.flush()
                 sys.stderr.flush()
-            self._say({**reply, "nonce": message["nonce"]})
+            try:
+                self._say({**reply, "nonce": message["nonce"]})
+            except (protocol.ProtocolError, ValueError, RecursionError) as error:  # too long, or a number of no end
+                unsaid = UnsupportedValueError(f"there is more to tell than a message holds: {error}")
+                self._say({**_failure(unsaid), "nonce": message["nonce"]})
 
     def _say(self, message: dict[str, Any]) -> None:
         protocol.send(self.channel, message)
@@ -74,21 +78,7 @@ class Worker:
             answer: dict[str, Any] = getattr(self, f"do_{message['op']}")(message)
             return {"ok": True, "seconds": time.monotonic() - started, **answer}
         except BaseException as error:  # SystemExit and KeyboardInterrupt of a candidate are findings too
-            kind = type(error).__name__
-            said = error.msg if isinstance(error, SyntaxError) else str(error)
-            where = _end(traceback.format_exc())
-            refused = isinstance(error, (CompileError, SyntaxError, ImportError, MissingError))
-            usage = isinstance(error, (MissingError, InputsError, UnsupportedValueError))
-            return {
-                "ok": False,
-                "error": {
-                    "type": kind,
-                    "message": _end(said),
-                    "traceback": where,
-                    "compile": refused,
-                    "usage": usage,
-                },
-            }
+            return _failure(error)
 
     def _map(self, message: dict[str, Any], descriptors: list[int]) -> None:
         for id in message.get("forget", ()):
@@ -309,6 +299,20 @@ class Worker:
     def _wait(self) -> None:
         if self.device.type == "cuda":
             torch.cuda.synchronize()
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    """What was raised, as it is told."""
+    return {
+        "ok": False,
+        "error": {
+            "type": type(error).__name__,
+            "message": _end(error.msg if isinstance(error, SyntaxError) else str(error)),
+            "traceback": _end("".join(traceback.format_exception(error))),
+            "compile": isinstance(error, (CompileError, SyntaxError, ImportError, MissingError)),
+            "usage": isinstance(error, (MissingError, InputsError, UnsupportedValueError)),
+        },
+    }
 
 
 def _end(text: str) -> str:

@@ -1,9 +1,9 @@
 """The table of cheats, and the page of the documentation that is made of it.
 
-    python -m tests.adversarial.corpus [RESULTS.json]
+    python -m tests.adversarial.corpus
 
-prints the Markdown table. The results are an object from row names (`memo_id`, `memo_id@gpu`) to what the evaluator
-reported, verdict and hazards; where a row has none, the defences that should catch it stand in their place.
+prints the page docs/cheats.md. What caught a cheat is taken from the recorded test runs in benchmarks/results/evaluator
+(`pytest --record FILE`); where a row was not run, the defences that should catch it stand in its place.
 """
 
 from __future__ import annotations
@@ -124,6 +124,33 @@ def table(corpus: Corpus, results: Mapping[str, list[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+RECORDS = HERE.parent.parent / "benchmarks" / "results" / "evaluator"
+_PAGE = """# Cheats
+
+Each row is a working cheat of the corpus in `tests/adversarial/cheats`: it passes a naive evaluator
+(`tests/adversarial/naive.py`) and is held against this one by `pytest tests/adversarial/test_cheats.py`. No two rows
+differ in names or constants alone. *Caught by* is what the evaluator reported in the recorded runs
+([benchmarks/results/evaluator](../benchmarks/results/evaluator/README.md)), verdict and hazards, notes among them; the
+[evaluator's page](evaluator.md) says what each means. Cheats that only a clock can show come with the timing.
+
+"""
+
+
+def recorded(folder: Path = RECORDS) -> dict[str, list[str]]:
+    """Row name → what the evaluator reported, from all records of a folder."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(folder.glob("*.jsonl")):
+        for text in path.read_text("utf-8").splitlines():
+            line = json.loads(text)
+            if "test_caught[" in line["test"] and line["outcome"] == "passed":
+                found[line["test"].partition("[")[2].removesuffix("]")] = line["reported"]
+    return found
+
+
+def page() -> str:
+    """The page docs/cheats.md."""
+    return _PAGE + table(load(), recorded())
+
+
 if __name__ == "__main__":
-    recorded = json.loads(Path(sys.argv[1]).read_text("utf-8")) if len(sys.argv) > 1 else {}
-    sys.stdout.write(table(load(), recorded))
+    sys.stdout.write(page())

@@ -84,10 +84,12 @@ def test_what_is_no_answer_ends_the_worker(reply: dict[str, Any]) -> None:
 
 @settings(deadline=None)
 @given(
-    st.fixed_dictionaries({"ok": st.booleans() | JSON}, optional={name: JSON for name in Claim.model_fields if name != "ok"})
+    st.fixed_dictionaries(
+        {"ok": st.booleans() | JSON}, optional={name: JSON for name in Claim.model_fields if name != "ok"}
+    )
     | st.fixed_dictionaries(
         {"ok": st.just(True)},
-        optional={"returned": st.lists(st.fixed_dictionaries({name: JSON for name in RETURNED}), max_size=2)},
+        optional={"returned": st.lists(st.fixed_dictionaries(dict.fromkeys(RETURNED, JSON)), max_size=2)},
     )
 )
 def test_any_answer_is_one_or_the_end(reply: dict[str, Any]) -> None:
@@ -114,7 +116,9 @@ def forge(**reply):
 """
 
 
-@pytest.mark.parametrize("reply", ["ok=True, seconds='soon'", "ok=False", "ok=True, returned=[{'type': 'x'}]", "answer=42"])
+@pytest.mark.parametrize(
+    "reply", ["ok=True, seconds='soon'", "ok=False", "ok=True, returned=[{'type': 'x'}]", "answer=42"]
+)
 def test_a_forged_answer_is_no_error_of_kopts(server: ForkServer, reply: str) -> None:
     text = f"{FORGER}\ndef run(x):\n    forge({reply})\n    return x * 2\n"
     with contextlib.closing(contender(server, text)) as candidate, pytest.raises(WorkerLostError) as lost:
@@ -152,7 +156,10 @@ def test_weights_of_a_type_that_cannot_cross_are_named(server: ForkServer) -> No
         "import torch\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
         "        self.register_buffer('scale', torch.ones(2).to(torch.float8_e4m3fnuz))\n"
     )
-    with contextlib.closing(oracle(server, text, form="kernelbench", entry="")) as made_by, pytest.raises(KoptError) as raised:
+    with (
+        contextlib.closing(oracle(server, text, form="kernelbench", entry="")) as made_by,
+        pytest.raises(KoptError) as raised,
+    ):
         made_by.build(1)
     assert raised.value.code == "value_unsupported"
     assert "float8_e4m3fnuz" in raised.value.message

@@ -230,8 +230,8 @@ def test_calls_lie_in_two_places_drawn_at_random(start: Start) -> None:
 
 
 def test_a_result_by_address_is_wrong_in_the_other_place(start: Start) -> None:
-    body = "key = x.data_ptr()\nfor k, y in kept:\n    if k == key: return y.clone()\nkept.append((key, x * 2))\nreturn x * 2"
-    candidate = start(body)
+    remembered = "for k, y in kept:\n    if k == x.data_ptr(): return y.clone()\n"
+    candidate = start(remembered + "kept.append((x.data_ptr(), x * 2))\nreturn x * 2")
     wrong = 0
     for n in range(8):
         x = torch.full((4,), float(n))
@@ -270,6 +270,13 @@ def test_what_it_raises_is_told_in_its_words(start: Start, body: str, kind: str)
     assert "candidate.py" in raised.value.error["traceback"]
 
 
+def test_more_results_than_can_be_told_are_its_own_error(start: Start) -> None:
+    candidate = start("return [x] * 3000 if len(x) > 2 else x * 2")
+    with pytest.raises(CandidateError, match="more to tell than a message holds"):
+        candidate.call(values(X), specs(X), [], [])
+    assert candidate.call(values(X[:2]), specs(X[:2]), [], []).outputs[0].tolist() == [2.0, -4.0]
+
+
 def test_a_candidate_that_does_not_load_is_told(server: ForkServer) -> None:
     for text, compile in (
         ("import nowhere_at_all\n", True),
@@ -294,7 +301,8 @@ def test_a_candidate_that_ends_is_lost(start: Start) -> None:
 
 def test_a_model_is_built_with_the_references_weights(server: ForkServer) -> None:
     text = (
-        "import torch\nclass ModelNew(torch.nn.Module):\n    def __init__(self, scale, n):\n        super().__init__()\n"
+        "import torch\nclass ModelNew(torch.nn.Module):\n"
+        "    def __init__(self, scale, n):\n        super().__init__()\n"
         "        self.scale = scale\n        self.w = torch.nn.Parameter(torch.zeros(n))\n"
         "    def forward(self, x):\n        return x * self.w + self.scale\n"
     )

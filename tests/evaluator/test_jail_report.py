@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import tempfile
@@ -77,7 +78,7 @@ def test_attempts_that_succeed_are_told(tmp_path: Path, monkeypatch: pytest.Monk
     secret = tmp_path / "secret"
     secret.write_text("x")
     monkeypatch.setattr(probe.os, "kill", lambda *_: None)
-    monkeypatch.setattr(probe.socket, "create_connection", lambda *_: open(secret))
+    monkeypatch.setattr(probe.socket, "create_connection", lambda *_: io.StringIO())
     assert probe._escapes(str(secret), 1, jail_report.os.getpid()) == list(HOLDS)
 
 

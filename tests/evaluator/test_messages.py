@@ -64,7 +64,7 @@ def nvcc(tmp_path: Path) -> Path:
 @pytest.fixture
 def hopper(monkeypatch: pytest.MonkeyPatch) -> None:
     """The device that is present."""
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
 
 
 # --- files ------------------------------------------------------------------------------------------------------------

@@ -238,6 +238,8 @@ def test_a_reference_without_end(start: Start) -> None:
         ("[torch.eye(2).to_sparse()]", "value_unsupported", "layout torch.sparse_coo"),
         ("[torch.zeros(0)] * 2000", "value_unsupported", "more than 1000 tensors"),
         ("[torch.ones(1 << 45)]", "out_of_memory", "memory"),
+        ("[list(range(100_000))]", "value_unsupported", "more to tell than a message holds"),
+        ("[10 ** 10_000]", "value_unsupported", "more to tell than a message holds"),
     ],
 )
 def test_inputs_that_cannot_be_made(start: Start, made: str, code: str, said: str) -> None:

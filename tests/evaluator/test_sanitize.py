@@ -56,7 +56,7 @@ SYNCCHECK = """\
 """
 FAULT = """\
 ========= COMPUTE-SANITIZER
-========= Program hit cudaErrorIllegalAddress (error 700) due to "an illegal memory access was encountered" on CUDA API call
+========= Program hit cudaErrorIllegalAddress (error 700) due to "an illegal memory access was encountered"
 =========     Saved host backtrace up to driver entry point at error
 ========= ERROR SUMMARY: 2 errors
 """  # fmt: skip
@@ -69,7 +69,7 @@ class _Server:
         self.answer = answer
         self.asked: list[dict[str, Any]] = []
 
-    def spawn(self, name: str, limits: Limits, files: dict[str, bytes], readable: Any, *, loopback: bool) -> _Server:
+    def spawn(self, name: str, _: Limits, files: dict[str, bytes], __: Any, *, loopback: bool) -> _Server:
         """A worker whose loopback is open, without which the tool cannot talk to its target."""
         assert loopback
         self.asked.append({"name": name, "files": files})
@@ -81,7 +81,7 @@ class _Server:
     def __exit__(self, *_: object) -> None:
         self.asked[-1]["closed"] = True
 
-    def request(self, op: str, seconds: float, buffers: Any, **fields: Any) -> dict[str, Any]:
+    def request(self, op: str, seconds: float, _: Any, **fields: Any) -> dict[str, Any]:
         """What the worker answers."""
         assert op == "sanitize"
         assert seconds > fields["limit"]

@@ -1,5 +1,5 @@
-"""The report of an evaluation: the verdict first, what failed and what was not looked at, and nothing that a candidate's
-text could make of the reader's terminal."""
+"""The report of an evaluation: the verdict first, what failed, what was not looked at; and that a candidate's text does
+nothing to the reader's terminal."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def section(made: Receipt, label: str) -> list[str]:
     start = next((n for n, line in enumerate(found) if line.startswith(f"{label:<13} ")), None)
     if start is None:
         return []
-    rest = [line for line in found[start:]]
+    rest = found[start:]
     end = next((n for n, line in enumerate(rest[1:], 1) if not line.startswith(" ")), len(rest))
     return [line[14:] for line in rest[:end]]
 

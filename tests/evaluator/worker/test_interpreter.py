@@ -1,4 +1,4 @@
-"""What Triton's interpreter was lent: bfloat16 as PyTorch rounds it, autotuning by turns, kernels that come out right."""
+"""What Triton's interpreter was lent: bfloat16 as PyTorch rounds it, autotuning by turns, kernels that are right."""
 
 from __future__ import annotations
 
@@ -119,24 +119,24 @@ EXPRESSIONS = {
     "x - z": lambda x, z: x - z,
     "x * z": lambda x, z: x * z,
     "x / z": lambda x, z: (x.float() / z.float()).bfloat16(),
-    "-x": lambda x, z: -x,
-    "tl.abs(x)": lambda x, z: x.abs(),
+    "-x": lambda x, _: -x,
+    "tl.abs(x)": lambda x, _: x.abs(),
     "tl.maximum(x, z)": torch.maximum,
     "tl.minimum(x, z)": torch.minimum,
     "tl.where(x < z, x, z)": torch.minimum,
     "tl.where(x >= z, x, 0.0)": lambda x, z: torch.where(x >= z, x, torch.zeros_like(x)),
-    "tl.where((x == x) & (x != z), x, z)": lambda x, z: x,
-    "tl.exp(-tl.abs(x).to(tl.float32)).to(tl.bfloat16)": lambda x, z: torch.exp(-x.float().abs()).bfloat16(),
+    "tl.where((x == x) & (x != z), x, z)": lambda x, _: x,
+    "tl.exp(-tl.abs(x).to(tl.float32)).to(tl.bfloat16)": lambda x, _: torch.exp(-x.float().abs()).bfloat16(),
     "(x.to(tl.float32) * 2.0 + z.to(tl.float32)).to(tl.bfloat16)": lambda x, z: (x.float() * 2 + z.float()).bfloat16(),
     "x * 0.5 + z": lambda x, z: x * 0.5 + z,
-    "x.to(tl.int32).to(tl.bfloat16)": lambda x, z: x.to(torch.int32).bfloat16(),
-    "x.to(tl.float16).to(tl.bfloat16)": lambda x, z: x.half().bfloat16(),
-    "(x.to(tl.float64) / 3).to(tl.bfloat16)": lambda x, z: (x.double() / 3).bfloat16(),
+    "x.to(tl.int32).to(tl.bfloat16)": lambda x, _: x.to(torch.int32).bfloat16(),
+    "x.to(tl.float16).to(tl.bfloat16)": lambda x, _: x.half().bfloat16(),
+    "(x.to(tl.float64) / 3).to(tl.bfloat16)": lambda x, _: (x.double() / 3).bfloat16(),
     "(x > z).to(tl.bfloat16) + (x > z).to(tl.float32).to(tl.bfloat16)": lambda x, z: (x > z).bfloat16() * 2,
     "tl.where((x < z) | ~(x > 0.0), z, x)": lambda x, z: torch.where((x < z) | ~(x > 0), z, x),
-    "tl.full((B,), 1.005, tl.bfloat16) + x": lambda x, z: torch.full_like(x, 1.005) + x,
-    "tl.load(a + i, mask=i < n - 7, other=-2.5)": lambda x, z: torch.cat([x[:-7], torch.full_like(x[-7:], -2.5)]),
-    "tl.clamp(x, -1.0, 1.0)": lambda x, z: x.clamp(-1, 1),
+    "tl.full((B,), 1.005, tl.bfloat16) + x": lambda x, _: torch.full_like(x, 1.005) + x,
+    "tl.load(a + i, mask=i < n - 7, other=-2.5)": lambda x, _: torch.cat([x[:-7], torch.full_like(x[-7:], -2.5)]),
+    "tl.clamp(x, -1.0, 1.0)": lambda x, _: x.clamp(-1, 1),
 }
 
 

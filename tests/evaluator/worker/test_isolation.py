@@ -10,7 +10,6 @@ import errno
 import os
 import resource
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ class System:
         """The kernel's version of landlock; below 1, it has none."""
         self.limits: dict[int, tuple[int, int]] = {}
         self.uid = 0
-        self.written: dict[str, str] = {}
+        self.rules: list[tuple[str, int]] = []
         patch.setattr(isolation, "_LIBC", self)
         for name in ("setsid", "setgroups", "setresgid", "setresuid"):
             patch.setattr(isolation.os, name, lambda *words, name=name: self._change(name, *words))
@@ -149,7 +148,7 @@ def test_a_user_gets_a_user_namespace_in_which_he_is_himself(system: System, jai
     system.uid = 1000
     isolation.separate(jail)
     assert maps == {"setgroups": "deny", "uid_map": "1000 1000 1", "gid_map": "1000 1000 1"}
-    assert list(maps)[0] == "setgroups"  # else the kernel refuses gid_map
+    assert next(iter(maps)) == "setgroups"  # else the kernel refuses gid_map
     assert applied(jail) == set(NAMESPACES)
 
 
@@ -274,24 +273,22 @@ def test_a_refused_ruleset_leaves_nothing_untold(system: System, jail: Jail, cal
 
 def rules(system: System) -> dict[str, int]:
     """Path → rights of every rule; paths are read back from the descriptors while they were open."""
-    return {path: rights for path, rights in system.calls_of_rules}  # type: ignore[attr-defined]
+    return dict(system.rules)
 
 
 @pytest.fixture
-def watched(system: System, monkeypatch: pytest.MonkeyPatch) -> Iterator[System]:
+def watched(system: System, monkeypatch: pytest.MonkeyPatch) -> System:
     """A system that keeps the path of each rule."""
-    found: list[tuple[str, int]] = []
     original = system.syscall
 
     def syscall(number: int, *words: Any) -> int:
         if number == 445:
             rights, opened = struct.unpack("=Qi", words[2])
-            found.append((os.readlink(f"/proc/self/fd/{opened}"), rights))
+            system.rules.append((str(Path(f"/proc/self/fd/{opened}").readlink()), rights))
         return original(number, *words)
 
     monkeypatch.setattr(system, "syscall", syscall, raising=False)
-    system.calls_of_rules = found  # type: ignore[attr-defined]
-    yield system
+    return system
 
 
 def test_it_may_write_its_own_folder_and_no_other(watched: System, jail: Jail, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def pair() -> Iterator[Pair]:
 
 def open_files() -> int:
     """Descriptors that this process has open."""
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 @SHARED
