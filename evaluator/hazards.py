@@ -55,7 +55,7 @@ HAZARDS: dict[str, str] = {
     "output_aliases_input": "A returned output shares memory with an input where the reference's does not.",
     "guard_overwritten": "The candidate wrote outside an output buffer.",
     "output_unwritten": "The candidate left elements of an output as they were before its call.",
-    "nondeterministic": "Repeated calls on the same input gave results that differ by more than the problem allows.",
+    "nondeterministic": "Repeated calls on the same inputs gave results that differ in their bits.",
     "low_precision_text": "The text names TF32, 8-bit floats or casts to 16 bits.",
     "tensor_subclass": "The candidate defines a kind of tensor of its own, which can delay work until it is read.",
     "persisting_l2": "The candidate sets memory aside in the L2 cache beyond its call.",
