@@ -11,12 +11,13 @@ import torch
 
 from evaluator import messages, recording, weights
 from evaluator.buffers import shared_tensor
+from evaluator.cases import Case, Cases
 from evaluator.contender import CandidateError, Contender
-from evaluator.correctness import Case, Findings, Protocol
+from evaluator.correctness import Protocol
 from evaluator.cuda_source import output_pointers, solve_parameters
 from evaluator.distributions import DISTRIBUTIONS
 from evaluator.environment import WorkerEnvironment, gather
-from evaluator.findings import CandidateOutput, NotTried, SanitizerRun, TaskCheck
+from evaluator.findings import CandidateOutput, Findings, NotTried, SanitizerRun, TaskCheck
 from evaluator.hazards import Hazard, Severity
 from evaluator.oracle import Oracle
 from evaluator.plan import Plan, SeedSchedule, utc_now
@@ -221,22 +222,28 @@ class _Evaluation:
         oracle = Oracle(worker, self.device, request.load_seconds, request.call_seconds)
         try:
             oracle.load(messages.oracle_message(request, recognised, dims))
+            index = 1 + max((t.index for t in self.found.trials), default=-1)
+            cases = Cases(
+                self.seeds,
+                oracle,
+                self.found,
+                tolerance=recording.tolerance(request),
+                own_oracle=recognised.oracle == "original kernel",
+                first_index=index,
+            )
+            first = cases.prepare(kernelbench=recognised.form is Form.KERNELBENCH, outputs=self._outputs)
             protocol = Protocol(
                 self.plan,
                 dims,
                 self.seeds,
-                oracle,
+                cases,
                 self.task,
-                self.found,
-                tolerance=recording.tolerance(request),
-                own_oracle=recognised.oracle == "original kernel",
                 allow_library=request.allow_library,
-                first_index=1 + max((t.index for t in self.found.trials), default=-1),
+                first_index=index,
             )
-            first = protocol.prepare(kernelbench=recognised.form is Form.KERNELBENCH, outputs=self._outputs)
             if not self.task.told_apart:
-                self._tell_apart(protocol, oracle, first)
-            contender = self._contender(protocol, dims, reading)
+                self._tell_apart(cases, first)
+            contender = self._contender(cases, dims, index, reading)
             try:
                 protocol.run(first, contender)
             except WorkerLostError as error:
@@ -246,7 +253,7 @@ class _Evaluation:
                     self.output = contender.worker.output() or self.output
                     contender.close()
             if request.sanitizers and not self.sanitizers:
-                self.sanitizers = self._sanitize(protocol, first, dims, reading)
+                self.sanitizers = self._sanitize(cases, first, dims, reading)
         finally:
             oracle.close()
 
@@ -265,18 +272,18 @@ class _Evaluation:
         self.outputs = tuple(dict.fromkeys([*found, *written]))
         return found
 
-    def _tell_apart(self, protocol: Protocol, oracle: Oracle, first: Any) -> None:
+    def _tell_apart(self, cases: Cases, first: Case) -> None:
         """Whether the rule sees the reference at a lower precision, or without its last rows. Refuses nothing."""
         try:
-            lower = oracle.run(first.values, "lower", protocol.shape.written).tensors
+            lower = cases.oracle.run(first.values, "lower", cases.shape.written).tensors
         except UsageError:
             lower = []
         self.task.tell_apart(first.oracle, first.native, lower)
 
-    def _contender(self, protocol: Protocol, dims: dict[str, int], reading: Sequence[str]) -> Contender | None:
+    def _contender(self, cases: Cases, dims: dict[str, int], index: int, reading: Sequence[str]) -> Contender | None:
         """The candidate, loaded, with its weights; None where it did not come so far."""
         request = self.request
-        draw = random.Random(self.seeds.seed("memory", protocol.index))
+        draw = random.Random(self.seeds.seed("memory", index))
         contender: Contender | None = None
         try:
             files = messages.files_of_candidate(request)
@@ -290,7 +297,7 @@ class _Evaluation:
                 why = f"what fills it did not compile: {reply['unfilled']}"
                 self.found.not_tried.append(NotTried(what="shared memory filled beforehand", why=why))
             if self.recognised.form is Form.KERNELBENCH:
-                self._weights(protocol, contender)
+                self._weights(cases, contender)
             if not self.unplaced:
                 return contender
         except WorkerLostError as error:
@@ -305,19 +312,17 @@ class _Evaluation:
             contender.close()
         return None
 
-    def _weights(self, protocol: Protocol, contender: Contender) -> None:
-        own = contender.build(protocol.init, self.seeds.seed("weights", 0))
-        if protocol.weights.specs:
-            names = weights.matched(protocol.weights.specs, own)
+    def _weights(self, cases: Cases, contender: Contender) -> None:
+        own = contender.build(cases.init, self.seeds.seed("weights", 0))
+        if cases.weights.specs:
+            names = weights.matched(cases.weights.specs, own)
             if isinstance(names, str):
                 self.unplaced = names
             else:
                 self.names = names
-                contender.set_weights(protocol.weights, names)
+                contender.set_weights(cases.weights, names)
 
-    def _sanitize(
-        self, protocol: Protocol, first: Case, dims: dict[str, int], reading: Sequence[str]
-    ) -> list[SanitizerRun]:
+    def _sanitize(self, cases: Cases, first: Case, dims: dict[str, int], reading: Sequence[str]) -> list[SanitizerRun]:
         """The tools of compute-sanitizer that were asked for, on the first workload."""
         tools = self.request.sanitizers
         why = ""
@@ -329,14 +334,14 @@ class _Evaluation:
             return [SanitizerRun(tool=tool, status="not run", detail=why) for tool in tools]
         self.progress("compute-sanitizer", 0, len(tools))
         host = torch.device("cpu")
-        groups = {"init": protocol.init, "weights": protocol.weights, "inputs": first.values}
+        groups = {"init": cases.init, "weights": cases.weights, "inputs": first.values}
         lent = {name: [shared_tensor({**s, "stride": None}, host) for s in v.specs] for name, v in groups.items()}
         for name, values in groups.items():
             for shared, tensor in zip(lent[name], values.tensors, strict=True):
                 shared.tensor.copy_(tensor)
         job = {
             "load": messages.candidate_message(self.request, self.recognised, dims),
-            "build": {"tree": protocol.init.tree, "seed": self.seeds.seed("weights", 0)}
+            "build": {"tree": cases.init.tree, "seed": self.seeds.seed("weights", 0)}
             if self.recognised.form is Form.KERNELBENCH
             else None,
             "names": self.names,

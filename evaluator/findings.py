@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evaluator.canonical import Line, Real, Seconds
+from evaluator.hazards import Hazard, Severity
 from evaluator.plan import Dims
 
 MAX_OUTPUT = 4000
@@ -144,3 +146,27 @@ class CandidateOutput(BaseModel):
             _, newline, whole = text.partition("\n")
             text = whole if newline and whole.strip() else text
         return cls(text=text)
+
+
+@dataclass
+class Findings:
+    """All that the protocol found on one workload."""
+
+    trials: list[Trial] = field(default_factory=list)
+    not_tried: list[NotTried] = field(default_factory=list)
+    hazards: list[Hazard] = field(default_factory=list)
+    operations: list[LibraryOperation] = field(default_factory=list)
+    kernels: list[DeviceKernel] = field(default_factory=list)
+    failure: tuple[str, str] | None = None
+    """(stage, words) where the candidate did not load or raised."""
+    tolerance_looser: bool | None = None
+
+    def hazard(self, id: str, severity: Severity, evidence: str) -> None:
+        """Add a hazard, once."""
+        if all(h.id != id or h.evidence != evidence for h in self.hazards):
+            self.hazards.append(Hazard(id=id, severity=severity, evidence=evidence[:1000]))
+
+    def skipped(self, what: str, why: str) -> None:
+        """Write down what was not tried, once."""
+        if all(entry.what != what for entry in self.not_tried):
+            self.not_tried.append(NotTried(what=what, why=why[:500].replace("\n", " ")))
