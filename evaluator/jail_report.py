@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 import socket
 import subprocess
 import sys
@@ -12,7 +10,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluator.sandbox import package_folder
+from evaluator.sandbox import give_away, package_folder
 from evaluator.worker.isolation import Layer
 from evaluator.worker.server import PROBE
 
@@ -36,15 +34,13 @@ def try_jail() -> JailReport:
         folder.mkdir(mode=0o700)
         secret.write_text("x", "utf-8")
         secret.chmod(0o644)
-        if os.geteuid() == 0:
-            uid = 0x5A000000 + secrets.randbelow(1 << 20)
-            os.chown(folder, uid, uid)
+        give_away(folder)
         words = [package_folder(), str(folder), str(secret), str(listener.getsockname()[1])]
         try:
             done = subprocess.run(
                 [sys.executable, "-P", "-c", PROBE, *words], capture_output=True, text=True, timeout=30, check=False
             )
             answer = json.loads(done.stdout)
-        except (OSError, subprocess.SubprocessError, ValueError) as error:
+            return JailReport([Layer(**layer) for layer in answer["layers"]], list(answer["escapes"]))
+        except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError) as error:
             return JailReport([], [], f"{type(error).__name__}: {error}")
-    return JailReport([Layer(**layer) for layer in answer["layers"]], list(answer["escapes"]))

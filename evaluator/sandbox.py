@@ -29,7 +29,7 @@ import evaluator
 from evaluator.worker import protocol
 from evaluator.worker.isolation import Jail, Layer, Limits
 from evaluator.worker.server import BOOTSTRAP, jail_message
-from kbs.errors import ConfigurationError
+from kbs.errors import ConfigurationError, UsageError
 
 if TYPE_CHECKING:
     from evaluator.buffers import Buffer  # imports torch, and the fork server shall start before that
@@ -152,11 +152,7 @@ class ForkServer:
         folder.mkdir(mode=0o700)
         for file, content in files.items():
             (folder / file).write_bytes(content)
-        root = os.geteuid() == 0
-        uid = 0x5A000000 + secrets.randbelow(1 << 20) if root else 0
-        if root:
-            for path in (folder, *folder.iterdir()):
-                os.chown(path, uid, uid)
+        uid = give_away(folder)
         jail = Jail(str(folder), (package_folder(), *readable), uid, limits, loopback)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = {**self.environment, **_folders(folder)}
@@ -190,6 +186,20 @@ class ForkServer:
 def package_folder() -> str:
     """The evaluator's own folder, which workers import from."""
     return str(Path(evaluator.__file__).resolve().parent)
+
+
+def give_away(folder: Path) -> int:
+    """Give a folder and its files to a user that nobody is, where we are root: that user; 0 where we are not, or where
+    there are no other users, as in a container without root."""
+    if os.geteuid() != 0:
+        return 0
+    uid = 0x5A000000 + secrets.randbelow(1 << 20)
+    try:
+        for path in (*folder.iterdir(), folder):
+            os.chown(path, uid, uid)
+    except OSError:  # EINVAL: the user namespace maps no such user
+        return 0
+    return uid
 
 
 def passed_environment(names: Iterable[str]) -> dict[str, str]:
@@ -282,6 +292,12 @@ class Worker:
         described = [{"id": b.id, "kind": b.kind, "size": b.size} for b in batch]
         try:
             protocol.send(self._channel, {**message, "buffers": described}, [b.descriptor for b in batch])
+        except protocol.ProtocolError as error:
+            raise UsageError(
+                f"the arguments cannot be passed to the kernel's process: {error}",
+                code="value_unsupported",
+                hint="Give long text or many numbers as tensors.",
+            ) from error
         except OSError as error:
             raise self._lost() from error
         for buffer in batch:

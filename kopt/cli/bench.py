@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
+from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -221,7 +221,7 @@ def verify(
                 f"{'ok' if found.ok else 'not ok':<8} content {found.content}, seal: {found.seal}", markup=False
             )
             if found.detail:
-                console.print(f"{'':<8} {found.detail}", markup=False)
+                console.print(f"{'':<8} {visible(found.detail)}", markup=False)
 
         return Reply(data, show, ExitCode.OK if found.ok else ExitCode.REJECTED)
 
@@ -236,6 +236,9 @@ def replay(
     ] = None,
     device: Annotated[str | None, typer.Option("--device", help="cuda:N or cpu; by default the receipt's.")] = None,
     python: Annotated[Path | None, typer.Option("--python", help="Interpreter with the kernels' packages.")] = None,
+    env: Annotated[
+        list[str] | None, typer.Option("--env", help="Environment variable that the kernels get. May be repeated.")
+    ] = None,
     cuda_home: Annotated[Path | None, typer.Option("--cuda-home", help="The CUDA toolkit.")] = None,
     timeout: Annotated[float, typer.Option("--timeout", help="Seconds for one call.", min=0.1, max=3600)] = 60.0,
     save: Annotated[Path | None, typer.Option("--receipt", help="Where to write the receipt of the replay.")] = None,
@@ -262,7 +265,7 @@ def replay(
         original = parse(read_receipt(receipt))
         settings = load_settings()
         interpreter = "" if python is None else str(python)
-        environment = passed_environment(original.environment.variables)
+        environment = passed_environment(env or ())  # never what a stranger's receipt names
         if device is not None:
             _check_device(device)
         file = None if inputs is None else _inputs(inputs)
@@ -293,9 +296,9 @@ def replay(
                 "the same result as the receipt's" if not result else "differs from the receipt:", markup=False
             )
             for line in result:
-                console.print(f"  {line}", markup=False)
+                console.print(f"  {visible(line)}", markup=False)
             for line in surroundings:
-                console.print(f"  (environment) {line}", markup=False)
+                console.print(f"  (environment) {visible(line)}", markup=False)
 
         return Reply(data, show, ExitCode.OK if not result else ExitCode.REJECTED)
 

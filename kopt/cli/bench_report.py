@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from evaluator.hazards import Severity
 from evaluator.receipt import Receipt
 from evaluator.verdict import Verdict
+from kopt.cli.output import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,17 +23,20 @@ _LABEL = 13
 
 
 def report(console: Console, receipt: Receipt, path: Path) -> None:
-    """Print it: the verdict first, then the evidence."""
+    """Print it: the verdict first, then the evidence. Names and messages in it are the candidate's own words."""
+    from rich.text import Text
+
     good = receipt.verdict is Verdict.ACCEPTED
     against = receipt.problem.reference.name if receipt.problem.reference else "itself (no reference)"
     where = receipt.environment.device_name if receipt.environment.device != "cpu" else "the CPU"
-    console.print(str(receipt.verdict).upper(), style="bold green" if good else "bold red", end="  ")
-    console.print(f"{receipt.candidate.name} ({receipt.candidate.backend}) against {against}, on {where}", markup=False)
-    console.print(receipt.reason, markup=False)
+    what = visible(f"{receipt.candidate.name} ({receipt.candidate.backend}) against {against}, on {where}")
+    verdict = Text(str(receipt.verdict).upper(), style="bold green" if good else "bold red")
+    console.print(verdict.append(f"  {what}", style="not bold default"))
+    console.print(visible(receipt.reason), markup=False)
     console.print("")
     for label, lines in _sections(receipt, path):
         for n, line in enumerate(lines):
-            console.print(f"{label if n == 0 else '':<{_LABEL}} {line}", markup=False)
+            console.print(f"{label if n == 0 else '':<{_LABEL}} {visible(line)}", markup=False)
 
 
 def _sections(receipt: Receipt, path: Path) -> Iterator[tuple[str, list[str]]]:

@@ -65,6 +65,11 @@ def console(stream: IO[str] | None = None) -> Console:
     )
 
 
+def visible(text: str) -> str:
+    """Text that somebody else wrote, on one line: what a terminal would obey, or not show, is written out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
 def deliver(command: str, as_json: bool, debug: bool, work: Callable[[], Reply]) -> None:
     """Run a command's work and print what came of it; ends the process with its exit code."""
     try:
@@ -104,7 +109,8 @@ def fail(command: str, as_json: bool, exit_code: ExitCode, code: str, message: s
     if as_json:
         _print_json(command, _STATUS[exit_code], None, [], [{"code": code, "message": message, "hint": hint}])
     else:
-        sys.stderr.write(f"error: {message}\n{hint}\n" if hint else f"error: {message}\n")
+        lines = [visible(line) for line in (f"error: {message}\n{hint}" if hint else f"error: {message}").split("\n")]
+        sys.stderr.write("\n".join(lines) + "\n")
     raise typer.Exit(int(exit_code))
 
 

@@ -57,6 +57,8 @@ class Cheat(_Row):
     """Further words for `kopt bench`."""
     naive: tuple[str, ...] = ()
     """Further words for the naive evaluator."""
+    luck: bool = False
+    """Whether its wrong results come right by luck, as those of a race do: the naive evaluator gets several tries."""
     fresh: bool = False
     """Whether the naive evaluator must start from a new interpreter."""
     attack: bool = False

@@ -54,7 +54,8 @@ def _naive(cheat_path: Path, cheat: Cheat, device: Device, folder: Path, server:
 def test_naive_accepts(cheat: Cheat, device: Device, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """The cheat works: a naive evaluator takes it for a correct kernel."""
     server = request.getfixturevalue("server") if device == "cpu" and not cheat.fresh else None
-    assert _naive(cheat.path, cheat, device, tmp_path / "work", server), said(tmp_path / "work")
+    folders = [tmp_path / f"work{n}" for n in range(5 if cheat.luck else 1)]
+    assert any(_naive(cheat.path, cheat, device, folder, server) for folder in folders), said(folders[0])
 
 
 def said(folder: Path) -> str:

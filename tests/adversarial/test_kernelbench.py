@@ -85,7 +85,7 @@ def test_pretenders_fail(name: str, pretender: str, device: str, tmp_path: Path)
     candidate = tmp_path / "candidate.py"
     text = _path(name).read_text("utf-8")
     candidate.write_text(text + _WRAPPER.format(statement=_statement(name, pretender)), "utf-8")
-    found = bench(candidate, _path(name), *_words(name, device))
+    found = bench(candidate, _path(name), *_words(name, device), "--plan", "signal")
     assert found["verdict"] in ("incorrect", "cheating", "task_refused"), said(found)
     if found["verdict"] == "task_refused":
         assert found["task_check"]["refused"], found["task_check"]

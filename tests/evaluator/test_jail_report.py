@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -79,7 +80,7 @@ def test_attempts_that_succeed_are_told(tmp_path: Path, monkeypatch: pytest.Monk
     secret.write_text("x")
     monkeypatch.setattr(probe.os, "kill", lambda *_: None)
     monkeypatch.setattr(probe.socket, "create_connection", lambda *_: io.StringIO())
-    assert probe._escapes(str(secret), 1, jail_report.os.getpid()) == list(HOLDS)
+    assert probe._escapes(str(secret), 1, os.getpid()) == list(HOLDS)
 
 
 def test_attempts_that_fail_are_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
