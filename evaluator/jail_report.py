@@ -38,7 +38,7 @@ def try_jail() -> JailReport:
         words = [package_folder(), str(folder), str(secret), str(listener.getsockname()[1])]
         try:
             done = subprocess.run(
-                [sys.executable, "-P", "-c", PROBE, *words], capture_output=True, text=True, timeout=30, check=False
+                [sys.executable, "-I", "-c", PROBE, *words], capture_output=True, text=True, timeout=30, check=False
             )
             answer = json.loads(done.stdout)
             return JailReport([Layer(**layer) for layer in answer["layers"]], list(answer["escapes"]))
