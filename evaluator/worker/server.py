@@ -45,7 +45,7 @@ def preload(device: str) -> None:
 
     import evaluator.worker.child
     import evaluator.worker.cuda_driver
-    import evaluator.worker.standalone  # noqa: F401
+    import evaluator.worker.standalone  # noqa: F401 - likewise
 
     if device == "cpu":
         from evaluator.worker import interpreter

@@ -53,9 +53,16 @@ def console(stream: IO[str] | None = None) -> Console:
     """A console that colours on terminals only; elsewhere lines are never folded."""
     from rich.console import Console
 
+    class Honest(Console):
+        """Leaves a pipe that was closed early to `whole_pipe`: the command keeps its own exit code."""
+
+        def on_broken_pipe(self) -> None:
+            """Called while the error is handled."""
+            raise BrokenPipeError
+
     out = stream or sys.stdout
     terminal = out.isatty()
-    return Console(
+    return Honest(
         file=out,
         highlight=False,
         soft_wrap=not terminal,

@@ -18,7 +18,7 @@ KERNEL = "class ModelNew:\n    def forward(self, x):\n        return x\n"
 
 def hazards(text: str, cuda: bool = False, **options: str | list[str]) -> list[Hazard]:
     source = SourceFile(name="k.cu" if cuda else "k.py", text=text)
-    return scan(source, Backend.CUDA if cuda else Backend.TORCH, **options)  # type: ignore[arg-type]
+    return scan(source, Backend.CUDA if cuda else Backend.TORCH, **options)  # type: ignore[arg-type]  # a table of options
 
 
 def rejected(found: list[Hazard]) -> set[str]:

@@ -297,3 +297,20 @@ def test_colour_is_for_terminals_alone() -> None:
     report(coloured, receipt(), PATH)
     assert stream.getvalue().startswith("\x1b[1;32mACCEPTED")
     assert "\x1b" not in shown(receipt())
+
+
+def test_a_reader_that_stops_early_leaves_the_exit_code_alone(tmp_path: Path) -> None:
+    """`kopt bench verify FILE | head -0` still says that the file is no receipt of ours."""
+    import os
+    import subprocess
+    import sys
+
+    (tmp_path / "t.json").write_bytes(b"{}")
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [sys.executable, "-m", "kopt", "bench", "verify", str(tmp_path / "t.json")]
+    env = {**os.environ, "KOPT_HOME": str(tmp_path)}
+    done = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, env=env, check=False)
+    os.close(writing)
+    assert done.returncode == 4
+    assert b"Traceback" not in done.stderr

@@ -41,7 +41,7 @@ def test_a_replaced_function_is_told(monkeypatch: pytest.MonkeyPatch, owner: Any
                 type("type", (type,), {}) if name == "type" else types.FunctionType(_call.__code__, {"f": original})
             )
         else:
-            stand_in = lambda *_, **__: None  # noqa: E731
+            stand_in = lambda *_, **__: None  # noqa: E731 - a stand-in
         patch.setattr(owner, name, stand_in)
         told = changed()
     assert told == [label(owner, name)]
@@ -60,9 +60,9 @@ def test_a_deleted_function_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_tritons_benchmarks_are_watched_where_they_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     testing = types.ModuleType("triton.testing")
-    testing.do_bench = len  # type: ignore[attr-defined]
+    testing.do_bench = len  # type: ignore[attr-defined]  # a made-up module
     monkeypatch.setitem(sys.modules, "triton.testing", testing)
     changed = watch()
-    testing.do_bench = max  # type: ignore[attr-defined]
-    testing.do_bench_cudagraph = max  # type: ignore[attr-defined]
+    testing.do_bench = max  # type: ignore[attr-defined]  # likewise
+    testing.do_bench_cudagraph = max  # type: ignore[attr-defined]  # likewise
     assert changed() == ["triton.testing.do_bench", "triton.testing.do_bench_cudagraph"]

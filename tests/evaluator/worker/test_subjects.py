@@ -107,7 +107,7 @@ def test_only_the_references_sizes_are_replaced(make: Make) -> None:
 def test_the_first_name_that_is_there_is_taken() -> None:
     module = types.ModuleType("m")
     module.__file__ = "/folder/it.py"
-    module.second = 2  # type: ignore[attr-defined]
+    module.second = 2  # type: ignore[attr-defined]  # a made-up module
     assert subjects.named(module, "first", "second") == 2
     with pytest.raises(MissingError, match=r"^it\.py has no first or third$"):
         subjects.named(module, "first", "third")
