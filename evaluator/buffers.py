@@ -75,7 +75,11 @@ def device_buffer(size: int, device: int) -> Buffer:
 
     torch.empty(0, device=f"cuda:{device}")
     try:
-        allocation, rounded, descriptor = cuda_driver.allocate(size, device)
+        try:
+            allocation, rounded, descriptor = cuda_driver.allocate(size, device)
+        except cuda_driver.CudaError:
+            torch.cuda.empty_cache()  # what this process keeps for later
+            allocation, rounded, descriptor = cuda_driver.allocate(size, device)
     except cuda_driver.CudaError as error:
         raise KoptError(
             f"{size / 1e9:.1f} GB for a tensor cannot be had on the GPU: {error}",

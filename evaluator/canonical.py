@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Any, NoReturn
 
-from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 MAX_BYTES = 64 * 1024 * 1024
 """No larger document is read or written."""
@@ -46,6 +46,12 @@ def _cut(value: object) -> object:
     return value
 
 
+def _of_a_file(name: str) -> str:
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise ValueError("the name of a file, without a folder")
+    return name
+
+
 Real = Annotated[
     float,
     BeforeValidator(_read_real),
@@ -57,6 +63,8 @@ Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 """A time in seconds."""
 Line = Annotated[str, BeforeValidator(_cut), Field(max_length=MAX_LINE)]
 """Text that describes something; cut where it is longer than `MAX_LINE`."""
+FileName = Annotated[Line, AfterValidator(_of_a_file)]
+"""Name of a file, without its folder: a stranger's receipt names none elsewhere."""
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 """A SHA-256 in lower-case hex."""
 UtcTime = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]

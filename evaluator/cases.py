@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,8 @@ from evaluator.tolerance import Comparison, compare
 from kbs.errors import KoptError, UsageError
 
 GIVEN = DISTRIBUTIONS[0]
+_SLOW_DRAW = 0.2
+"""Seconds. Random numbers from the CPU take four for 10⁹."""
 
 
 @dataclass
@@ -74,13 +77,20 @@ class Cases:
         self.found = findings
         self.tolerance = tolerance
         self.own_oracle = own_oracle
-        self.generator = torch.Generator().manual_seed(seeds.seed("draw", first_index))
+        self.generator = torch.Generator(oracle.device).manual_seed(seeds.seed("draw", first_index))
         self.draw = random.Random(seeds.seed("fill", first_index))
         self.fixed = False
         self.jitters = True
         self.init = Values({"list": []}, [])
         self.weights = Values({}, [])
         self.shape = Shape([], [], [], [], [])
+        self.bytes = 0
+        """Of the inputs and the results."""
+        self.exact = True
+        """Whether the oracle runs in float64."""
+        self._slow: bool | None = None
+        """Whether drawing inputs takes too long for each turn; None before the first."""
+        self._drawn: Values | None = None
 
     def prepare(self, *, kernelbench: bool, outputs: Any) -> Case:
         """Learn the problem's shape from the reference; the first case. `outputs` turns what the reference wrote, and
@@ -88,7 +98,7 @@ class Cases:
         if kernelbench:
             seed = self.seeds.seed("weights", 0)
             self.init, constructed = self.oracle.build(seed)
-            self.weights = weights.randomized(constructed, self.generator)
+            self.weights = weights.randomized(constructed, torch.Generator().manual_seed(seed))
             if self.weights.tensors:
                 self.oracle.set_weights(self.weights)
         first, named = self.oracle.inputs(self.seeds.seed("inputs", 0))
@@ -102,6 +112,7 @@ class Cases:
         result = self.oracle.run(values, "native", mutations=True, watch="operators")
         self.shape = self._shape(values, result, outputs(named, [first.specs[n]["name"] for n in result.mutated]))
         case = self._case(GIVEN, values)
+        self.bytes = sum(t.nbytes for t in (*values.tensors, *case.native))
         self._deterministic(case)
         return case
 
@@ -161,20 +172,31 @@ class Cases:
     def _case(self, distribution: Distribution, values: Values) -> Case:
         native = self.oracle.run(values, "native", self.shape.written).tensors
         exactly = native
-        if not self.own_oracle:
-            try:
-                exactly = self.oracle.run(values, "double", self.shape.written).tensors
-            except UsageError:  # code that names float32 itself
-                self.found.skipped(
-                    "float64 oracle", "the reference does not run in float64; its own result is the oracle"
-                )
-                exactly = native
+        if not self.own_oracle and self.exact:
+            exactly = self._exactly(values, native)
             if [t.shape for t in exactly] != [t.shape for t in native]:
                 exactly = native
         exact = [
             distribution.name == "binary" and must_be_exact(o, n, n.dtype) for o, n in zip(exactly, native, strict=True)
         ]
         return Case(distribution, values, exactly, native, exact)
+
+    def _exactly(self, values: Values, native: list[torch.Tensor]) -> list[torch.Tensor]:
+        """Float64 results; the native ones where there are none, and then there are none for later cases either."""
+        try:
+            return self.oracle.run(values, "double", self.shape.written).tensors
+        except UsageError:  # code that names float32 itself
+            why = "the reference does not run in float64; its own result is the oracle"
+        except torch.OutOfMemoryError:
+            why = "it does not fit into the device's memory; the reference's own result is the oracle"
+        except KoptError as error:
+            if error.code != "out_of_memory":
+                raise
+            why = "it does not fit into the device's memory; the reference's own result is the oracle"
+        self.found.skipped("float64 oracle", why)
+        self.exact = False
+        torch.cuda.empty_cache()
+        return native
 
     def _deterministic(self, case: Case) -> None:
         """A reference that disagrees with itself says nothing about anybody."""
@@ -217,9 +239,29 @@ class Cases:
                     return None
         return case
 
+    def another(self, index: int) -> Case:
+        """A fresh draw of the problem's own inputs, for a timed turn. Where drawing takes long, the first draw is moved
+        a little instead, which no remembered result survives."""
+        if self._slow is None or not self._slow:
+            began = time.monotonic()
+            values, _ = self.oracle.inputs(self.seeds.seed("inputs", index))
+            took = time.monotonic() - began
+            values = self._fresh(values)
+            if self._slow is None:
+                self._slow = took > _SLOW_DRAW and self.jitters
+                self._drawn = values if self._slow else self._drawn
+        else:
+            assert self._drawn is not None
+            values = self._drawn.with_tensors([jitter(t, self.generator) for t in self._drawn.tensors])
+        return self._case(GIVEN, values)
+
+    def save_memory(self) -> None:
+        """Hold later results against the reference's own alone: those before were held against float64."""
+        self.exact = False
+
     def compare(self, case: Case, n: int, got: torch.Tensor) -> Comparison:
         """Hold one output against the oracle's."""
-        native = None if self.own_oracle else case.native[n]
+        native = None if self.own_oracle or case.oracle is case.native else case.native[n]
         return compare(
             got,
             case.oracle[n],

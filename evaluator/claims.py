@@ -64,6 +64,30 @@ class KernelClaim(_Part):
     microseconds: float = Field(ge=0, allow_inf_nan=False)
 
 
+Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class TurnClaim(_Part):
+    """One timed turn, in microseconds; under the profiler also where the device's work lay."""
+
+    us: Number
+    enqueue_us: Number
+    late: bool
+    watched: bool = False
+    kernels: NonNegativeInt = 0
+    outside: NonNegativeInt = 0
+    outside_name: Text = ""
+    extent_us: Number = 0.0
+
+
+class RunClaim(_Part):
+    """What a tool of compute-sanitizer did: its exit code, and the end of what it printed."""
+
+    code: int | None
+    """None where it did not run, or did not end."""
+    text: Text
+
+
 class FailureClaim(_Part):
     """What was raised."""
 
@@ -87,6 +111,11 @@ class Claim(_Part):
     returned: list[ReturnedClaim] = []
     operators: list[OperatorClaim] = []
     kernels: list[KernelClaim] = []
+    runs: list[RunClaim] = []
+    turn: TurnClaim | None = None
+    times: list[Number] = []
+    l2_bytes: NonNegativeInt = 0
+    flush_bytes: NonNegativeInt = 0
     tree: dict[str, Any] = {}
     tensors: list[TensorClaim] = []
     weights: list[TensorClaim] = []

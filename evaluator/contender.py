@@ -46,6 +46,16 @@ class Called:
     """The worker's own answer: operators, patched names, threads."""
 
 
+@dataclass(frozen=True)
+class Turn:
+    """How a call is timed."""
+
+    spin_us: float
+    """Length of the spin kernel before it."""
+    spans: bool = False
+    """Whether the profiler looks on."""
+
+
 class CandidateError(Exception):
     """The candidate raised, or did not load: its own words."""
 
@@ -71,13 +81,21 @@ class Contender:
     """One candidate process and the memory that it is lent."""
 
     def __init__(
-        self, worker: Worker, device: torch.device, load_seconds: float, call_seconds: float, draw: random.Random
+        self,
+        worker: Worker,
+        device: torch.device,
+        load_seconds: float,
+        call_seconds: float,
+        draw: random.Random,
+        places: int = 2,
     ) -> None:
+        """`places` is how many sets of memory its arguments and results are drawn from."""
         self.worker = worker
         self.device = device
         self.load_seconds = load_seconds
         self.call_seconds = call_seconds
         self.draw = draw
+        self.places = places
         self._places: list[_Memory] = []
         self._shapes: Any = None
         self._last = -1
@@ -125,8 +143,10 @@ class Contender:
         watch: str = "",
         late: bool = False,
         strides: Sequence[list[int] | None] | None = None,
+        turn: Turn | None = None,
+        seconds: float | None = None,
     ) -> Called:
-        """One call.
+        """One call, timed on the device where `turn` says how; `seconds` in place of the usual limit.
 
         `returned` are the shapes that it should return, `written` the arguments that it should write, `filled` those of
         them whose former content does not count. `watch` says how operators are counted, see
@@ -143,27 +163,24 @@ class Contender:
         for shared in place.results:
             shared.buffer.base.fill_(_GUARD)
             fill(shared.tensor, self.draw)
-        before = {n: place.arguments[n].tensor.clone() for n in filled}
-        blank = [shared.tensor.clone() for shared in place.results]
         _wait(self.device)
         lent = [*place.arguments, *place.results]
+        how = {"watch": watch, "late": late, "written": list(written)} if turn is None else vars(turn)
         reply = self.ask(
-            "call",
-            self.call_seconds,
+            "call" if turn is None else "turn",
+            self.call_seconds if seconds is None else seconds,
             lent,
             tree=values.tree,
             tensors=[t.message for t in place.arguments],
             returns=[t.message for t in place.results],
-            watch=watch,
-            late=late,
-            written=list(written),
+            **how,
         )
         outputs = [t.tensor.clone() for t in place.results] + [place.arguments[n].tensor.clone() for n in written]
-        fills = [*blank, *(before.get(n) for n in written)]
+        filled_too = [True] * len(place.results) + [n in filled for n in written]
         return Called(
             outputs=outputs,
             returned=reply.get("returned", []),
-            unwritten=[0 if f is None else _equal_bits(o, f) for o, f in zip(outputs, fills, strict=True)],
+            unwritten=[_unwritten(o) if was else 0 for o, was in zip(outputs, filled_too, strict=True)],
             guards=self._overwritten(place, values),
             changed=[
                 values.specs[n]["name"]
@@ -178,7 +195,8 @@ class Contender:
     def _place(
         self, values: Values, returned: Sequence[dict[str, Any]], strides: Sequence[list[int] | None] | None
     ) -> tuple[_Memory, bool]:
-        """One of two sets of memory, drawn at random: a result remembered by address is wrong half of the time."""
+        """One of the sets of memory, drawn at random: of two, a result remembered by address is wrong half of the
+        time."""
         arguments = [
             {"shape": spec["shape"], "dtype": spec["dtype"], "stride": strides[n] if strides else None}
             for n, spec in enumerate(values.specs)
@@ -189,14 +207,14 @@ class Contender:
             self._release()
             self._shapes = shapes
             self._last = -1
-        while len(self._places) < 2:
+        while len(self._places) < self.places:
             self._places.append(
                 _Memory(
                     [shared_tensor(spec, self.device) for spec in arguments],
                     [shared_tensor(spec, self.device) for spec in results],
                 )
             )
-        chosen = self.draw.randrange(2)
+        chosen = self.draw.randrange(self.places)
         moved = chosen != self._last
         self._last = chosen
         return self._places[chosen], moved
@@ -223,6 +241,7 @@ class Contender:
 
     def _release(self) -> None:
         for place in self._places:
+            self.worker.forget(t.buffer for t in (*place.arguments, *place.results))
             place.close()
         self._places = []
 
@@ -246,12 +265,13 @@ def fill(tensor: torch.Tensor, draw: random.Random) -> None:
         bits.fill_(draw.randrange(120) + 5)
 
 
-def _equal_bits(a: torch.Tensor, b: torch.Tensor) -> int:
-    """Elements whose bits are equal; counted for floats alone, since an integer may equal its fill."""
-    if not a.numel() or a.dtype not in _NAN:
+def _unwritten(output: torch.Tensor) -> int:
+    """Elements that still have the bits of the fill; counted for floats alone, since an integer may equal its fill."""
+    if output.is_complex():
+        return _unwritten(torch.view_as_real(output))
+    if not output.numel() or output.dtype not in _NAN:
         return 0
-    kind = _INTEGERS[a.element_size()]
-    return int((a.contiguous().view(-1).view(kind) == b.contiguous().view(-1).view(kind)).sum())
+    return int((output.view(_INTEGERS[output.element_size()]) == _NAN[output.dtype]).sum())
 
 
 def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:

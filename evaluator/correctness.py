@@ -106,8 +106,8 @@ class Protocol:
         except CandidateError as error:
             self._raised(error, case)
             return
-        self._behaviour(called)
-        problems = self._returned(called)
+        note_behaviour(called, self.found)
+        problems = problems_of(called, self.cases)
         name = label or case.distribution.name
         for n, output in enumerate(called.outputs):
             problem = problems.get(n, "")
@@ -136,53 +136,9 @@ class Protocol:
         words = f"{error} ({', '.join(where)})" if where else str(error)
         self.found.failure = (error.stage, f"on {case.distribution.name} inputs: {words}"[:2000])
 
-    def _behaviour(self, called: Called) -> None:
-        reply = called.reply
-        for name in reply.get("patched", ())[:5]:
-            self.found.hazard("patched", Severity.REJECT, f"{name} was replaced")
-        if reply.get("threads"):
-            self.found.hazard("threads_left", Severity.NOTE, "a thread was still running when the call had returned")
-        if reply.get("processes"):
-            self.found.hazard("processes_left", Severity.NOTE, "a process was still running when the call had returned")
-        if called.guards:
-            self.found.hazard("guard_overwritten", Severity.NOTE, f"memory beside {called.guards[0]} was written")
-        if called.changed:
-            self.found.hazard("input_changed", Severity.NOTE, f"the input {called.changed[0]} was written")
-
-    def _returned(self, called: Called) -> dict[int, str]:
-        """Output number → what is wrong with what the candidate returned for it, before any value is looked at."""
-        problems: dict[int, str] = {}
-        wanted = self.cases.shape.returned
-        everything = "" if len(called.returned) == len(wanted) else (
-            f"{len(called.returned)} values were returned, the reference returns {len(wanted)}"
-        )  # fmt: skip
-        for n, spec in enumerate(wanted):
-            entry = called.returned[n] if n < len(called.returned) else None
-            if everything or entry is None:
-                problems[n] = everything or "nothing was returned"
-            elif not entry["exact"]:
-                problems[n] = f"a {entry['type']} was returned, not a torch.Tensor"
-                if "ensor" in entry["type"]:
-                    self.found.hazard("output_type", Severity.REJECT, problems[n])
-            elif (entry["shape"], entry["dtype"]) != (spec["shape"], spec["dtype"]):
-                problems[n] = f"shape {entry['shape']} {entry['dtype']}, wanted {spec['shape']} {spec['dtype']}"
-            elif entry["device"] != self.cases.oracle.device.type:
-                problems[n] = f"the result lies on {entry['device']}"
-            elif entry["alias"] is not None and spec["alias"] is None:
-                problems[n] = "the result lies in the memory of an input"
-                self.found.hazard("output_aliases_input", Severity.REJECT, problems[n])
-        return problems
-
     def _record(
         self, name: str, repeat: int, n: int, called: Called, compared: Comparison | None, problem: str
     ) -> None:
-        if not problem and called.unwritten[n]:
-            problem = f"{called.unwritten[n]} elements were never written"
-            self.found.hazard("output_unwritten", Severity.NOTE, f"{self.cases.shape.names[n]}: {problem}")
-        if not problem and called.guards:
-            problem = f"memory beside {called.guards[0]} was written"
-        if not problem and called.changed:
-            problem = f"the input {called.changed[0]} was changed"
         key = f"{name} {n}"
         bitwise = None
         if not problem:
@@ -190,7 +146,8 @@ class Protocol:
             if bitwise is False:
                 said = f"{self.cases.shape.names[n]}: repeated calls on the same inputs differ in their bits"
                 self.found.hazard("nondeterministic", Severity.NOTE, said)
-            self.firsts.setdefault(key, called.outputs[n])
+            if name == GIVEN.name:  # nothing else is called twice
+                self.firsts.setdefault(key, called.outputs[n])
         nan = math.nan
         self.found.trials.append(
             Trial(
@@ -236,11 +193,97 @@ class Protocol:
         except CandidateError as error:
             self.found.hazard("noncontiguous_inputs", Severity.NOTE, f"it raised: {error}")
             return
-        wrong = self._returned(called) or any(
+        wrong = problems_of(called, self.cases) or any(
             not self.cases.compare(case, n, output).passed for n, output in enumerate(called.outputs)
         )
         if wrong:
             self.found.hazard("noncontiguous_inputs", Severity.NOTE, "its result is wrong on them")
+
+
+def wrong_trial(
+    cases: Cases, dims: dict[str, int], what: str, n: int, compared: Comparison | None, problem: str, *, moved: bool
+) -> Trial:
+    """Write down that output `n` of a call beside the protocol's own was wrong; `what` says which call."""
+    nan = math.nan
+    detail = problem or (compared.detail if compared else "") or "it is outside its bound"
+    found = Trial(
+        index=1 + max((trial.index for trial in cases.found.trials), default=-1),
+        dims=dims,
+        distribution=what,
+        repeat=0,
+        memory="new" if moved else "same",
+        output=cases.shape.names[n],
+        passed=False,
+        rule=compared.rule if compared else "the result has the reference's type, shape and place",
+        kappa=compared.kappa if compared else nan,
+        rms_ratio=compared.rms_ratio if compared else nan,
+        max_ratio=compared.max_ratio if compared else nan,
+        worst=compared.worst if compared else -1,
+        expected=compared.expected if compared else nan,
+        got=compared.got if compared else nan,
+        bitwise=None,
+        detail=detail.replace("\n", " ")[:500],
+        seconds=0.0,
+    )
+    cases.found.trials.append(found)
+    return found
+
+
+def note_behaviour(called: Called, found: Findings) -> None:
+    """Hazards in what a call left behind, whatever it computed."""
+    reply = called.reply
+    for name in reply.get("patched", ())[:5]:
+        found.hazard("patched", Severity.REJECT, f"{name} was replaced")
+    if reply.get("threads"):
+        found.hazard("threads_left", Severity.NOTE, "a thread was still running when the call had returned")
+    if reply.get("processes"):
+        found.hazard("processes_left", Severity.NOTE, "a process was still running when the call had returned")
+    if called.guards:
+        found.hazard("guard_overwritten", Severity.NOTE, f"memory beside {called.guards[0]} was written")
+    if called.changed:
+        found.hazard("input_changed", Severity.NOTE, f"the input {called.changed[0]} was written")
+
+
+def problems_of(called: Called, cases: Cases) -> dict[int, str]:
+    """Output number → what is wrong with it before any value is looked at: type, shape, place, what was not written,
+    and what was written that nobody may."""
+    problems = _returned(called, cases)
+    for n, name in enumerate(cases.shape.names):
+        if n in problems:
+            continue
+        if called.unwritten[n]:
+            problems[n] = f"{called.unwritten[n]} elements were never written"
+            cases.found.hazard("output_unwritten", Severity.NOTE, f"{name}: {problems[n]}")
+        elif called.guards:
+            problems[n] = f"memory beside {called.guards[0]} was written"
+        elif called.changed:
+            problems[n] = f"the input {called.changed[0]} was changed"
+    return problems
+
+
+def _returned(called: Called, cases: Cases) -> dict[int, str]:
+    """Output number → what is wrong with what the candidate returned for it."""
+    problems: dict[int, str] = {}
+    wanted = cases.shape.returned
+    everything = "" if len(called.returned) == len(wanted) else (
+        f"{len(called.returned)} values were returned, the reference returns {len(wanted)}"
+    )  # fmt: skip
+    for n, spec in enumerate(wanted):
+        entry = called.returned[n] if n < len(called.returned) else None
+        if everything or entry is None:
+            problems[n] = everything or "nothing was returned"
+        elif not entry["exact"]:
+            problems[n] = f"a {entry['type']} was returned, not a torch.Tensor"
+            if "ensor" in entry["type"]:
+                cases.found.hazard("output_type", Severity.REJECT, problems[n])
+        elif (entry["shape"], entry["dtype"]) != (spec["shape"], spec["dtype"]):
+            problems[n] = f"shape {entry['shape']} {entry['dtype']}, wanted {spec['shape']} {spec['dtype']}"
+        elif entry["device"] != cases.oracle.device.type:
+            problems[n] = f"the result lies on {entry['device']}"
+        elif entry["alias"] is not None and spec["alias"] is None:
+            problems[n] = "the result lies in the memory of an input"
+            cases.found.hazard("output_aliases_input", Severity.REJECT, problems[n])
+    return problems
 
 
 def _transposed(tensor: torch.Tensor) -> list[int] | None:

@@ -162,6 +162,12 @@ def driver_version() -> str | None:
     return _driver_by_nvml() or _first_line(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
 
 
+def gpu_names() -> tuple[str, ...]:
+    """Names of all NVIDIA GPUs, by nvidia-smi; empty where there is none or it could not be asked."""
+    printed = _output(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"])
+    return tuple(line.strip() for line in printed.splitlines() if line.strip())
+
+
 def nvcc_version(nvcc: Path) -> str | None:
     """Such as 13.0.88; None where the compiler does not say."""
     printed = _output([str(nvcc), "--version"])

@@ -2,42 +2,45 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
-from evaluator import messages, recording, weights
+from evaluator import conclusion, messages, recording
 from evaluator.buffers import shared_tensor
 from evaluator.cases import Case, Cases
+from evaluator.ceilings import device_clock
 from evaluator.contender import CandidateError, Contender
+from evaluator.contenders import COMPILE_MODULES, Starter, UnplacedError
 from evaluator.correctness import Protocol
 from evaluator.cuda_source import output_pointers, solve_parameters
+from evaluator.devices import require_gpu
 from evaluator.distributions import DISTRIBUTIONS
 from evaluator.environment import WorkerEnvironment, gather
-from evaluator.findings import CandidateOutput, Findings, NotTried, SanitizerRun, TaskCheck
+from evaluator.findings import CandidateOutput, Findings, SanitizerRun, TaskCheck
 from evaluator.hazards import Hazard, Severity
 from evaluator.oracle import Oracle
-from evaluator.plan import Plan, SeedSchedule, utc_now
+from evaluator.plan import Plan, SeedSchedule, TimingPlan, utc_now
+from evaluator.race_results import timing_of
+from evaluator.racer import WrongResultError
 from evaluator.receipt import Receipt, ReceiptContent
 from evaluator.request import Request
-from evaluator.sandbox import ForkServer, Worker, WorkerLostError
+from evaluator.sandbox import ForkServer, WorkerLostError
 from evaluator.sanitize import sanitize
 from evaluator.scan import scan
-from evaluator.source import Backend, Form, Recognised, recognise
+from evaluator.source import Form, Recognised, recognise
 from evaluator.taskcheck import TaskExaminer
-from evaluator.verdict import Improvement, Verdict
+from evaluator.timing import Race
+from evaluator.timing_records import WorkloadTiming
 from evaluator.worker.cuda_driver import CudaError
-from evaluator.worker.isolation import Limits
 from evaluator.workloads import check_dims, workloads
 from kbs.errors import KoptError, NoGpuError, UsageError
 
 Progress = Callable[[str, int, int], None]
 """(step, done, total)"""
 _SIGNAL = ("given", "normal", "spikes", "large")
-_LOST: dict[str, Verdict] = {"timeout": Verdict.TIMEOUT}
 
 
 def evaluate(
@@ -64,10 +67,14 @@ def evaluate(
     )
     _check_device(request, recognised)
     check_dims(request, recognised)
-    own = server
+    own, baselines = server, None
     try:
         server = server or ForkServer(_kind(request), request.python, request.environment)
-        run = _Evaluation(request, recognised, server, schedule or _schedule(request), kopt, progress)
+        if _compiles(request, recognised):
+            baselines = ForkServer(_kind(request), request.python, request.environment, COMPILE_MODULES)
+        run = _Evaluation(
+            request, recognised, server, baselines or server, schedule or _schedule(request), kopt, progress
+        )
         on_plan(run.plan)
         return run.receipt(started)
     except (torch.OutOfMemoryError, CudaError) as error:
@@ -79,8 +86,33 @@ def evaluate(
             hint="Give smaller --dims: a problem needs about ten times the bytes of its inputs and outputs.",
         ) from error
     finally:
+        if baselines is not None:
+            baselines.close()
         if own is None and server is not None:
             server.close()
+
+
+def _compiles(request: Request, recognised: Recognised) -> bool:
+    """Whether processes will be needed that have what torch.compile imports."""
+    timing = _timing_plan(request, recognised)
+    return timing is not None and any(baseline.how == "compile" for baseline in timing.baselines)
+
+
+def _timing_plan(request: Request, recognised: Recognised) -> TimingPlan | None:
+    """None on the CPU. A signal has one process and no baselines, and so has a candidate that is its own oracle."""
+    if request.device == "cpu":
+        return None
+    verdict = request.plan == "verdict"
+    compared = (
+        verdict
+        and recognised.oracle == "reference"
+        and not (request.reference and request.reference.name.endswith(".cu"))
+    )
+    return TimingPlan(
+        restarts=request.restarts if verdict else 1,
+        seconds=request.timing_seconds,
+        baselines=request.baselines if compared else (),
+    )
 
 
 def _kind(request: Request) -> str:
@@ -100,16 +132,7 @@ def _check_device(request: Request, recognised: Recognised) -> None:
                 hint="Triton kernels and PyTorch code are checked on the CPU; `kopt ask` and `kopt spec` need no GPU.",
             )
         return
-    index = int(request.device.partition(":")[2] or 0)
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if index >= count:
-        found = f"no more than {count}" if count else "no GPU"
-        built = "" if torch.version.cuda else " (this PyTorch is a CPU build)"
-        raise NoGpuError(
-            f"{request.device} was asked for, and there is {found}{built}",
-            code="no_gpu",
-            hint="--device cpu checks correctness with Triton's interpreter; nothing is timed there.",
-        )
+    require_gpu(request.device, "--device cpu checks correctness with Triton's interpreter; nothing is timed there.")
 
 
 class _Evaluation:
@@ -120,6 +143,7 @@ class _Evaluation:
         request: Request,
         recognised: Recognised,
         server: ForkServer,
+        baselines: ForkServer,
         seeds: SeedSchedule,
         kopt: str,
         progress: Progress,
@@ -128,6 +152,7 @@ class _Evaluation:
         self.recognised = recognised
         self.server = server
         self.seeds = seeds
+        self.starter = Starter(request, recognised, server, baselines, seeds)
         self.kopt = kopt
         self.progress = progress
         self.device = torch.device(request.device)
@@ -136,10 +161,10 @@ class _Evaluation:
         self.found = Findings()
         self.task = TaskExaminer(declared=recording.tolerance(request))
         self.lost: WorkerLostError | None = None
-        self.workers: list[Worker] = []
         self.output = ""
         self.unplaced = ""
-        self.names: list[str] = []
+        self.clock = None if self.plan.timing is None else device_clock(self.device)
+        self.timings: list[WorkloadTiming] = []
         self.sanitizers: list[SanitizerRun] = []
         self.outputs: tuple[str, ...] = request.outputs
 
@@ -148,6 +173,7 @@ class _Evaluation:
         names = tuple(d.name for d in DISTRIBUTIONS if verdict or d.name in _SIGNAL)
         repeats = 3 if verdict else 1
         calls = (len(names) + repeats + 3) * len(self.workloads)
+        timing = _timing_plan(self.request, self.recognised)
         return Plan(
             name=self.request.plan,
             candidate_hash=self.request.candidate.hash,
@@ -157,6 +183,7 @@ class _Evaluation:
             repeats=repeats,
             strided=verdict,
             sanitizers=self.request.sanitizers,
+            timing=timing,
             seed_commitment=self.seeds.commitment,
             seed_origin=self.seeds.origin,
             device=self.request.device,
@@ -183,7 +210,9 @@ class _Evaluation:
             if self.lost is not None or self.found.failure is not None or self.unplaced:
                 break
         task = TaskCheck(**self.task.result()) if self.task.cases else None
-        verdict, reason = self._verdict(task, self.sanitizers)
+        verdict, reason = conclusion.verdict(self.found, task, self.sanitizers, self.lost, self.unplaced)
+        timing = timing_of(self.plan, self.timings, self.clock)
+        first = timing.workloads[0] if timing else None
         return Receipt.of(
             ReceiptContent(
                 created=utc_now(),
@@ -201,24 +230,26 @@ class _Evaluation:
                 library_operations=tuple(self.found.operations),
                 hazards=tuple(self.found.hazards),
                 sanitizers=tuple(self.sanitizers),
-                not_checked=tuple(self._not_checked()),
+                timing=timing,
+                ceiling=first.ceiling if first else None,
+                physics=first.physics if first else None,
+                not_checked=tuple(
+                    conclusion.not_checked(
+                        self.request, self.recognised, self.seeds.origin, self.workloads, timing, self.starter.workers
+                    )
+                ),
                 verdict=verdict,
-                improvement=Improvement.NOT_TIMED,
+                improvement=conclusion.improvement(verdict, timing),
                 reason=" ".join(reason.split())[:1000],
                 output_tail=CandidateOutput.tail(self.output),
                 seconds=time.monotonic() - started,
             )
         )
 
-    def _limits(self) -> Limits:
-        memory = self.request.memory_limit
-        return Limits(memory, self.request.process_limit, 8 << 30, self.device.type == "cpu")
-
     def _workload(self, dims: dict[str, int]) -> None:
         request, recognised = self.request, self.recognised
-        reading = messages.readable(request, recognised)
         files = messages.files_of_oracle(request, recognised, dims)
-        worker = self.server.spawn("oracle", self._limits(), files, reading)
+        worker = self.server.spawn("oracle", self.starter.limits, files, self.starter.reading)
         oracle = Oracle(worker, self.device, request.load_seconds, request.call_seconds)
         try:
             oracle.load(messages.oracle_message(request, recognised, dims))
@@ -243,17 +274,24 @@ class _Evaluation:
             )
             if not self.task.told_apart:
                 self._tell_apart(cases, first)
-            contender = self._contender(cases, dims, index, reading)
+            contender = self._contender(cases, dims, index)
+            race = self._race(cases, dims, index)
             try:
                 protocol.run(first, contender)
+                if race is not None and contender is not None and self._sound():
+                    self._time_here(race, contender, first)
             except WorkerLostError as error:
                 self.lost = error
             finally:
                 if contender is not None:
                     self.output = contender.worker.output() or self.output
                     contender.close()
+                    if self.plan.name == "verdict":
+                        contender.worker.gone()
+            if race is not None and self._sound():
+                self._time(race)
             if request.sanitizers and not self.sanitizers:
-                self.sanitizers = self._sanitize(cases, first, dims, reading)
+                self.sanitizers = self._sanitize(cases, first, dims)
         finally:
             oracle.close()
 
@@ -280,49 +318,76 @@ class _Evaluation:
             lower = []
         self.task.tell_apart(first.oracle, first.native, lower)
 
-    def _contender(self, cases: Cases, dims: dict[str, int], index: int, reading: Sequence[str]) -> Contender | None:
+    def _contender(self, cases: Cases, dims: dict[str, int], index: int) -> Contender | None:
         """The candidate, loaded, with its weights; None where it did not come so far."""
-        request = self.request
-        draw = random.Random(self.seeds.seed("memory", index))
         contender: Contender | None = None
         try:
-            files = messages.files_of_candidate(request)
-            worker = self.server.spawn("candidate", self._limits(), files, reading)
-            self.workers.append(worker)
-            contender = Contender(worker, self.device, request.load_seconds, request.call_seconds, draw)
-            reply = contender.load(messages.candidate_message(request, self.recognised, dims))
-            for name in reply["patched"][:5]:
-                self.found.hazard("patched", Severity.REJECT, f"{name} was replaced when the file was loaded")
-            if reply["unfilled"]:
-                why = f"what fills it did not compile: {reply['unfilled']}"
-                self.found.not_tried.append(NotTried(what="shared memory filled beforehand", why=why))
-            if self.recognised.form is Form.KERNELBENCH:
-                self._weights(cases, contender)
-            if not self.unplaced:
-                return contender
+            contender = self.starter.spawn_candidate(index)
+            self.starter.load_candidate(contender, cases, dims)
+            return contender
         except WorkerLostError as error:
             self.lost = error
+        except UnplacedError as error:
+            self.unplaced = str(error)
         except CandidateError as error:
-            if error.error["type"] in ("SystemExit", "KeyboardInterrupt"):
-                self.found.hazard("exits_early", Severity.REJECT, f"{error.error['type']} raised while it was loaded")
-            stage = "compile" if error.error["compile"] and error.stage == "load" else error.stage
-            self.found.failure = (stage, _loading(error))
+            self._failed(error)
         if contender is not None:
             self.output = contender.worker.output()
             contender.close()
         return None
 
-    def _weights(self, cases: Cases, contender: Contender) -> None:
-        own = contender.build(cases.init, self.seeds.seed("weights", 0))
-        if cases.weights.specs:
-            names = weights.matched(cases.weights.specs, own)
-            if isinstance(names, str):
-                self.unplaced = names
-            else:
-                self.names = names
-                contender.set_weights(cases.weights, names)
+    def _failed(self, error: CandidateError) -> None:
+        """The candidate raised while it was loaded, or in a timed turn."""
+        if error.error["type"] in ("SystemExit", "KeyboardInterrupt"):
+            self.found.hazard("exits_early", Severity.REJECT, f"{error.error['type']} raised while it was loaded")
+        stage = "compile" if error.error["compile"] and error.stage == "load" else error.stage
+        self.found.failure = (stage, _loading(error))
 
-    def _sanitize(self, cases: Cases, first: Case, dims: dict[str, int], reading: Sequence[str]) -> list[SanitizerRun]:
+    # --- time -------------------------------------------------------------------------------------------------------
+
+    def _race(self, cases: Cases, dims: dict[str, int], index: int) -> Race | None:
+        """None on the CPU."""
+        if self.plan.timing is None or self.clock is None:
+            return None
+        return Race(self.starter, self.plan.timing, cases, dims, self.seeds, self.clock, index)
+
+    def _sound(self) -> bool:
+        """Whether nothing speaks against the candidate so far: only then are its times worth their seconds."""
+        return (
+            self.lost is None
+            and self.found.failure is None
+            and not self.unplaced
+            and all(trial.passed for trial in self.found.trials)
+            and all(hazard.severity is not Severity.REJECT for hazard in self.found.hazards)
+        )
+
+    def _time_here(self, race: Race, contender: Contender, first: Case) -> None:
+        """What is timed in the process that was found correct: all of a signal, the watched turns of a verdict."""
+        self.progress("timing", 0, 1)
+        try:
+            if self.plan.name == "signal":
+                self.timings.append(race.signal(contender, self.request.peak))
+            else:
+                race.watch(contender, first)
+        except WrongResultError:
+            return  # it stands among the trials
+        except CandidateError as error:
+            self._failed(error)
+
+    def _time(self, race: Race) -> None:
+        """The race of a verdict."""
+        if self.plan.name == "signal":
+            return
+        try:
+            self.timings.append(race.verdict(self.request.peak))
+        except WrongResultError:
+            return
+        except CandidateError as error:
+            self._failed(error)
+        except WorkerLostError as error:
+            self.lost = error
+
+    def _sanitize(self, cases: Cases, first: Case, dims: dict[str, int]) -> list[SanitizerRun]:
         """The tools of compute-sanitizer that were asked for, on the first workload."""
         tools = self.request.sanitizers
         why = ""
@@ -344,68 +409,19 @@ class _Evaluation:
             "build": {"tree": cases.init.tree, "seed": self.seeds.seed("weights", 0)}
             if self.recognised.form is Form.KERNELBENCH
             else None,
-            "names": self.names,
+            "names": self.starter.names,
             "tree": first.values.tree,
             **{name: [t.message for t in tensors] for name, tensors in lent.items()},
         }
         every = [t for tensors in lent.values() for t in tensors]
         files = messages.files_of_candidate(self.request)
-        found = sanitize(tools, self.server, self._limits(), files, reading, job, every)
+        found = sanitize(tools, self.server, self.starter.limits, files, self.starter.reading, job, every)
         for shared in every:
             shared.close()
         return found
 
-    # --- what it comes to -------------------------------------------------------------------------------------------
-
-    def _verdict(self, task: TaskCheck | None, sanitizers: Sequence[SanitizerRun]) -> tuple[Verdict, str]:
-        rejects = [h for h in self.found.hazards if h.severity is Severity.REJECT]
-        if rejects:
-            where = f" (line {rejects[0].line})" if rejects[0].line else ""
-            return Verdict.CHEATING, f"{rejects[0].id}: {rejects[0].evidence}{where}"
-        if task is not None and task.refused:
-            return Verdict.TASK_REFUSED, "the problem is passed without solving it: " + "; ".join(task.reasons)
-        if self.lost is not None:
-            return _LOST.get(self.lost.kind, Verdict.CRASHED), self.lost.detail
-        if self.found.failure is not None:
-            stage, words = self.found.failure
-            return (Verdict.COMPILE_ERROR if stage == "compile" else Verdict.CRASHED), words
-        if self.unplaced:
-            return Verdict.INCORRECT, self.unplaced
-        failed = [t for t in self.found.trials if not t.passed]
-        if failed:
-            worst = failed[0]
-            detail = worst.detail or f"{worst.got:g} where {worst.expected:g} is right"
-            return Verdict.INCORRECT, f"{worst.output} on {worst.distribution} inputs: {detail}"
-        unsound = [s for s in sanitizers if s.status == "failed"]
-        if unsound:
-            return Verdict.INCORRECT, f"{unsound[0].tool}: {unsound[0].detail}"
-        calls = len({t.index for t in self.found.trials})
-        return Verdict.ACCEPTED, f"right in all {calls} calls, and nothing speaks against it"
-
-    def _not_checked(self) -> list[str]:
-        """What a reader may miss in this receipt."""
-        said = []
-        if self.device.type == "cpu":
-            said.append("speed: nothing is timed on the CPU")
-            if self.recognised.backend is Backend.TRITON:
-                said.append("the compiled kernel: Triton's interpreter ran it, with neither its compiler nor a GPU")
-        else:
-            said.append("speed: this version of kopt does not time kernels")
-            if not self.request.sanitizers:
-                said.append("races and memory errors by compute-sanitizer: --sanitize asks for them")
-        if not self.request.vary and len(self.workloads) == 1:
-            said.append("other sizes: no dims were named as free with --vary, and no --workloads given")
-        if self.recognised.oracle == "original kernel":
-            said.append("the kernel's meaning: there is no reference, so it is its own oracle")
-        if self.seeds.origin != "secret":
-            said.append("secrecy of the inputs: their seed was given")
-        layers = [layer.name for worker in self.workers[:1] for layer in worker.layers if not layer.applied]
-        if layers:
-            said.append("isolation: not in force were " + ", ".join(layers))
-        return said
-
     def _environment(self) -> Any:
-        worker = self.workers[0] if self.workers else None
+        worker = self.starter.workers[0] if self.starter.workers else None
         versions = worker.versions if worker else {}
         return gather(
             kopt=self.kopt,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, Self
 
@@ -54,6 +55,13 @@ class Trial(BaseModel):
     """What was wrong, or what a reader should know."""
     seconds: Seconds
     """Wall time of the call as the worker saw it; no measurement of the kernel."""
+
+    @property
+    def nearness(self) -> float:
+        """The error as a part of what is allowed; NaN where equality was asked for."""
+        if not self.kappa or math.isnan(self.kappa):
+            return math.nan
+        return max(self.rms_ratio / self.kappa, self.max_ratio / (4 * self.kappa))
 
 
 class TaskCheck(BaseModel):

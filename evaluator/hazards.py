@@ -59,6 +59,13 @@ HAZARDS: dict[str, str] = {
     "low_precision_text": "The text names TF32, 8-bit floats or casts to 16 bits.",
     "tensor_subclass": "The candidate defines a kind of tensor of its own, which can delay work until it is read.",
     "persisting_l2": "The candidate sets memory aside in the L2 cache beyond its call.",
+    # What was done to the clock.
+    "outside_window": "Work of the candidate ran on the device before or after the window that was timed.",
+    "slower_than_claimed": "Many calls took longer by kopt's own clock than the candidate's process claimed for them.",
+    "impossible_time": "The time is shorter than the problem's bytes need at the device's cited peak.",
+    "slows_baseline": "The baseline was much slower beside the candidate than alone, at the same clock.",
+    "device_time_unconfirmed": "No witness confirms the time that the candidate's process measured.",
+    "host_bound": "The host was slower than the device, or waited for it, in every call.",
     # What limits the measurement.
     "noncontiguous_inputs": "The candidate was not tried on, or fails on, inputs that are not contiguous.",
     "fixed_inputs": "The inputs cannot be drawn anew: a result could be remembered instead of computed.",

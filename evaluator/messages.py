@@ -71,6 +71,14 @@ def candidate_message(request: Request, recognised: Recognised, dims: dict[str, 
     }
 
 
+def baseline_message(request: Request, recognised: Recognised, dims: dict[str, int], how: str) -> dict[str, Any]:
+    """What a baseline's worker loads: the reference, `eager` or `compile`d, or the library's `module:callable`."""
+    message = {**oracle_message(request, recognised, dims), "role": "baseline", "inputs": "", "how": how}
+    if ":" in how:
+        return {**message, "form": "library", "entry": how}
+    return message
+
+
 def files_of_candidate(request: Request) -> dict[str, bytes]:
     """The files in the candidate's folder: itself alone."""
     return {_file("candidate", request.candidate.name): request.candidate.text.encode()}

@@ -14,6 +14,9 @@ from evaluator.sandbox import Worker, WorkerLostError
 from evaluator.worker import memory
 from kbs.errors import KoptError, UsageError
 
+LARGE = 1 << 30
+"""Bytes above which memory is lent for one use and then given back."""
+
 
 @dataclass
 class Values:
@@ -112,7 +115,7 @@ class Oracle:
             mutations=mutations,
             watch=watch,
         )
-        fetched = self._fetch("results", Values({}, reply["results"]))
+        fetched = self._fetch("results", Values({}, reply["results"]), precision)
         return Results(reply["results"], fetched.tensors, reply.get("mutated", []), reply.get("operators", []))
 
     def lend(self, purpose: str, values: Values) -> list[SharedTensor]:
@@ -128,18 +131,30 @@ class Oracle:
         kept = self._lent.get(purpose)
         wanted = [_shape_of(spec) for spec in specs]
         if kept is None or [t.spec for t in kept] != wanted:
+            self.worker.forget(old.buffer for old in kept or ())
             for old in kept or ():
                 old.close()
             kept = self._lent[purpose] = shared_tensors(wanted, self.device)
         return kept
 
-    def _fetch(self, what: str, values: Values) -> Values:
+    def _fetch(self, what: str, values: Values, kind: str = "") -> Values:
         for spec in values.specs:
             if spec["dtype"] not in memory.DTYPES:
                 raise _blamed("fetch", {"type": "UnsupportedValueError", "message": f"a tensor of {spec['dtype']}"})
-        lent = self._memory(what, values.specs)
+        lent = self._memory(what + kind, values.specs)
         self.ask("fetch", self.call_seconds, lent, what=what, tensors=[t.message for t in lent])
-        return values.with_tensors([t.tensor.clone() for t in lent])
+        fetched = values.with_tensors([t.tensor.clone() for t in lent])
+        if sum(t.buffer.size for t in lent) > LARGE:
+            self._give_back(what + kind)
+        return fetched
+
+    def _give_back(self, purpose: str) -> None:
+        """Free memory that was lent, on both sides."""
+        lent = self._lent.pop(purpose, [])
+        self.worker.forget(t.buffer for t in lent)
+        self.ask("map", self.call_seconds)
+        for shared in lent:
+            shared.close()
 
     def close(self) -> None:
         """End the worker and let go of the memory."""

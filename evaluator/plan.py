@@ -22,6 +22,37 @@ have been written for it. `replayed`: revealed by an earlier receipt, so that a 
 _MASTER_BYTES = 32
 
 
+class BaselineChoice(BaseModel):
+    """Something that a candidate is compared with."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    name: Line = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,39}$")
+    """What it is called."""
+    how: Line = Field(pattern=r"^(eager|compile|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*)$")
+    """`eager`: the reference as it is; `compile`: under torch.compile; else a library's `module:callable`."""
+
+
+class TimingPlan(BaseModel):
+    """How times will be taken."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    restarts: int = Field(ge=1)
+    """Processes of each contender."""
+    seconds: float = Field(gt=0, allow_inf_nan=False)
+    """Limit of the turns of one workload."""
+    baselines: tuple[BaselineChoice, ...]
+    """What the candidate is compared with; the verdict on speed speaks of the first."""
+
+    @model_validator(mode="after")
+    def _each_name_once(self) -> Self:
+        names = [baseline.name for baseline in self.baselines]
+        if len(set(names)) != len(names) or "candidate" in names:
+            raise ValueError("two contenders have one name")
+        return self
+
+
 class Plan(BaseModel):
     """What will be done. Its hash stands in the receipt, and its file is on disk before the candidate runs."""
 
@@ -43,6 +74,8 @@ class Plan(BaseModel):
     """Whether inputs that are not contiguous are tried."""
     sanitizers: tuple[str, ...]
     """Tools of compute-sanitizer that were asked for."""
+    timing: TimingPlan | None = None
+    """How times are taken; None where none are: on the CPU."""
     seed_commitment: Sha256
     """Of the 32 bytes that all seeds are derived from; the receipt reveals them."""
     seed_origin: SeedOrigin

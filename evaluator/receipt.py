@@ -9,33 +9,21 @@ from __future__ import annotations
 import hashlib
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from evaluator import canonical
 from evaluator.canonical import Line, Seconds, Sha256, UtcTime
+from evaluator.document import KIND, Seal, SealedDocument, content_id, read, render
 from evaluator.environment import Environment
 from evaluator.findings import CandidateOutput, DeviceKernel, LibraryOperation, NotTried, SanitizerRun, TaskCheck, Trial
 from evaluator.hazards import Hazard, Severity
 from evaluator.plan import Plan
 from evaluator.records import CandidateRecord, ProblemRecord
+from evaluator.timing_records import Ceiling, Physics, Timing
 from evaluator.verdict import Improvement, Verdict
-from kbs.errors import KoptError, UsageError
+
+__all__ = ["Receipt", "ReceiptContent", "Seal", "content_id", "parse", "render"]
 
 SCHEMA_VERSION: Literal[1] = 1
-KIND: Literal["kopt-receipt"] = "kopt-receipt"
-
-
-class Seal(BaseModel):
-    """Who wrote a receipt: see `evaluator/seal.py` for what it is worth."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    algorithm: Literal["HMAC-SHA256"] = "HMAC-SHA256"
-    """How it was made."""
-    key_id: str = Field(pattern=r"^[0-9a-f]{16}$")
-    """First 16 hex digits of the SHA-256 of the key."""
-    mac: Sha256
-    """Of the receipt without its seal."""
 
 
 class ReceiptContent(BaseModel):
@@ -73,12 +61,12 @@ class ReceiptContent(BaseModel):
     """What speaks against the measurement."""
     sanitizers: tuple[SanitizerRun, ...]
     """Tools of compute-sanitizer."""
-    timing: None = None
-    """No time was taken."""
-    ceiling: None = None
-    """No ceiling was measured."""
-    physics: None = None
-    """No time was held against physical limits."""
+    timing: Timing | None = None
+    """Every time that was taken; None where none was."""
+    ceiling: Ceiling | None = None
+    """That of the first workload; None where none was measured."""
+    physics: Physics | None = None
+    """The first workload's time held against physical limits; None where no time was taken."""
     not_checked: tuple[Line, ...]
     """What this receipt does not say, in sentences."""
     verdict: Verdict
@@ -91,8 +79,8 @@ class ReceiptContent(BaseModel):
     """What the candidate printed last. Untrusted."""
     seconds: Seconds
     """Time that the evaluation took."""
-    evidence: Literal["measured", "external"] = "measured"
-    """`external`: what a command of the user's printed, not measured by kopt."""
+    evidence: Literal["measured"] = "measured"
+    """Measured by kopt. What a command of the user's printed is another kind of document (`evaluator/external.py`)."""
 
     @model_validator(mode="after")
     def _kept_to_the_plan(self) -> Self:
@@ -114,12 +102,57 @@ class ReceiptContent(BaseModel):
             raise ValueError("the verdict is cheating, and no hazard says why")
         if self.verdict is Verdict.TASK_REFUSED and not (self.task_check and self.task_check.refused):
             raise ValueError("the verdict is task_refused, and the task check did not refuse it")
-        if self.timing is None and self.improvement not in (Improvement.NOT_TIMED, Improvement.UNSTABLE):
-            raise ValueError(f"the improvement is {self.improvement}, and no time was taken")
         against = self._against_acceptance() if self.verdict is Verdict.ACCEPTED else ""
         if against:
             raise ValueError(f"the verdict is accepted, and {against}")
+        against = self._against_improvement()
+        if against:
+            raise ValueError(f"the improvement is {self.improvement}, and {against}")
         return self
+
+    @model_validator(mode="after")
+    def _times_of_this_plan(self) -> Self:
+        first = None if self.timing is None else self.timing.workloads[0]
+        if self.ceiling != (None if first is None else first.ceiling):
+            raise ValueError("the ceiling is not that of the first workload's times")
+        if self.physics != (None if first is None else first.physics):
+            raise ValueError("the physics are not those of the first workload's times")
+        if self.timing is None:
+            return self
+        if self.timing.plan != self.plan.name:
+            raise ValueError("the times were taken by another plan")
+        dims = [workload.dims for workload in self.timing.workloads]
+        if any(d not in self.plan.workloads for d in dims) or any(d in dims[:n] for n, d in enumerate(dims)):
+            raise ValueError("the times are of workloads that were not planned, or of one twice")
+        return self
+
+    def _against_improvement(self) -> str:
+        """What the improvement contradicts; empty where nothing."""
+        if self.timing is None:
+            return "" if self.improvement is Improvement.NOT_TIMED else "no time was taken"
+        if self.improvement is Improvement.NOT_TIMED:
+            return "there are times"
+        if self.improvement is Improvement.UNSTABLE:
+            return ""
+        if self.verdict is not Verdict.ACCEPTED:
+            return f"the verdict is {self.verdict}"
+        ratio = self.timing.ratio
+        if self.improvement is Improvement.NOT_COMPARED:
+            return "" if ratio is None else "there is a ratio"
+        if ratio is None:
+            return "there is no ratio"
+        found = {workload.improvement for workload in self.timing.workloads}
+        if self.improvement is Improvement.SLOWER:
+            said = ratio.ci_high < 1 or Improvement.SLOWER in found
+            return "" if said else "neither the interval of the ratio nor a workload says so"
+        against = found - {Improvement.FASTER, Improvement.SAME}
+        if against:
+            return f"a workload is {min(against)}"
+        if not all(workload.confirmed for workload in self.timing.workloads):
+            return "no witness confirms a workload's device time"
+        if self.improvement is Improvement.FASTER and ratio.ci_low <= 1:
+            return "the interval of the ratio reaches down to 1"
+        return ""
 
     def _against_acceptance(self) -> str:
         """What forbids the verdict `accepted`; empty where nothing does."""
@@ -143,86 +176,39 @@ class ReceiptContent(BaseModel):
         unsound = [run.tool for run in self.sanitizers if run.status == "failed"]
         if unsound:
             return f"{unsound[0]} failed"
+        for workload in () if self.timing is None else self.timing.workloads:
+            if "refuted" in (workload.spans.status, workload.audit.status):
+                return "a witness refutes its time"
+            if workload.physics.status == "impossible":
+                return "its time is impossible"
         silent = [tool for tool in self.plan.sanitizers if all(run.tool != tool for run in self.sanitizers)]
         return f"nothing says what {silent[0]} found" if silent else ""
 
 
-class Receipt(ReceiptContent):
+class Receipt(ReceiptContent, SealedDocument):
     """A receipt. `of` computes the hashes, `evaluator.seal.seal` adds the seal."""
 
     plan_hash: Sha256
     """SHA-256 of the canonical JSON of the plan."""
-    id: Sha256
-    """SHA-256 of the canonical JSON of all other fields but the seal."""
-    seal: Seal | None = None
-    """None where it is not sealed."""
 
     @classmethod
     def of(cls, content: ReceiptContent) -> Receipt:
         """The receipt of an evaluation, with its id, not sealed yet."""
         fields = {name: getattr(content, name) for name in ReceiptContent.model_fields}
         plan_hash = content.plan.hash
-        return cls(**fields, plan_hash=plan_hash, id=content_id(content.model_dump(mode="json"), plan_hash))
+        id = content_id({**content.model_dump(mode="json"), "plan_hash": plan_hash})
+        return cls(**fields, plan_hash=plan_hash, id=id)
 
     @model_validator(mode="after")
-    def _hashes_fit(self) -> Self:
+    def _plan_fits(self) -> Self:
         if self.plan_hash != self.plan.hash:
             raise ValueError("the hash of the plan is not the plan's")
-        if self.id != content_id(self.model_dump(mode="json"), self.plan_hash):
-            raise ValueError("the id is not the hash of the content")
         return self
 
 
-def content_id(document: dict[str, object], plan_hash: object) -> str:
-    """The id that belongs to a receipt's JSON object, whatever id and seal it has."""
-    content = {name: value for name, value in document.items() if name not in ("id", "seal")}
-    return canonical.digest({**content, "plan_hash": plan_hash})
-
-
-def render(receipt: Receipt) -> bytes:
-    """The one JSON document of a receipt."""
-    data = canonical.dumps(receipt.model_dump(mode="json"))
-    if len(data) > canonical.MAX_BYTES:
-        raise KoptError(
-            f"the receipt would be larger than {canonical.MAX_BYTES // 2**20} MiB",
-            code="receipt_too_large",
-            hint="Give fewer workloads.",
-        )
-    return data
-
-
 def parse(data: bytes) -> Receipt:
-    """Read a receipt. Raises `UsageError` (`receipt_invalid`) for anything that is none, or was changed.
+    """Read the receipt of an evaluation; `evaluator.kinds.parse` reads every kind.
 
-    White space and the order of keys are not held against it; `evaluator.seal.verify` is strict about them.
+    Raises `UsageError`: `external_receipt` for what a command of the user's printed, `receipt_invalid` for all else.
     """
-    try:
-        document = canonical.loads(data)
-    except ValueError as error:
-        raise _invalid(f"this is no receipt: {error}") from error
-    if not isinstance(document, dict) or document.get("kind") != KIND:
-        raise _invalid("this is no receipt: it is JSON of another kind")
-    if document.get("schema_version") != SCHEMA_VERSION:
-        raise UsageError(
-            f"the receipt has schema version {str(document.get('schema_version'))[:20]}, and this kopt reads"
-            f" version {SCHEMA_VERSION}",
-            code="receipt_invalid",
-            hint="Use the version of kopt that wrote it.",
-        )
-    try:
-        return Receipt.model_validate(document)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_context=False, include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))[:200]
-        what = first["msg"].removeprefix("Value error, ")
-        raise UsageError(
-            f"this receipt is not whole: {f'{where}: ' if where else ''}{what}",
-            code="receipt_invalid",
-            hint="It was changed after it was written, or written by hand. Use the original or measure again.",
-        ) from error
-
-
-def _invalid(message: str) -> UsageError:
-    return UsageError(
-        message, code="receipt_invalid", hint="Give the JSON file that `kopt bench` wrote: `--receipt` names it."
-    )
+    return read(data, {KIND: Receipt})

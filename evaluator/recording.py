@@ -51,6 +51,8 @@ def problem(
         if declared
         else None,
         allow_library=request.allow_library,
+        bytes=request.bytes,
+        operations=request.operations,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from evaluator.canonical import Line, Sha256, digest
+from evaluator.canonical import FileName, Line, Sha256, digest
 from evaluator.plan import Dims
 from evaluator.source import Backend, Form
 
@@ -17,7 +17,7 @@ class SourceRecord(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    name: Line
+    name: FileName
     """Name of the file, without its folder."""
     text: str
     """Its text."""
@@ -36,7 +36,7 @@ class InputsRecord(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    name: Line
+    name: FileName
     """Name of the file, without its folder."""
     kind: Line
     """Its format, such as `npz`, `safetensors`, `pt`, `shapes`, `raw` or `python`."""
@@ -100,6 +100,10 @@ class ProblemContent(BaseModel):
     """A tolerance of the problem's own; None where the evaluator's holds."""
     allow_library: bool
     """Whether the candidate may compute with the library that it could replace."""
+    bytes: Line = ""
+    """Bytes that the bandwidth counts, as an expression of the dims; empty: inputs, weights and results."""
+    operations: Line = ""
+    """Operations that the problem needs, as an expression of the dims; empty: not declared."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -7,6 +7,12 @@ from collections import Counter
 from evaluator.environment import Environment
 from evaluator.findings import Trial
 from evaluator.receipt import Receipt
+from evaluator.timing_records import Ratio, Timing
+from evaluator.timing_words import interval, times
+
+LEAST_APART = 0.01
+"""Two ratios are told apart only where their intervals are further from each other than this part, and than the noise
+floors: the part by which a candidate has to be faster to be called so."""
 
 
 def differences(original: Receipt, again: Receipt) -> list[str]:
@@ -42,6 +48,8 @@ def _result(original: Receipt, again: Receipt) -> list[str]:
         )
         if was != now
     ]
+    if original.timing is not None and again.timing is not None:
+        found += _times(original.timing, again.timing)
     before, after = _trials(original), _trials(again)
     for name, trial in before.items():
         now = after.get(name)
@@ -54,6 +62,39 @@ def _result(original: Receipt, again: Receipt) -> list[str]:
     found += [f"the hazard {id} was not found again" for id in sorted(hazards[0] - hazards[1])]
     found += [f"the hazard {id} is new" for id in sorted(hazards[1] - hazards[0])]
     return found
+
+
+def _times(original: Timing, again: Timing) -> list[str]:
+    """Ratios that the replay does not confirm: each workload's to each baseline, and the mean over the workloads."""
+    before, after = _ratios(original), _ratios(again)
+    found = []
+    for name, ratio in before.items():
+        if name not in after:
+            found.append(f"{name} was {_shown(ratio)}, and was not measured again")
+        elif _apart(ratio, after[name]):
+            found.append(_changed(name, _shown(ratio), _shown(after[name])))
+    return found
+
+
+def _ratios(timing: Timing) -> dict[str, Ratio]:
+    found = {}
+    for workload in timing.workloads:
+        dims = ", ".join(f"{name}={size}" for name, size in sorted(workload.dims.items()))
+        for name, baseline in workload.baselines.items():
+            if baseline.ratio is not None:
+                found[f"the ratio to {name}{f' ({dims})' if dims else ''}"] = baseline.ratio
+    if timing.ratio is not None and len(timing.workloads) > 1:
+        found[f"the ratio to {timing.against} over all workloads"] = timing.ratio
+    return found
+
+
+def _apart(one: Ratio, other: Ratio) -> bool:
+    lower, upper = sorted((one, other), key=lambda ratio: ratio.median)
+    return upper.ci_low > lower.ci_high * (1 + max(LEAST_APART, one.noise, other.noise))
+
+
+def _shown(ratio: Ratio) -> str:
+    return f"{times(ratio.median)} ({interval(ratio)})"
 
 
 def _environment(original: Environment, again: Environment) -> list[str]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import psutil
 from pydantic import BaseModel, ConfigDict, Field
 
-from evaluator.plan import SeedSchedule
+from evaluator.canonical import FileName
+from evaluator.plan import BaselineChoice, SeedSchedule
 from evaluator.receipt import Receipt
 from evaluator.source import SourceFile
+from evaluator.timing_records import CitedPeak
 from kbs.errors import UsageError
 
 CALL_SECONDS = 60.0
@@ -23,7 +25,7 @@ class InputsFile(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    name: str
+    name: FileName
     """Name of the file, without its folder."""
     content: bytes = Field(repr=False)
     """Its bytes."""
@@ -71,6 +73,21 @@ class Request(BaseModel):
     """(atol, rtol) in place of the evaluator's own bound."""
     sanitizers: tuple[str, ...] = ()
     """Tools of compute-sanitizer to run."""
+    baselines: tuple[BaselineChoice, ...] = (
+        BaselineChoice(name="eager", how="eager"),
+        BaselineChoice(name="compile", how="compile"),
+    )
+    """What the candidate is compared with, where it is timed and there is a reference."""
+    restarts: int = Field(default=5, ge=1, le=50)
+    """Processes of each contender, for a verdict."""
+    timing_seconds: float = Field(default=10.0, gt=0)
+    """Limit of the turns of one workload."""
+    bytes: str = ""
+    """Bytes that the bandwidth counts, as an expression of the dims; empty: those of inputs, weights and results."""
+    operations: str = ""
+    """Operations that the problem needs, as an expression of the dims; empty: not declared."""
+    peak: CitedPeak | None = None
+    """Peak memory bandwidth of the device, from a cited source."""
     include: tuple[Path, ...] = ()
     """Folders of headers for nvcc."""
     nvcc_flags: tuple[str, ...] = ()
@@ -134,6 +151,7 @@ def of_receipt(
         ptr_sizes=problem.ptr_sizes,
         tolerance=(problem.tolerance.atol, problem.tolerance.rtol) if own and problem.tolerance else None,
         sanitizers=plan.sanitizers,
+        **_timing_of(receipt),
         environment=environment,
         nvcc_flags=receipt.candidate.flags,
         cuda_home=cuda_home,
@@ -141,3 +159,19 @@ def of_receipt(
         memory_limit=plan.memory_limit,
     )
     return request, SeedSchedule.replayed(receipt.seed)
+
+
+def _timing_of(receipt: Receipt) -> dict[str, Any]:
+    """How times were taken, and the peak that they were held against."""
+    plan = receipt.plan.timing
+    peak = {} if receipt.physics is None else {"peak": receipt.physics.peak}
+    declared = {"bytes": receipt.problem.bytes, "operations": receipt.problem.operations}
+    if plan is None:
+        return {**peak, **declared}
+    return {
+        **peak,
+        **declared,
+        "baselines": plan.baselines,
+        "restarts": plan.restarts,
+        "timing_seconds": plan.seconds,
+    }

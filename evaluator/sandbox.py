@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import psutil
 
 import evaluator
+from evaluator.watchdog import Watchdog, family, private_bytes, resident_bytes
 from evaluator.worker import protocol
 from evaluator.worker.isolation import Jail, Layer, Limits
 from evaluator.worker.server import BOOTSTRAP, jail_message
@@ -36,12 +38,15 @@ if TYPE_CHECKING:
 
 START_SECONDS = 120.0
 """Time for the interpreter to import torch and triton, from a cold disk too."""
-POLL_SECONDS = 0.05
 PASSED_ON = (
     "PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CUTLASS_PATH",
     "CC", "CXX", "TORCH_CUDA_ARCH_LIST", "VIRTUAL_ENV",
 )  # fmt: skip
 """Environment variables that workers get; `--env` adds to them."""
+
+
+_NO_DEVICE = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+"""So that modules that are imported before the fork touch no device and start no threads."""
 
 
 class WorkerLostError(Exception):
@@ -53,13 +58,29 @@ class WorkerLostError(Exception):
         self.detail = detail
 
 
-class ForkServer:
-    """The process that forks workers; a context manager."""
+@dataclass(frozen=True)
+class Lineage:
+    """What processes of the same code share: a folder for what their compilers keep, and its user."""
 
-    def __init__(self, device: str, python: str = "", environment: Mapping[str, str] | None = None) -> None:
+    folder: Path
+    uid: int
+    """0 where there are no other users to give it to."""
+
+
+class ForkServer:
+    """The process that forks workers; a context manager. Several threads may use it."""
+
+    def __init__(
+        self,
+        device: str,
+        python: str = "",
+        environment: Mapping[str, str] | None = None,
+        preload: Sequence[str] = (),
+    ) -> None:
         """Start it; it is ready only when the first worker is asked for, so that the parent can work meanwhile.
 
-        `device` is `cpu` or `cuda`; `environment` is what the workers get besides their own folders.
+        `device` is `cpu` or `cuda`; `environment` is what the workers get besides their own folders; `preload` names
+        further modules to import before the first worker, where they are installed.
         """
         self.environment = dict(environment) if environment is not None else passed_environment(())
         if device == "cpu":
@@ -69,11 +90,14 @@ class ForkServer:
         self.folder.chmod(0o711)
         self._ids = itertools.count(1)
         self._exits: dict[int, int] = {}
+        self._lock = threading.RLock()
+        """Of the control socket."""
         self._ready = False
+        self.watchdog = Watchdog()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control = ours
         self._errors = (self.folder / "server.txt").open("wb")
-        words = [package_folder(), str(theirs.fileno()), device]
+        words = [package_folder(), str(theirs.fileno()), device, *preload]
         try:
             self._process = subprocess.Popen(
                 [self.python, "-P", "-c", BOOTSTRAP, *words],
@@ -81,11 +105,12 @@ class ForkServer:
                 stdin=subprocess.DEVNULL,
                 stdout=self._errors,
                 stderr=self._errors,
-                env={**self.environment, "PYTHONDONTWRITEBYTECODE": "1"},
+                env={**self.environment, "PYTHONDONTWRITEBYTECODE": "1", **(_NO_DEVICE if preload else {})},
                 cwd=self.folder,
                 start_new_session=True,
             )
         except OSError as error:
+            self.watchdog.close()
             ours.close()
             theirs.close()
             self._errors.close()
@@ -107,6 +132,7 @@ class ForkServer:
 
     def close(self) -> None:
         """End the server and all its workers, and remove their folders."""
+        self.watchdog.close()
         self._control.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(0.2)
@@ -118,6 +144,10 @@ class ForkServer:
 
     def wait_ready(self) -> None:
         """Wait until torch is imported. Raises `ConfigurationError` if the interpreter cannot do it."""
+        with self._lock:
+            self._wait_ready()
+
+    def _wait_ready(self) -> None:
         if self._ready:
             return
         self._control.settimeout(START_SECONDS)
@@ -144,21 +174,24 @@ class ForkServer:
         readable: Iterable[str] = (),
         *,
         loopback: bool = False,
+        lineage: Lineage | None = None,
     ) -> Worker:
-        """Fork a worker with a folder of its own that holds `files`."""
+        """Fork a worker with a folder of its own that holds `files`; compilers keep what they make in the lineage's."""
         self.wait_ready()
         id = next(self._ids)
         folder = self.folder / f"{id}-{name}"
         folder.mkdir(mode=0o700)
         for file, content in files.items():
             (folder / file).write_bytes(content)
-        uid = give_away(folder)
-        jail = Jail(str(folder), (package_folder(), *readable), uid, limits, loopback)
+        uid = give_away(folder, lineage.uid if lineage else 0)
+        cache = str(lineage.folder) if lineage else ""
+        jail = Jail(str(folder), (package_folder(), *readable), uid, limits, loopback, cache)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        environment = {**self.environment, **_folders(folder)}
+        environment = {**self.environment, **_folders(folder, lineage.folder if lineage else folder)}
         message = {"op": "spawn", "id": id, "jail": jail_message(jail), "environment": environment}
         try:
-            protocol.send(self._control, message, [theirs.fileno()])
+            with self._lock:
+                protocol.send(self._control, message, [theirs.fileno()])
         except OSError as error:
             ours.close()
             raise WorkerLostError("crashed", "the fork server is gone") from error
@@ -166,21 +199,28 @@ class ForkServer:
             theirs.close()
         return Worker(self, id, name, ours, folder, limits)
 
+    def lineage(self, name: str) -> Lineage:
+        """A folder that processes of the same code share; it goes with the server."""
+        folder = self.folder / f"{next(self._ids)}-{name}-cache"
+        folder.mkdir(mode=0o700)
+        return Lineage(folder, give_away(folder))
+
     def exit_status(self, id: int, seconds: float) -> int | None:
         """How a worker ended: its exit code, 128 and the signal's number if by a signal; None while it lives."""
         until = time.monotonic() + seconds
-        while id not in self._exits:
-            try:
-                self._control.settimeout(max(0.01, until - time.monotonic()))
-                received = protocol.receive(self._control)
-            except (TimeoutError, OSError, protocol.ProtocolError):
-                return None
-            if received is None:
-                return None
-            message = received[0]
-            if message.get("op") == "exited":
-                self._exits[int(message["id"])] = int(message["status"])
-        return self._exits[id]
+        with self._lock:
+            while id not in self._exits:
+                try:
+                    self._control.settimeout(max(0.01, until - time.monotonic()))
+                    received = protocol.receive(self._control)
+                except (TimeoutError, OSError, protocol.ProtocolError):
+                    return None
+                if received is None:
+                    return None
+                message = received[0]
+                if message.get("op") == "exited":
+                    self._exits[int(message["id"])] = int(message["status"])
+            return self._exits[id]
 
 
 def package_folder() -> str:
@@ -188,12 +228,12 @@ def package_folder() -> str:
     return str(Path(evaluator.__file__).resolve().parent)
 
 
-def give_away(folder: Path) -> int:
+def give_away(folder: Path, uid: int = 0) -> int:
     """Give a folder and its files to a user that nobody is, where we are root: that user; 0 where we are not, or where
-    there are no other users, as in a container without root."""
+    there are no other users, as in a container without root. `uid` is the user of an earlier one, or 0."""
     if os.geteuid() != 0:
         return 0
-    uid = 0x5A000000 + secrets.randbelow(1 << 20)
+    uid = uid or 0x5A000000 + secrets.randbelow(1 << 20)
     try:
         for path in (*folder.iterdir(), folder):
             os.chown(path, uid, uid)
@@ -207,11 +247,9 @@ def passed_environment(names: Iterable[str]) -> dict[str, str]:
     return {name: os.environ[name] for name in (*PASSED_ON, *names) if name in os.environ}
 
 
-def _folders(folder: Path) -> dict[str, str]:
-    """Everything that compilers and libraries write lies in the worker's own folder."""
-    inside = {
-        "HOME": "",
-        "TMPDIR": "tmp",
+def _folders(folder: Path, cache: Path) -> dict[str, str]:
+    """Everything that libraries write lies in the worker's own folder, and what compilers keep in its lineage's."""
+    kept = {
         "TRITON_CACHE_DIR": "triton",
         "TORCHINDUCTOR_CACHE_DIR": "inductor",
         "TORCH_EXTENSIONS_DIR": "extensions",
@@ -220,7 +258,9 @@ def _folders(folder: Path) -> dict[str, str]:
     }
     (folder / "tmp").mkdir(mode=0o777)
     (folder / "tmp").chmod(0o777)
-    return {name: str(folder / place) for name, place in inside.items()} | {
+    return {name: str(cache / place) for name, place in kept.items()} | {
+        "HOME": str(folder),
+        "TMPDIR": str(folder / "tmp"),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
         "USER": "kopt",  # the worker's user has no entry that could be looked up
@@ -242,15 +282,17 @@ class Worker:
         self.layers: list[Layer] = []
         self.versions: dict[str, str] = {}
         self._channel = channel
-        self._nonce = 0
         self._lent = 0
         """Bytes of host memory that the parent lent: they are not held against the worker."""
         self._pid = 0
         self._why: tuple[str, str] | None = None
-        self._closed = threading.Event()
+        self.busy = False
+        """Whether it was asked for something and has not answered."""
         self._hello()
-        self._watchdog = threading.Thread(target=self._watch, name=f"watchdog of {name}", daemon=True)
-        self._watchdog.start()
+        self._forget: list[int] = []
+        """Buffers that it shall let go of."""
+        self._process = psutil.Process(self._pid) if psutil.pid_exists(self._pid) else None
+        server.watchdog.watch(self)
 
     def __enter__(self) -> Worker:
         return self
@@ -277,7 +319,13 @@ class Worker:
 
         Buffers that this worker has not seen yet travel with the message.
         """
-        self._nonce += 1
+        self.busy = True
+        try:
+            return self._request(op, seconds, buffers, fields)
+        finally:
+            self.busy = False
+
+    def _request(self, op: str, seconds: float, buffers: Sequence[Buffer], fields: dict[str, Any]) -> dict[str, Any]:
         nonce = secrets.token_hex(8)
         fresh = list({b.id: b for b in buffers if self.id not in b.sent_to}.values())
         for start in range(0, len(fresh), protocol.MAX_DESCRIPTORS):
@@ -288,10 +336,20 @@ class Worker:
                 return self._exchange({"op": op, "nonce": nonce, **fields}, batch, seconds)
         return self._exchange({"op": op, "nonce": nonce, **fields}, [], seconds)
 
+    def forget(self, buffers: Iterable[Buffer]) -> None:
+        """Have it let go of buffers that it has mapped, before whatever it is asked for next."""
+        for buffer in buffers:
+            if self.id in buffer.sent_to:
+                buffer.sent_to.discard(self.id)
+                self._forget.append(buffer.id)
+                self._lent -= buffer.size if buffer.kind == "host" else 0
+
     def _exchange(self, message: dict[str, Any], batch: Sequence[Buffer], seconds: float) -> dict[str, Any]:
         described = [{"id": b.id, "kind": b.kind, "size": b.size} for b in batch]
         try:
-            protocol.send(self._channel, {**message, "buffers": described}, [b.descriptor for b in batch])
+            forget, self._forget = self._forget[:1000], self._forget[1000:]
+            sent = {**message, "buffers": described, "forget": forget}
+            protocol.send(self._channel, sent, [b.descriptor for b in batch])
         except protocol.ProtocolError as error:
             raise UsageError(
                 f"the arguments cannot be passed to the kernel's process: {error}",
@@ -345,31 +403,26 @@ class Worker:
         """End the process and everything that it started."""
         if self._why is None:
             self._why = (kind, detail)
-        family = self._family()
-        for process in family:
-            with contextlib.suppress(psutil.Error, OSError):
-                process.suspend()  # a process that forks without end must not outrun its killer
-        for process in [*family, *self._family()]:
-            with contextlib.suppress(psutil.Error, OSError):
-                process.kill()
+        for number in self._family():
+            with contextlib.suppress(OSError):
+                os.kill(number, signal.SIGSTOP)  # a process that forks without end must not outrun its killer
+        for number in self._family():
+            with contextlib.suppress(OSError):
+                os.kill(number, signal.SIGKILL)
 
-    def _family(self) -> list[psutil.Process]:
-        with contextlib.suppress(psutil.Error):
-            first = psutil.Process(self._pid)
-            return [first, *first.children(recursive=True)]
-        return []
+    def _family(self) -> list[int]:
+        return family(self._process) if self._process is not None else []
 
-    def _watch(self) -> None:
-        """Memory and processes, polled; what goes over its limit is ended."""
-        while not self._closed.wait(POLL_SECONDS):
-            family = self._family()
-            if len(family) > self.limits.processes:
-                self.kill("processes", f"it had {len(family)} processes, the limit is {self.limits.processes}")
-            elif _memory(family, exact=False) - self._lent > self.limits.memory:
-                used = _memory(family, exact=True) - self._lent
-                if used > self.limits.memory:
-                    limit = self.limits.memory / 1e9
-                    self.kill("memory", f"it used {used / 1e9:.1f} GB, the limit is {limit:.1f} GB")
+    def examine(self) -> None:
+        """Memory and processes; what goes over its limit is ended."""
+        found = self._family()
+        if len(found) > self.limits.processes:
+            self.kill("processes", f"it had {len(found)} processes, the limit is {self.limits.processes}")
+        elif resident_bytes(found) - self._lent > self.limits.memory:
+            used = private_bytes(found) - self._lent
+            if used > self.limits.memory:
+                limit = self.limits.memory / 1e9
+                self.kill("memory", f"it used {used / 1e9:.1f} GB, the limit is {limit:.1f} GB")
 
     def output(self) -> str:
         """The last of what it printed; untrusted text."""
@@ -381,23 +434,12 @@ class Worker:
             return ""
 
     def close(self) -> None:
-        """End it. Its folder goes with the server's."""
-        self._closed.set()
+        """End it. Its folder goes with the server's. Returns before the process has let go of a GPU: see `gone`."""
+        self.server.watchdog.leave(self)
         self._channel.close()
-        if self.server.exit_status(self.id, 0.05) is None:
+        if self.server.exit_status(self.id, 0.0) is None:
             self.kill("closed", "no longer needed")
-            self.server.exit_status(self.id, 5.0)
-        if self._watchdog is not threading.current_thread():
-            self._watchdog.join(1.0)
 
-
-def _memory(family: Sequence[psutil.Process], *, exact: bool) -> int:
-    """Bytes of memory of some processes; exactly, what several processes share is counted once."""
-    used = 0
-    for process in family:
-        with contextlib.suppress(psutil.Error):
-            if exact:
-                used += process.memory_full_info().pss
-            else:
-                used += process.memory_info().rss
-    return used
+    def gone(self, seconds: float = 10.0) -> bool:
+        """Wait until a closed worker has ended and its memory is free."""
+        return self.server.exit_status(self.id, seconds) is not None

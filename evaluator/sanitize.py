@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from evaluator.buffers import SharedTensor
+from evaluator.claims import claimed
 from evaluator.findings import SanitizerRun
 from evaluator.sandbox import ForkServer, WorkerLostError, package_folder
 from evaluator.worker.isolation import Limits
@@ -38,13 +39,16 @@ def sanitize(
         with server.spawn("sanitizer", limits, files, readable, loopback=True) as worker:
             buffers = [shared.buffer for shared in lent]
             fields = {"tools": list(tools), "limit": SECONDS, "package": package_folder(), **job}
-            reply = worker.request("sanitize", SECONDS + 60, buffers, **fields)
+            reply = claimed(worker, worker.request("sanitize", SECONDS + 60, buffers, **fields))
     except WorkerLostError as error:
         return [SanitizerRun(tool=t, status="not run", detail=f"its process was lost: {error.detail}") for t in tools]
     if not reply["ok"]:
         said = reply["error"]["message"] or reply["error"]["type"]
         return [SanitizerRun(tool=tool, status="not run", detail=said) for tool in tools]
-    return [_judged(tool, run["code"], str(run["text"])) for tool, run in zip(tools, reply["runs"], strict=True)]
+    if len(reply["runs"]) != len(tools):
+        said = f"its process told of {len(reply['runs'])} runs, {len(tools)} were asked for"
+        return [SanitizerRun(tool=tool, status="not run", detail=said) for tool in tools]
+    return [_judged(tool, run["code"], run["text"]) for tool, run in zip(tools, reply["runs"], strict=True)]
 
 
 def _judged(tool: str, code: int | None, text: str) -> SanitizerRun:
@@ -57,7 +61,7 @@ def _judged(tool: str, code: int | None, text: str) -> SanitizerRun:
 
 def _summary(text: str) -> str:
     lines = [line for line in text.splitlines() if "SUMMARY" in line]
-    return lines[-1].strip("= ") if lines else ""
+    return lines[-1].strip("= ")[:500] if lines else ""
 
 
 def _first_finding(text: str) -> str:

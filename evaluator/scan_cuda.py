@@ -47,6 +47,9 @@ _NOTED_NAMES = {
     **dict.fromkeys(
         ("cudaLimitPersistingL2CacheSize", "accessPolicyWindow", "cudaAccessPropertyPersisting"), "persisting_l2"
     ),
+    **dict.fromkeys(
+        ("cudaLaunchAttributeAccessPolicyWindow", "cudaStreamAttributeAccessPolicyWindow"), "persisting_l2"
+    ),
     **dict.fromkeys(("CU_LIMIT_PERSISTING_L2_CACHE_SIZE", "CU_ACCESS_PROPERTY_PERSISTING"), "persisting_l2"),
     **dict.fromkeys(("__half", "half", "half2", "__half2", "__nv_bfloat16", "__nv_bfloat162"), "low_precision_text"),
     **dict.fromkeys(

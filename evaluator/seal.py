@@ -14,14 +14,15 @@ import re
 import secrets
 import stat
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evaluator import canonical
+from evaluator.document import EXTERNAL_KIND, KIND, Seal, SealedDocument, content_id, first_of, model_of
 from evaluator.files import make_folder, write_error, write_whole
-from evaluator.receipt import KIND, Receipt, Seal, content_id
+from evaluator.kinds import KINDS, Evidence
 from kbs.errors import ConfigurationError, KoptError
 
 KEY_FILE = "receipt.key"
@@ -29,6 +30,8 @@ KEY_FILE = "receipt.key"
 KEY_BYTES = 32
 _KEY_LINE = re.compile(r"kopt-receipt-key ([0-9a-f]{64}) ([0-9a-f]{16})\n")
 _LOCK_SECONDS = 30
+_AGAIN = {KIND: "`kopt bench replay` measures again", EXTERNAL_KIND: "its command can be run again"}
+_Document = TypeVar("_Document", bound=SealedDocument)
 
 
 class Verification(BaseModel):
@@ -46,6 +49,8 @@ class Verification(BaseModel):
     """Whether the content is intact and the seal is this KOPT_HOME's."""
     detail: str
     """What was found, in a sentence."""
+    evidence: Evidence | None = None
+    """`measured` by kopt, or `external`: what a command of the user's printed. None for what is no receipt."""
 
 
 def load_key(home: Path) -> bytes | None:
@@ -115,8 +120,8 @@ def key_id(key: bytes) -> str:
     return hashlib.sha256(key).hexdigest()[:16]
 
 
-def seal(receipt: Receipt, key: bytes) -> Receipt:
-    """The receipt with a seal, in place of one that it may have."""
+def seal(receipt: _Document, key: bytes) -> _Document:
+    """The receipt, of any kind, with a seal, in place of one that it may have."""
     made = Seal(key_id=key_id(key), mac=_mac(receipt.model_dump(mode="json"), key))
     return receipt.model_copy(update={"seal": made})
 
@@ -127,26 +132,32 @@ def verify(data: bytes, key: bytes | None) -> Verification:
         document = canonical.loads(data)
     except ValueError as error:
         return Verification(content="changed", seal="none", ok=False, detail=f"This is no receipt: {error}.")
-    if not isinstance(document, dict) or document.get("kind") != KIND:
+    model = model_of(document, KINDS)
+    if model is None:
         return Verification(
             content="changed", seal="none", ok=False, detail="This is no receipt: it is JSON of another kind."
         )
-    content, said = _content(document, data)
+    evidence = model.model_fields["evidence"].default
+    content, said = _content(document, data, model)
     state, signed = _seal(document, key, content == "intact")
     return Verification(
-        content=content, seal=state, ok=content == "intact" and state == "own key", detail=f"{said} {signed}"
+        content=content,
+        seal=state,
+        ok=content == "intact" and state == "own key",
+        detail=f"{said} {signed}",
+        evidence=evidence,
     )
 
 
-def _content(document: dict[str, Any], data: bytes) -> tuple[Literal["intact", "changed", "not canonical"], str]:
-    if document.get("id") != content_id(document, document.get("plan_hash")):
+def _content(
+    document: dict[str, Any], data: bytes, model: type[SealedDocument]
+) -> tuple[Literal["intact", "changed", "not canonical"], str]:
+    if document.get("id") != content_id(document):
         return "changed", "The content is not the one that the id belongs to."
     try:
-        receipt = Receipt.model_validate(document)
+        receipt = model.model_validate(document)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_context=False, include_url=False)[0]
-        what = first["msg"].removeprefix("Value error, ")
-        return "changed", f"The content contradicts itself or this version of kopt ({what})."
+        return "changed", f"The content contradicts itself or this version of kopt ({first_of(error)[1]})."
     if canonical.dumps(receipt.model_dump(mode="json")) != data:
         return "not canonical", "The content means what was written, and its bytes are not those that kopt writes."
     return "intact", "The content is intact."
@@ -168,7 +179,7 @@ def _seal(
         return "own key", "It is sealed with this KOPT_HOME's key."
     if belongs or own:
         return "broken", "The seal of this KOPT_HOME's key does not belong to these bytes."
-    return "foreign key", "It is sealed with a key that is not this KOPT_HOME's: `kopt bench replay` measures again."
+    return "foreign key", f"It is sealed with a key that is not this KOPT_HOME's: {_AGAIN[document['kind']]}."
 
 
 def _mac(document: dict[str, Any], key: bytes) -> str:

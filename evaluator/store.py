@@ -6,9 +6,10 @@ import stat
 from pathlib import Path
 
 from evaluator import canonical
+from evaluator.document import SealedDocument, render
 from evaluator.files import make_folder, write_error, write_whole
+from evaluator.kinds import parse
 from evaluator.plan import Plan
-from evaluator.receipt import Receipt, parse, render
 from kbs.errors import UsageError
 
 FOLDER = "receipts"
@@ -23,7 +24,7 @@ def save_plan(home: Path, plan: Plan) -> Path:
     return path
 
 
-def save_receipt(home: Path, receipt: Receipt, chosen: Path | None = None) -> Path:
+def save_receipt(home: Path, receipt: SealedDocument, chosen: Path | None = None) -> Path:
     """Write a receipt to the file that the user chose, else to `receipts/<first 16 hex digits of its id>.json`.
 
     A chosen file that is there is overwritten only if it is a receipt; one in KOPT_HOME only if it has the same id.

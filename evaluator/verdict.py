@@ -35,5 +35,7 @@ class Improvement(StrEnum):
     """The upper end of the interval is below the baseline by more than the noise floor."""
     UNSTABLE = "unstable"
     """Noise is too large to say, or the device time or the freshness of the inputs could not be confirmed."""
+    NOT_COMPARED = "not_compared"
+    """Its time was taken, and there is no baseline to compare with: plan `signal`, or no reference."""
     NOT_TIMED = "not_timed"
     """No time was taken: on the CPU, or because the candidate was not accepted."""

@@ -29,6 +29,13 @@ REJECTED = _table(
             "types.CodeType",
             "sys.addaudithook",
         ),
+        # Hooks on the modules of everybody, the reference's among them.
+        *(
+            "torch.nn.modules.module.register_module_forward_hook",
+            "torch.nn.modules.module.register_module_forward_pre_hook",
+            "torch.nn.modules.module._global_forward_hooks",
+            "torch.nn.modules.module._global_forward_pre_hooks",
+        ),
     ),
     hides_operations=(
         *("torch.utils._python_dispatch._disable_current_modes", "torch.utils._python_dispatch._pop_mode"),
@@ -47,6 +54,7 @@ REJECTED = _table(
     detects_benchmark=(
         *("sys.argv", "sys.orig_argv", "sys.gettrace", "sys.getprofile", "torch.autograd._profiler_enabled"),
         *("torch._C._autograd._profiler_enabled", "torch._C._len_torch_dispatch_stack"),
+        *("torch._C._autograd._profiler_type", "torch.autograd.profiler._is_profiler_enabled"),
         *("torch._C._len_torch_function_stack", "torch._C._get_dispatch_stack_at", "torch._C._get_dispatch_mode"),
         *("torch.utils._python_dispatch._get_current_dispatch_mode",),
         *("torch.utils._python_dispatch._get_current_dispatch_mode_stack",),
@@ -109,6 +117,9 @@ NOTED = _table(
     replays_rng=("torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.set_rng_state"),
     dynamic_code=("types.FunctionType", "builtins.__builtins__", "importlib.reload", "pickle.loads", "pickle.load"),
     hides_operations=("torch.overrides.TorchFunctionMode", "torch.utils._python_dispatch.TorchDispatchMode"),
+    # Without a `with` the stream stays current when the call has returned.
+    patched=("torch.cuda.set_stream", "torch.accelerator.set_stream", "torch._C._cuda_setStream"),
+    detects_benchmark=("torch.cuda.current_stream().query", "torch.cuda.default_stream().query"),
     network=("os.uname", "platform.node"),
 )
 """Names that are reported."""
@@ -126,6 +137,7 @@ NAMES_IN_STRINGS = FRAME_ATTRIBUTES | {
     for name in (
         *("gc.get_objects", "gc.get_referrers", "gc.get_referents", "sys._getframe", "sys._current_frames"),
         *("inspect.currentframe", "inspect.getouterframes", "sys.setprofile", "sys.settrace"),
+        *("torch.autograd._profiler_enabled", "torch.autograd.profiler._is_profiler_enabled"),
     )
 }
 """The same as strings, as `getattr` and `attrgetter` take them."""

@@ -42,17 +42,30 @@ def _wide(tensor: torch.Tensor) -> torch.Tensor:
 def matched(reference: Sequence[dict[str, Any]], candidate: Sequence[dict[str, Any]]) -> list[str] | str:
     """For each weight of the reference, the candidate's name for it; or what is missing.
 
-    By name and shape; else by order, where the shapes are the same one after the other.
+    By name and shape; else by order, where the same shapes follow one another. What the candidate has besides, such as
+    a table of its own, is passed over, but only if one choice of what to pass over fits: a wrong one would be a guess.
     """
     own = {spec["name"]: (spec["shape"], spec["dtype"]) for spec in candidate}
     if all(own.get(spec["name"]) == (spec["shape"], spec["dtype"]) for spec in reference):
         return [spec["name"] for spec in reference]
-    in_order = [(spec["shape"], spec["dtype"]) for spec in reference]
-    if [(spec["shape"], spec["dtype"]) for spec in candidate] == in_order:
-        return [spec["name"] for spec in candidate]
+    earliest, latest = _in_order(reference, candidate), _in_order(reference[::-1], candidate[::-1])[::-1]
+    if len(earliest) == len(reference) and earliest == latest:
+        return earliest
     missing = [
         f"{spec['name']} {tuple(spec['shape'])}"
         for spec in reference
         if own.get(spec["name"]) != (spec["shape"], spec["dtype"])
     ]
     return "the candidate has no place for the weights " + ", ".join(missing[:5])
+
+
+def _in_order(reference: Sequence[dict[str, Any]], candidate: Sequence[dict[str, Any]]) -> list[str]:
+    """For each weight of the reference the next one of the candidate that has its shape; fewer where they run out."""
+    found = []
+    wanted = iter((spec["shape"], spec["dtype"]) for spec in reference)
+    next_one = next(wanted, None)
+    for spec in candidate:
+        if (spec["shape"], spec["dtype"]) == next_one:
+            found.append(spec["name"])
+            next_one = next(wanted, None)
+    return found

@@ -9,6 +9,7 @@ Architecture of the model: Devlin et al. 2018 (arXiv 1810.04805), distilled as i
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import json
@@ -104,7 +105,7 @@ class DefaultEncoder:
             return _sentence_transformers(str(self.file.path.parent), texts, progress)
         if self._light is None:
             try:
-                self._light = _LightModel(self.file.path.parent)
+                self._light = _light_model(self.file.path.parent, self.file.stamp)
             except Exception as error:  # a damaged file fails in the parsers of other libraries, each in its own way
                 raise ModelError(
                     f"the model in {self.file.path.parent} cannot be loaded: {error}",
@@ -179,6 +180,13 @@ def _sentence_transformers(name: str, texts: Sequence[str], progress: Callable[[
         if progress:
             progress(start + len(chosen))
     return vectors if vectors is not None else np.zeros((0, 0), np.float32)
+
+
+@functools.lru_cache(maxsize=1)
+def _light_model(folder: Path, stamp: str) -> _LightModel:
+    """Loaded once for all questions of a process; `stamp` tells one file from another in the same place."""
+    del stamp
+    return _LightModel(folder)
 
 
 class _LightModel:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import shutil
@@ -13,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-from evaluator.sandbox import ForkServer
+from evaluator.sandbox import ForkServer, passed_environment
 from kopt.engine import Engine
 from kopt.settings import load_settings
+from tests.command_server import CommandServer
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -29,7 +33,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One process writes the record, however many run the tests."""
+    """One thread a process: tests run side by side, and threads of several processes that share cores wait for each
+    other at every operation. One process writes the record, however many run the tests."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    torch.set_num_threads(1)
     if config.option.record and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Recorder(config.option.record))
 
@@ -83,7 +90,7 @@ class Run:
 @pytest.fixture(scope="session")
 def server() -> Iterator[ForkServer]:
     """A fork server for CPU workers that all tests of a process share: starting one takes longer than a test."""
-    with ForkServer("cpu") as started:
+    with ForkServer("cpu", environment=passed_environment(["OMP_NUM_THREADS"])) as started:
         yield started
 
 
@@ -137,20 +144,37 @@ def kopt(built_home: Path) -> Callable[..., Run]:
 
 
 def run_kopt(
-    home: Path, *words: str, stdin: str = "", cwd: Path | None = None, env: dict[str, str] | None = None
+    home: Path,
+    *words: str,
+    stdin: str = "",
+    cwd: Path | None = None,
+    env: dict[str, str] | None = None,
+    fresh: bool = False,
 ) -> Run:
-    """Run `kopt` with its own KOPT_HOME."""
+    """Run `kopt` with its own KOPT_HOME; `fresh` starts an interpreter for it, and so do variables that one reads."""
+    environment = {**os.environ, "KOPT_HOME": str(home), "COLUMNS": "200", **(env or {})}
+    server = command_server()
+    if not fresh and server.can_give(environment):
+        return Run(*server.run(words, stdin, cwd or home, environment, 300))
     done = subprocess.run(
         [sys.executable, "-m", "kopt", *words],
         input=stdin,
         capture_output=True,
         text=True,
         cwd=cwd or home,
-        env={**os.environ, "KOPT_HOME": str(home), "COLUMNS": "200", **(env or {})},
+        env=environment,
         timeout=300,
         check=False,
     )
     return Run(done.returncode, done.stdout, done.stderr)
+
+
+@functools.cache
+def command_server() -> CommandServer:
+    """The process that has imported kopt, one for all tests of a process."""
+    started = CommandServer()
+    atexit.register(started.close)
+    return started
 
 
 @pytest.fixture

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import json
 import os
 import platform
 import socket
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -23,6 +23,7 @@ from evaluator.worker.inputs import InputsError
 from evaluator.worker.isolation import Jail
 from evaluator.worker.operations import device_kernels, watching
 from evaluator.worker.subjects import CompileError, KernelBench, MissingError, Setup, Solve, compiled, make_subject
+from evaluator.worker.timed import TimedWorker
 from evaluator.worker.values import UnsupportedValueError, flatten, names_of, rebuild
 
 _TEXT = 6000
@@ -31,17 +32,19 @@ _WRITES = (Setup, Solve)
 """Forms whose results are arguments that they write, not what they return."""
 _LATE_CYCLES = 20_000_000
 """About ten milliseconds of a GPU's clock."""
+_LARGE = 1 << 30
+"""Bytes of results after which the process gives its unused memory back to the device."""
 PRECISIONS = {"double": torch.float64, "lower": torch.bfloat16}
 
 
-class Worker:
+class Worker(TimedWorker):
     """One process, one subject."""
 
     def __init__(self, channel: socket.socket, jail: Jail) -> None:
         self.channel = channel
         self.folder = Path(jail.folder)
         self.jail = jail
-        self.buffers: dict[int, torch.Tensor] = {}
+        self.buffers: dict[int, memory.Mapping] = {}
         self.subject: Any = None
         self.device = torch.device("cpu")
         self.tensors: dict[str, list[torch.Tensor]] = {}
@@ -82,16 +85,18 @@ class Worker:
 
     def _map(self, message: dict[str, Any], descriptors: list[int]) -> None:
         for id in message.get("forget", ()):
-            self.buffers.pop(id, None)
+            known = self.buffers.pop(id, None)
+            if known is not None:
+                known.close()
         for buffer, descriptor in zip(message.get("buffers", ()), descriptors, strict=True):
             if buffer["kind"] == "host":
                 mapping = memory.map_host(descriptor, buffer["size"])
             else:
                 mapping = memory.map_device(descriptor, buffer["size"], self.device.index or 0)
-            self.buffers[buffer["id"]] = mapping.base
+            self.buffers[buffer["id"]] = mapping
 
     def _shared(self, spec: dict[str, Any]) -> torch.Tensor:
-        return memory.view(self.buffers[spec["buffer"]], spec["offset"], spec)
+        return memory.view(self.buffers[spec["buffer"]].base, spec["offset"], spec)
 
     def _arguments(self, specs: list[dict[str, Any]]) -> list[torch.Tensor]:
         """The tensors of a message on the worker's device: shared ones as they are, host ones copied over."""
@@ -111,18 +116,19 @@ class Worker:
             self.mapping.enter_context(on_the_cpu())  # for the rest of this process's life
         if message["role"] == "candidate":
             self.changed = integrity.watch()
-        self.threads = threading.active_count()
+        self.threads = _thread._count()
         self.subject = make_subject(message, self.folder, self.device)
         unfilled = getattr(self.subject, "filler", "")
         return {**self._findings(), "unfilled": unfilled if isinstance(unfilled, str) else ""}
 
     def _findings(self) -> dict[str, Any]:
-        """What the candidate left behind: replaced functions, threads, processes."""
+        """What the candidate left behind: replaced functions, threads (also those that `threading` does not list),
+        processes."""
         children = Path(f"/proc/self/task/{os.getpid()}/children")
         processes = children.read_text().split() if children.exists() else []
         return {
             "patched": self.changed(),
-            "threads": max(0, threading.active_count() - self.threads),
+            "threads": max(0, _thread._count() - self.threads),
             "processes": len(processes),
         }
 
@@ -166,9 +172,13 @@ class Worker:
 
     def do_fetch(self, message: dict[str, Any]) -> dict[str, Any]:
         """Copy kept tensors into the parent's buffers."""
-        for spec, tensor in zip(message["tensors"], self.tensors[message["what"]], strict=True):
+        kept = self.tensors.pop(message["what"])
+        for spec, tensor in zip(message["tensors"], kept, strict=True):
             self._shared(spec).copy_(tensor)
         self._wait()
+        if self.device.type == "cuda" and sum(tensor.nbytes for tensor in kept) > _LARGE:
+            del kept, tensor
+            torch.cuda.empty_cache()
         return {}
 
     def do_reference(self, message: dict[str, Any]) -> dict[str, Any]:

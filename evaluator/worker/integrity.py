@@ -11,13 +11,24 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.profiler
+from torch.autograd import profiler as autograd_profiler
+from torch.nn.modules import module as modules
+
+from evaluator.worker.clock import Clock
 
 _WATCHED: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (torch, ("allclose", "equal", "isclose", "eq", "empty", "empty_like", "rand", "randn")),
     (torch.testing, ("assert_close",)),
     (torch.Tensor, ("copy_", "clone", "data_ptr", "untyped_storage", "__eq__", "to", "cpu", "float", "double")),
-    (torch.cuda, ("synchronize", "Event", "Stream", "current_stream")),
+    (torch.cuda, ("synchronize", "Event", "Stream", "current_stream", "default_stream", "set_stream", "stream")),
     (torch.cuda.Event, ("elapsed_time", "record", "synchronize", "query", "wait")),
+    (torch.cuda.Stream, ("synchronize", "wait_event", "wait_stream", "record_event", "query")),
+    (torch.profiler, ("profile",)),
+    (torch.profiler.profile, ("start", "stop", "__enter__", "__exit__", "events")),
+    (autograd_profiler.profile, ("__enter__", "__exit__")),
+    (autograd_profiler, ("_enable_profiler", "_disable_profiler", "_prepare_profiler")),
+    (Clock, ("turn", "finish", "spans", "empty_pairs")),
     (torch.nn.Module, ("__call__", "load_state_dict", "state_dict")),
     (time, ("perf_counter", "perf_counter_ns", "time", "time_ns", "monotonic", "monotonic_ns")),
     (statistics, ("mean", "median", "stdev", "fmean")),
@@ -25,20 +36,65 @@ _WATCHED: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (gc, ("collect",)),
 )
 
+_NATIVE = (
+    *("_cuda_synchronize", "_cuda_getCurrentStream", "_cuda_getCurrentRawStream", "_cuda_getDefaultStream"),
+    *("_cuda_setStream", "_CudaEventBase", "_CudaStreamBase"),
+)
+"""Of torch._C, where torch is built for CUDA: what the functions above call."""
+
+_HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks")
+"""Of torch.nn.modules.module: hooks that every module runs."""
+
+_current_device: Callable[[], int] | None = getattr(torch._C, "_cuda_getDevice", None)
+_current_stream: Callable[[int], tuple[int, int, int]] | None = getattr(torch._C, "_cuda_getCurrentStream", None)
+_is_initialized: Callable[[], bool] = torch.cuda.is_initialized
+
 
 def watch() -> Callable[[], list[str]]:
-    """Remember what stands now; the answer tells which names have changed since."""
+    """Remember what stands now; the answer tells which names have changed since.
+
+    A function has changed too where its code or the defaults of its parameters have. A stream that was left current
+    and a hook on all modules count among the names.
+    """
     watched = list(_WATCHED)
     testing = sys.modules.get("triton.testing")
     if testing is not None:
         watched.append((testing, ("do_bench", "do_bench_cudagraph")))
+    watched.append((torch._C, tuple(name for name in _NATIVE if hasattr(torch._C, name))))
     before = [
-        (f"{getattr(owner, '__name__', owner)}.{name}", owner, name, getattr(owner, name, None))
+        (f"{getattr(owner, '__name__', owner)}.{name}", owner, name, _parts(getattr(owner, name, None)))
         for owner, names in watched
         for name in names
     ]
+    hooks, stream = _hooks(), _stream()
 
     def changed() -> list[str]:
-        return [label for label, owner, name, value in before if getattr(owner, name, None) is not value]
+        found = [label for label, owner, name, parts in before if not _same(parts, getattr(owner, name, None))]
+        if _hooks() != hooks:
+            found.append("the table of hooks on all modules")
+        if _stream() != stream:
+            found.append("the current stream")
+        return found
 
     return changed
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    """What a function consists of, itself first; the parts keep them from being made anew at the same address."""
+    return (value, *(getattr(value, name, None) for name in ("__code__", "__defaults__", "__kwdefaults__")))
+
+
+def _same(parts: tuple[Any, ...], value: Any) -> bool:
+    return all(old is new for old, new in zip(parts, _parts(value), strict=True))
+
+
+def _hooks() -> list[list[Any]]:
+    """The hooks that every module runs."""
+    return [list(getattr(modules, name, {}).values()) for name in _HOOKS]
+
+
+def _stream() -> int:
+    """Number of the stream on which work is launched; 0 is the default stream, which is current from the start."""
+    if _current_stream is None or _current_device is None or not _is_initialized():
+        return 0
+    return _current_stream(_current_device())[0]

@@ -70,7 +70,7 @@ class Jail:
     """Where a worker lives and what it may reach."""
 
     folder: str
-    """The one folder that it may write."""
+    """Its own folder, which it may write."""
     readable: tuple[str, ...]
     """What it may read besides the system's own folders and the interpreter's."""
     uid: int
@@ -78,6 +78,8 @@ class Jail:
     limits: Limits
     loopback: bool = False
     """Whether it may talk to itself over TCP, which profilers and sanitizers do."""
+    cache: str = ""
+    """A second folder that it may write: what compilers keep, shared with other processes of the same code."""
     layers: list[Layer] = field(default_factory=list)
 
     def note(self, name: str, applied: bool, detail: str = "") -> None:
@@ -226,7 +228,7 @@ def _landlock(jail: Jail) -> bool:
         (_FS_READ, read),
         (handled & _FS_FILE & ~_FS_EXECUTE, tuple(f"/dev/{name}" for name in _DEVICES)),
         (_FS_WRITE_FILE | _FS_TRUNCATE | _FS_READ, ("/proc",)),  # CUDA writes its threads' names there
-        (handled, (jail.folder,)),
+        (handled, tuple(filter(None, (jail.folder, jail.cache)))),
     ):
         for pattern in paths:
             for path in _matching(pattern):

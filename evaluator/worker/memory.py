@@ -38,6 +38,21 @@ class Mapping:
 
     base: torch.Tensor
     """All its bytes, uint8, shape (size,)."""
+    address: int = 0
+    """On the device; 0 for host memory."""
+    size: int = 0
+    allocation: int = 0
+
+    def close(self) -> None:
+        """Let go of it. Host memory goes with the last tensor over it; a view of device memory that somebody kept
+        is a fault of theirs when it is read."""
+        self.base = torch.empty(0, dtype=torch.uint8)
+        if self.address:
+            from evaluator.worker import cuda_driver
+
+            torch.cuda.synchronize()
+            cuda_driver.release(self.address, self.size, self.allocation)
+            self.address = 0
 
 
 def map_host(descriptor: int, size: int) -> Mapping:
@@ -55,7 +70,7 @@ def map_device(descriptor: int, size: int, device: int) -> Mapping:
     allocation = cuda_driver.import_allocation(descriptor)
     os.close(descriptor)
     address = cuda_driver.map_allocation(allocation, size, device)
-    return Mapping(device_bytes(address, size, device))
+    return Mapping(device_bytes(address, size, device), address, size, allocation)
 
 
 def device_bytes(address: int, size: int, device: int) -> torch.Tensor:

@@ -7,11 +7,13 @@ else of kopt, so that any interpreter that has torch can serve.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import selectors
 import socket
 import sys
 import traceback
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -28,13 +30,13 @@ module = importlib.util.module_from_spec(spec)
 sys.modules["evaluator"] = module
 spec.loader.exec_module(module)
 """
-BOOTSTRAP = _PACKAGE + "from evaluator.worker.server import serve; serve(int(words[0]), words[1])"
+BOOTSTRAP = _PACKAGE + "from evaluator.worker.server import serve; serve(int(words[0]), words[1], words[2:])"
 PROBE = _PACKAGE + "from evaluator.worker.probe import probe; probe(words[0], words[1], int(words[2]))"
 STANDALONE = _PACKAGE + "from pathlib import Path; from evaluator.worker.standalone import run; run(Path(words[0]))"
 
 
-def preload(device: str) -> None:
-    """Import what every worker needs, before the first fork."""
+def preload(device: str, further: Sequence[str] = ()) -> None:
+    """Import what every worker needs, before the first fork, and `further` modules where they are installed."""
     import torch
     import torch.overrides
     import torch.utils._python_dispatch  # noqa: F401 - for the workers
@@ -47,18 +49,22 @@ def preload(device: str) -> None:
     import evaluator.worker.cuda_driver
     import evaluator.worker.standalone  # noqa: F401 - likewise
 
+    for name in further:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+
     if device == "cpu":
         from evaluator.worker import interpreter
 
         interpreter.complete()
 
 
-def serve(descriptor: int, device: str) -> None:
+def serve(descriptor: int, device: str, further: Sequence[str] = ()) -> None:
     """Answer requests until the parent hangs up; every worker's end is reported."""
     control = socket.socket(fileno=descriptor)
     isolation.die_with_parent()
     try:
-        preload(device)
+        preload(device, further)
     except Exception as error:  # whatever the interpreter's torch raises while it is imported
         protocol.send(control, {"op": "failed", "error": f"{type(error).__name__}: {error}"})
         return

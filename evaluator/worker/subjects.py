@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import ctypes
+import importlib
 import importlib.util
+import os
 import random
 import subprocess
 import sys
@@ -68,6 +70,14 @@ def named(module: types.ModuleType, *names: str) -> Any:
         if hasattr(module, name):
             return getattr(module, name)
     raise MissingError(f"{Path(module.__file__ or '').name} has no {' or '.join(names)}")
+
+
+def named_in(owner: Any, name: str) -> Any:
+    """An attribute of a module or class. Raises `MissingError`."""
+    found = getattr(owner, name, None)
+    if found is None:
+        raise MissingError(f"{getattr(owner, '__name__', owner)} has no {name}")
+    return found
 
 
 def _listed(name: str, made: object) -> list[Any]:
@@ -160,7 +170,7 @@ class KernelBench(Subject):
     def load_source(self) -> None:
         """Execute the file; sizes replace the constants of the reference."""
         role = self.message["role"]
-        constants = self.dims if role == "oracle" else None
+        constants = None if role == "candidate" else self.dims
         self.module = load_module(role, self.folder / self.message["file"], constants)
 
     def make_inputs(self, seed: int) -> tuple[Any, list[str]]:
@@ -183,6 +193,8 @@ class KernelBench(Subject):
         if self.message.get("entry"):
             classes = (self.message["entry"], *classes)
         self.model = named(self.module, *classes)(*arguments).to(self.device)
+        if self.message.get("how") == "compile":
+            self.model.compile()
         return dict(self.model.state_dict())
 
     def load(self, state: dict[str, torch.Tensor]) -> None:
@@ -219,6 +231,8 @@ class Function(Subject):
         """Execute the file."""
         self.module = load_module(self.message["role"], self.folder / self.message["file"])
         self.function = named(self.module, self.message["entry"])
+        if self.message.get("how") == "compile":
+            self.function = torch.compile(self.function)
 
     def call(self, values: Any) -> Any:
         """The function's result; inputs with names are passed by name."""
@@ -228,6 +242,28 @@ class Function(Subject):
 
 class Setup(Function):
     """`run_kernel(**kwargs)` or `reference(**kwargs)`: arguments are written in place, what is returned is not read."""
+
+
+class Library(Subject):
+    """A function of an installed library, `module:callable`, called as the reference's `forward` or function is."""
+
+    def load_source(self) -> None:
+        """Import it."""
+        module, _, name = self.message["entry"].partition(":")
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = named_in(found, part)
+        self.function = found
+
+    def build(self, arguments: list[Any], seed: int) -> dict[str, torch.Tensor]:
+        """Nothing is built, and there are no weights."""
+        del arguments, seed
+        return {}
+
+    def call(self, values: Any) -> Any:
+        """The function's result."""
+        with torch.no_grad():
+            return self.function(**values) if isinstance(values, dict) else self.function(*values)
 
 
 class Solve(Subject):
@@ -265,13 +301,16 @@ class Solve(Subject):
 
 
 def compiled(message: dict[str, Any], folder: Path) -> Path:
-    """The shared library of a `.cu` file; compiled once a folder."""
-    library = folder / "solve.so"
+    """The shared library of a `.cu` file; compiled once for all processes that share a cache."""
+    library = Path(os.environ.get("XDG_CACHE_HOME", folder)) / "solve.so"
     if not library.exists():
-        words = [message["nvcc"], *message["flags"], "-shared", "-Xcompiler", "-fPIC", "-o", str(library)]
+        made = folder / "made.so"
+        words = [message["nvcc"], *message["flags"], "-shared", "-Xcompiler", "-fPIC", "-o", str(made)]
         done = subprocess.run([*words, str(folder / message["file"])], capture_output=True, text=True, check=False)
         if done.returncode:
             raise CompileError((done.stderr or done.stdout)[-8000:])
+        library.parent.mkdir(parents=True, exist_ok=True)
+        made.replace(library)
     return library
 
 
@@ -282,5 +321,6 @@ def make_subject(message: dict[str, Any], folder: Path, device: torch.device) ->
         "setup": Setup,
         "solve": Solve,
         "function": Function,
+        "library": Library,
     }
     return kinds[message["form"]](message, folder, device)

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver, visible
+from kbs.visible import visible
+from kopt.cli.bench_timing import ceilings, noise
+from kopt.cli.bench_words import check_device, make_request, names, pairs, read_inputs
+from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from evaluator.plan import Plan, SeedSchedule
     from evaluator.receipt import Receipt
-    from evaluator.request import InputsFile, Request
+    from evaluator.request import Request
     from evaluator.sandbox import ForkServer
     from kopt.cli.output import ProgressBar
     from kopt.settings import LoadedSettings
@@ -42,6 +45,7 @@ bench = typer.Typer(
 
 @bench.command("run")
 def run(
+    context: typer.Context,
     candidate: Annotated[Path, typer.Argument(help="The kernel: a .py or .cu file.")],
     ref: Annotated[
         Path | None, typer.Option("--ref", help="The reference. Without it the kernel is its own oracle.")
@@ -83,6 +87,21 @@ def run(
         str | None,
         typer.Option("--sanitize", help="Tools of compute-sanitizer: all, or memcheck,racecheck,initcheck,synccheck."),
     ] = None,
+    baselines: Annotated[
+        str, typer.Option("--baselines", help="What it is compared with: eager, compile, NAME=module:callable.")
+    ] = "eager,compile",
+    restarts: Annotated[
+        int, typer.Option("--restarts", help="Processes of each contender, for a verdict on speed.", min=2, max=50)
+    ] = 5,
+    seconds: Annotated[
+        float, typer.Option("--seconds", help="Limit of the timed turns of one workload.", min=0.1, max=3600)
+    ] = 10.0,
+    bytes: Annotated[
+        str, typer.Option("--bytes", help="Bytes that the bandwidth counts: 2*M*N*4. By default inputs and results.")
+    ] = "",
+    operations: Annotated[
+        str, typer.Option("--operations", help="Operations that the problem needs: 2*M*N*K, for TFLOP/s.")
+    ] = "",
     python: Annotated[Path | None, typer.Option("--python", help="Interpreter with the kernels' packages.")] = None,
     env: Annotated[
         list[str] | None, typer.Option("--env", help="Environment variable that the kernels get. May be repeated.")
@@ -93,11 +112,32 @@ def run(
     seed: Annotated[
         str | None, typer.Option("--seed", help="Draw the inputs of another run; by default a secret.")
     ] = None,
-    timeout: Annotated[float, typer.Option("--timeout", help="Seconds for one call.", min=0.1, max=3600)] = 60.0,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            "--timeout", help="Seconds for one call; for a --bench-command all it has (600).", min=0.1, max=3600
+        ),
+    ] = 60.0,
     memory: Annotated[
         float | None, typer.Option("--memory", help="GB of host memory for each worker; by default half.", min=0.5)
     ] = None,
     receipt: Annotated[Path | None, typer.Option("--receipt", help="Where to write the receipt.")] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Write a report in Markdown too, such as benchmark.md.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Draw all samples into a .png or .svg file; needs matplotlib.")
+    ] = None,
+    bench_command: Annotated[
+        str | None, typer.Option("--bench-command", help="Your own benchmark, run as it is: evidence: external.")
+    ] = None,
+    signal_command: Annotated[
+        str | None, typer.Option("--signal-command", help="A faster one, which --plan signal runs instead.")
+    ] = None,
+    figure: Annotated[
+        list[str] | None,
+        typer.Option("--figure", help="NAME=REGEX: a number to read from what it prints. May be repeated."),
+    ] = None,
     json: JsonFlag = False,
     debug: DebugFlag = False,
 ) -> None:
@@ -107,35 +147,61 @@ def run(
     with reference(**kwargs), extern "C" void solve(...) in a .cu file, or a plain function with --inputs.
     The kernel runs in isolated processes (`kopt doctor` says how well); kopt compares memory, not words.
     Exit code 0 if it is accepted, 4 if not, 6 if it needs a GPU and there is none.
+
+    With --bench-command nothing of this is done: a sealed record is kept of what your own command printed.
     """
 
     def work() -> Reply:
+        if bench_command is not None or signal_command is not None or figure:
+            from kopt.cli.bench_external import external
+
+            return external(
+                context,
+                candidate=candidate,
+                bench_command=bench_command,
+                signal_command=signal_command,
+                figure=figure or [],
+                plan=plan,
+                timeout=timeout,
+                receipt=receipt,
+            )
         from evaluator.sandbox import ForkServer, passed_environment
+        from kopt.cli.bench_files import check_files, write_files
+        from kopt.cli.bench_timing import peak_of
         from kopt.cli.output import progress_bar
+        from kopt.engine import Engine
         from kopt.settings import load_settings
 
         chosen = device or ("cuda:0" if Path("/dev/nvidiactl").exists() else "cpu")
-        _check_device(chosen)
+        check_device(chosen)
+        check_files(receipt, report, plot, chosen)
         interpreter = "" if python is None else str(python)
         environment = passed_environment(env or ())
         settings = load_settings()
         with ForkServer("cpu" if chosen == "cpu" else "cuda", interpreter, environment) as server:
+            eng = Engine(settings)
             request = make_request(
                 candidate=candidate,
                 ref=ref,
                 inputs=inputs,
                 dims=dims,
                 workloads=workloads,
-                vary=_names(vary),
+                vary=names(vary),
                 plan=plan,
                 device=chosen,
                 allow_library=allow_library,
                 backend=backend,
                 entry=entry,
-                outputs=_names(outputs),
-                ptr_sizes=_pairs(ptr_size or ()),
+                outputs=names(outputs),
+                ptr_sizes=pairs(ptr_size or ()),
                 tolerance=tolerance,
                 sanitizers=sanitize,
+                baselines=baselines,
+                restarts=restarts,
+                timing_seconds=seconds,
+                bytes=bytes,
+                operations=operations,
+                peak=peak_of(eng, chosen),
                 include=tuple(include or ()),
                 nvcc_flags=nvcc_flags,
                 cuda_home=cuda_home,
@@ -147,7 +213,7 @@ def run(
             )
             with progress_bar() as bar:
                 found, path = _evaluate(request, server, settings, receipt, bar)
-        return _reply(found, path)
+        return _reply(found, path, [*eng.warnings, *write_files(found, report, plot)])
 
     deliver("bench", json, debug, work)
 
@@ -178,7 +244,7 @@ def _evaluate(
     return sealed, save_receipt(settings.home, sealed, receipt)
 
 
-def _reply(receipt: Receipt, path: Path) -> Reply:
+def _reply(receipt: Receipt, path: Path, warnings: list[str]) -> Reply:
     from evaluator.verdict import Verdict
     from kbs.errors import ExitCode
     from kopt.cli.bench_report import report
@@ -190,7 +256,7 @@ def _reply(receipt: Receipt, path: Path) -> Reply:
     def show(console: Console) -> None:
         report(console, receipt, path)
 
-    return Reply(data, show, ExitCode.OK if accepted else ExitCode.REJECTED)
+    return Reply(data, show, ExitCode.OK if accepted else ExitCode.REJECTED, warnings)
 
 
 @bench.command("verify")
@@ -215,10 +281,12 @@ def verify(
 
         found = verify_bytes(read_receipt(receipt), load_key(load_settings().home))
         data = VerifyData(receipt=str(receipt), **found.model_dump())
+        external = ", evidence: external" if found.evidence == "external" else ""
 
         def show(console: Console) -> None:
             console.print(
-                f"{'ok' if found.ok else 'not ok':<8} content {found.content}, seal: {found.seal}", markup=False
+                f"{'ok' if found.ok else 'not ok':<8} content {found.content}, seal: {found.seal}{external}",
+                markup=False,
             )
             if found.detail:
                 console.print(f"{'':<8} {visible(found.detail)}", markup=False)
@@ -247,7 +315,7 @@ def replay(
 ) -> None:
     """Do again what a receipt says was done, from the sources and the seed in it, and compare what comes out.
 
-    Exit code 4 if the result differs: another verdict, other trials failed, other hazards.
+    Exit code 4 if the result differs: another verdict or improvement, other trials failed, other hazards, other ratios.
     """
 
     def work() -> Reply:
@@ -267,8 +335,8 @@ def replay(
         interpreter = "" if python is None else str(python)
         environment = passed_environment(env or ())  # never what a stranger's receipt names
         if device is not None:
-            _check_device(device)
-        file = None if inputs is None else _inputs(inputs)
+            check_device(device)
+        file = None if inputs is None else read_inputs(inputs)
         request, schedule = of_receipt(
             original,
             inputs=file,
@@ -305,145 +373,5 @@ def replay(
     deliver("bench replay", json, debug, work)
 
 
-# --- reading the words of the command ---------------------------------------------------------------------------------
-
-
-def make_request(**words: Any) -> Request:
-    """The request that the words of `kopt bench` make; each is named as the command's parameter."""
-    from evaluator.request import Request
-    from evaluator.sanitize import TOOLS
-    from evaluator.source import read_source
-    from kbs.errors import UsageError
-    from kopt.cli.support import read_dims
-
-    if words["plan"] not in ("signal", "verdict"):
-        raise UsageError(f"{words['plan']!r} is no plan", code="plan_unknown", hint="Plans are signal and verdict.")
-    asked = _names(words["sanitizers"] or "")
-    tools = TOOLS if asked == ("all",) else asked
-    unknown = [tool for tool in tools if tool not in TOOLS]
-    if unknown:
-        raise UsageError(
-            f"{unknown[0]!r} is no tool of compute-sanitizer",
-            code="sanitizer_unknown",
-            hint=f"Tools are {', '.join(TOOLS)}, or all.",
-        )
-    read = {
-        "candidate": read_source(words.pop("candidate"), "candidate"),
-        "reference": None if words["ref"] is None else read_source(words["ref"], "reference"),
-        "inputs": None if words["inputs"] is None else _inputs(words["inputs"]),
-        "dims": read_dims(words["dims"]),
-        "workloads": _workloads(words["workloads"]),
-        "tolerance": _tolerance(words["tolerance"]),
-        "nvcc_flags": tuple(words["nvcc_flags"].split()),
-        "sanitizers": tools,
-    }
-    del words["ref"]
-    memory = words.pop("memory")
-    limit = {} if memory is None else {"memory_limit": int(memory * 1e9)}
-    return Request(**{**words, **read, **limit})
-
-
-def _check_device(device: str) -> None:
-    from kbs.errors import UsageError
-
-    kind, _, number = device.partition(":")
-    if device != "cpu" and (kind != "cuda" or not (number.isdigit() or device == "cuda")):
-        raise UsageError(
-            f"{device!r} is no device", code="device_unknown", hint="Devices are cuda:0, cuda:1 … and cpu."
-        )
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-
-
-def _pairs(texts: Any) -> dict[str, str]:
-    from kbs.errors import UsageError
-
-    found = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals and value):
-            raise UsageError(
-                f"--ptr-size {text!r} cannot be read", code="ptr_size_invalid", hint="Such as --ptr-size A=M*N."
-            )
-        found[name.strip()] = value.strip()
-    return found
-
-
-def _tolerance(text: str | None) -> tuple[float, float] | None:
-    from kbs.errors import UsageError
-
-    if text is None:
-        return None
-    try:
-        atol, rtol = (float(part) for part in text.split(","))
-    except ValueError:
-        atol = rtol = -1.0
-    if not (0 <= atol < 1e300 and 0 <= rtol < 1e300):
-        raise UsageError(
-            f"--tolerance {text!r} cannot be read",
-            code="tolerance_invalid",
-            hint="Give two numbers from 0 up, atol and rtol: --tolerance 1e-3,1e-3.",
-        )
-    return atol, rtol
-
-
-def _workloads(path: Path | None) -> tuple[dict[str, int], ...]:
-    from kbs.errors import UsageError
-    from kopt.cli.support import read_dims
-
-    if path is None:
-        return ()
-    lines = _read_bytes(path, "workloads").decode("utf-8", "replace").splitlines()
-    found = [read_dims(line) for line in lines if line.strip()]
-    if not found:
-        raise UsageError(
-            f"{path} names no workload", code="workloads_empty", hint='One object a line: {"M": 4096, "N": 8192}.'
-        )
-    return tuple(found)
-
-
-def _inputs(path: Path) -> InputsFile:
-    """The file of inputs as bytes; it is opened by the worker alone."""
-    import json as json_module
-
-    from evaluator.request import InputsFile
-    from kbs.errors import UsageError
-
-    known = (".py", ".npz", ".safetensors", ".pt", ".pth", ".json")
-    if path.suffix not in known:
-        raise UsageError(
-            f"{path} is no file of inputs", code="inputs_format", hint=f"Inputs are {', '.join(known)} files."
-        )
-    content, beside = _read_bytes(path, "inputs"), {}
-    if path.suffix == ".json":
-        try:
-            described = json_module.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise UsageError(
-                f"{path} is no JSON: {error}",
-                code="inputs_invalid",
-                hint="Such as [[64, 128], [128]], a list of shapes.",
-            ) from error
-        name = described.get("file") if isinstance(described, dict) else None
-        if isinstance(name, str):
-            if Path(name).name != name:
-                raise UsageError(
-                    f"{name!r} must lie beside {path}", code="inputs_invalid", hint="Name a file without a folder."
-                )
-            beside[name] = _read_bytes(path.parent / name, "inputs")
-    return InputsFile(name=path.name, content=content, beside=beside)
-
-
-def _read_bytes(path: Path, what: str) -> bytes:
-    from kbs.errors import UsageError
-
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise UsageError(f"there is no file {path} ({what})", code="file_not_found", hint="Check the path.") from error
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be read: {error.strerror}", code="file_unreadable", hint="Check its permissions."
-        ) from error
+bench.command("ceilings")(ceilings)
+bench.command("noise")(noise)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from evaluator.hazards import Severity
 from evaluator.receipt import Receipt
+from evaluator.timing_words import improvement
 from evaluator.verdict import Verdict
-from kopt.cli.output import visible
+from kbs.visible import visible
+from kopt.cli import bench_times
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,7 +42,9 @@ def report(console: Console, receipt: Receipt, path: Path) -> None:
 
 
 def _sections(receipt: Receipt, path: Path) -> Iterator[tuple[str, list[str]]]:
-    yield "improvement", [str(receipt.improvement)]
+    yield "improvement", improvement(receipt.timing, receipt.improvement)
+    if receipt.timing is not None:
+        yield from bench_times.sections(receipt.timing)
     if receipt.problem.tolerance is not None:
         yield "tolerance", [_declared(receipt.problem.tolerance)]
     yield "inputs", list(_trials(receipt.correctness)) or ["no call came to an end"]
@@ -83,14 +87,8 @@ def _trials(trials: Iterable[Trial]) -> Iterator[str]:
             said = worst.detail or f"element {worst.worst} is {worst.got:g}, right is {worst.expected:g}"
             yield f"{head}  FAILED {len(failed)} of {len(found)}: {said}"
             continue
-        near = max((_nearness(trial) for trial in found), default=math.nan)
+        near = max((trial.nearness for trial in found), default=math.nan)
         yield f"{head}  ok, error at most {near:.0%} of the allowance" if math.isfinite(near) else f"{head}  ok, equal"
-
-
-def _nearness(trial: Trial) -> float:
-    if not trial.kappa or math.isnan(trial.kappa):
-        return math.nan
-    return max(trial.rms_ratio / trial.kappa, trial.max_ratio / (4 * trial.kappa))
 
 
 def _ran(receipt: Receipt) -> Iterator[str]:

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from kbs.errors import ExitCode, KoptError
+from kbs.visible import visible
 from kopt.settings import debug_requested
 
 if TYPE_CHECKING:
@@ -70,11 +71,6 @@ def console(stream: IO[str] | None = None) -> Console:
         no_color=not terminal or None,
         force_terminal=None if terminal else False,
     )
-
-
-def visible(text: str) -> str:
-    """Text that somebody else wrote, on one line: what a terminal would obey, or not show, is written out."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def deliver(command: str, as_json: bool, debug: bool, work: Callable[[], Reply]) -> None:

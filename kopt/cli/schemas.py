@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field, TypeAdapter
 
 from kbs.answers.model import Answer, Claim
 from kbs.checking import CheckedCitation
@@ -14,16 +14,14 @@ from kbs.search import Hit
 from kbs.spec import Spec
 from kbs.units import parse_number
 from kbs.vocabulary import Vocabulary
+from kopt.cli.data import Data
+from kopt.cli.device_schemas import CeilingsData, NoiseData
+from kopt.cli.external_schemas import ExternalData
+from kopt.cli.timing_schemas import CeilingData, PhysicsData, TimingData
 from wiki.page import Problem
 
 if TYPE_CHECKING:
     from evaluator.receipt import Receipt
-
-
-class Data(BaseModel):
-    """Base of all: descriptions come from the docstrings below the fields."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True, extra="forbid")
 
 
 class CitationData(Data):
@@ -329,19 +327,23 @@ class HazardData(Data):
 class BenchData(Data):
     """`kopt bench`"""
 
+    evidence: Literal["measured"]
+    """By kopt. `external` is what a command of the user's printed (`--bench-command`)."""
     verdict: str
     """accepted, incorrect, cheating, compile_error, crashed, timeout or task_refused."""
     improvement: str
-    """faster, same, slower, unstable or not_timed."""
+    """faster, same, slower, unstable, not_compared or not_timed."""
     reason: str
     """The main reason for the verdict, in one sentence."""
     hazards: list[HazardData]
     correctness: list[dict[str, Any]]
     """Every output of every call: the rows of the receipt (`kopt schema receipt`, Trial)."""
-    timing: None
-    """No time is taken by this version."""
-    ceiling: None
-    physics: None
+    timing: TimingData | None
+    """None where no time was taken: on the CPU, or because the candidate was rejected before."""
+    ceiling: CeilingData | None
+    """Of the first workload; None where none was measured."""
+    physics: PhysicsData | None
+    """Of the first workload; None where no time was taken."""
     not_checked: list[str]
     """What the receipt does not say, in sentences."""
     receipt: str
@@ -352,10 +354,13 @@ class BenchData(Data):
     @classmethod
     def of(cls, receipt: Receipt, path: Path) -> BenchData:
         """From a receipt and where it was written."""
-        content = receipt.model_dump(mode="json")
-        kept = ("verdict", "improvement", "reason", "correctness", "timing", "ceiling", "physics", "not_checked")
+        content = receipt.model_dump(mode="json", exclude={"timing"})
+        kept = ("evidence", "verdict", "improvement", "reason", "correctness", "not_checked", "environment")
         return cls(
-            **{name: content[name] for name in (*kept, "environment")},
+            **{name: content[name] for name in kept},
+            timing=TimingData.of(receipt.timing, receipt.improvement.value),
+            ceiling=None if receipt.ceiling is None else CeilingData(**content["ceiling"]),
+            physics=PhysicsData.of(receipt.physics),
             hazards=[HazardData(**hazard) for hazard in content["hazards"]],
             receipt=str(path),
         )
@@ -370,6 +375,8 @@ class VerifyData(Data):
     """intact, changed, or not canonical: the same content in other bytes."""
     seal: str
     """own key, foreign key, none or broken."""
+    evidence: Literal["measured", "external"] | None
+    """Measured by kopt, or printed by a command of the user's. None for what is no receipt."""
     detail: str
 
 
@@ -422,5 +429,15 @@ COMMANDS: dict[str, type[Data]] = {
     "bench": BenchData,
     "bench verify": VerifyData,
     "bench replay": ReplayData,
+    "bench ceilings": CeilingsData,
+    "bench noise": NoiseData,
     "doctor": DoctorData,
 }
+
+
+def json_schema(command: str) -> dict[str, Any]:
+    """The JSON Schema of what a command of `COMMANDS` prints under `data`."""
+    if command == "bench":
+        either: TypeAdapter[Any] = TypeAdapter(Annotated[BenchData | ExternalData, Field(discriminator="evidence")])
+        return either.json_schema()
+    return COMMANDS[command].model_json_schema()

@@ -23,6 +23,9 @@ PROBLEMS = HERE / "problems"
 
 Device = Literal["cpu", "gpu"]
 
+UNPROFITABLE = frozenset({"same", "slower", "unstable"})
+"""Improvements by which a cheat has gained nothing."""
+
 
 class _Row(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -48,7 +51,7 @@ class Cheat(_Row):
     device: Literal["cpu", "gpu", "both"]
     """Where it can exist."""
     expected: tuple[str, ...]
-    """Verdicts and hazards of which the evaluator must report at least one."""
+    """Verdicts, hazards and unprofitable improvements of which the evaluator must report at least one."""
     seen: tuple[str, ...] = ()
     """Names of sources."""
     inputs: str = ""
@@ -63,11 +66,19 @@ class Cheat(_Row):
     """Whether the naive evaluator must start from a new interpreter."""
     attack: bool = False
     """Whether it is aimed at the machine rather than at a verdict."""
+    vanishes: bool = False
+    """Whether what is false about it is the speed alone, so that there is nothing to reject where that is measured
+    rightly: it may be accepted, but not as faster."""
 
     @property
     def path(self) -> Path:
         """The candidate's file."""
         return CHEATS / self.file
+
+    @property
+    def timed(self) -> bool:
+        """Whether the naive evaluator takes its time; such rows are tried by test_timing.py."""
+        return "--timing" in self.naive
 
     @property
     def mechanism(self) -> str:
@@ -108,8 +119,15 @@ def row_name(cheat: Cheat, device: Device) -> str:
 
 
 def reported(data: Mapping[str, Any]) -> set[str]:
-    """Verdict and hazards of an evaluation's `data`."""
-    return {data["verdict"], *(hazard["id"] for hazard in data["hazards"])}
+    """Verdict, hazards and unprofitable improvement of an evaluation's `data`."""
+    return {data["verdict"], *(hazard["id"] for hazard in data["hazards"])} | ({data["improvement"]} & UNPROFITABLE)
+
+
+def caught(cheat: Cheat, data: Mapping[str, Any]) -> bool:
+    """Whether an evaluation reports what the cheat's row expects, and does not believe the cheat."""
+    if data["verdict"] == "accepted" and not (cheat.vanishes and data["improvement"] in UNPROFITABLE):
+        return False
+    return not reported(data).isdisjoint(cheat.expected)
 
 
 def table(corpus: Corpus, results: Mapping[str, list[str]]) -> str:
@@ -132,8 +150,11 @@ _PAGE = """# Cheats
 Each row is a working cheat of the corpus in `tests/adversarial/cheats`: it passes a naive evaluator
 (`tests/adversarial/naive.py`) and is held against this one by `pytest tests/adversarial/test_cheats.py`. No two rows
 differ in names or constants alone. *Caught by* is what the evaluator reported in the recorded runs
-([benchmarks/results/evaluator](../benchmarks/results/evaluator/README.md)), verdict and hazards, notes among them; the
-[evaluator's page](evaluator.md) says what each means. Cheats that only a clock can show come with the timing.
+([benchmarks/results/evaluator](../benchmarks/results/evaluator/README.md)), verdict and hazards, notes among them, and
+the improvement where it is none; the [evaluator's page](evaluator.md) says what each means. Cheats of the clock pass a
+naive evaluator that takes the time as public ones do (`tests/adversarial/naive_timing.py`), and are held against this
+one by `pytest tests/adversarial/test_timing.py`. Where the speed alone is false, `accepted` with `same`, `slower` or
+`unstable` is what an honest clock says of them.
 
 """
 

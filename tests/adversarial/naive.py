@@ -1,11 +1,14 @@
 """A naive evaluator, built as many public ones are: everything in one process, and everything believed.
 
     python naive.py CANDIDATE REFERENCE [--form FORM] [--inputs FILE] [--dims JSON] [--device D] [--min-speedup S]
+                    [--timing events|clock|do_bench|queue]
 
 It seeds torch with a constant, makes the inputs once, imports the candidate into its own process, warms it up, and
 then compares reference and candidate on those same inputs over a few trials, with `allclose` at 1e-2. It takes inputs
-and tolerances from the candidate if the candidate has some. What it finds is one JSON line on stdout and the exit code.
-`--build-only` imports the candidate and stops; `--serve` answers requests from stdin with a fork each.
+and tolerances from the candidate if the candidate has some. `--timing` says how it takes the time: see naive_timing.py;
+`queue` draws several inputs, which lie in one block, and times one call for each as a whole. What it finds is one JSON
+line on stdout and the exit code. `--build-only` imports the candidate and stops; `--serve` answers requests from stdin
+with a fork each.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ import time
 from pathlib import Path
 
 import torch
+
+import naive_timing
 
 with contextlib.suppress(ImportError):
     import triton
@@ -71,8 +76,9 @@ def moved(value, device):
     return value.to(device) if isinstance(value, torch.Tensor) else value
 
 
-def kernelbench(candidate, reference, options):
-    """Calls without arguments that give reference's and candidate's results: classes `Model` and `ModelNew`."""
+def models(candidate, reference, options):
+    """Instances of `Model` and `ModelNew`, and what draws inputs; the dims are globals of the reference."""
+    vars(reference).update(options.dims)
     init = reference.get_init_inputs()
     torch.manual_seed(SEED)
     model = reference.Model(*init).to(options.device)
@@ -81,8 +87,13 @@ def kernelbench(candidate, reference, options):
     new = new(*init)
     new = new.to(options.device) if isinstance(new, torch.nn.Module) else new
     torch.manual_seed(SEED)
-    make = getattr(candidate, "get_inputs", reference.get_inputs)
-    inputs = [moved(value, options.device) for value in make()]
+    return model, new, getattr(candidate, "get_inputs", reference.get_inputs)
+
+
+def kernelbench(candidate, reference, options):
+    """Calls without arguments that give reference's and candidate's results."""
+    model, new, draw = models(candidate, reference, options)
+    inputs = [moved(value, options.device) for value in draw()]
     return lambda: model(*inputs), lambda: new(*inputs)
 
 
@@ -146,6 +157,25 @@ def timed(call, device):
     return seconds
 
 
+def queued(candidate, reference, options):
+    """Accepted or not by one call for each of several inputs."""
+    model, new, draw = models(candidate, reference, options)
+    inputs = naive_timing.blocks(draw, options.device)
+    with torch.no_grad():
+        before, expected = naive_timing.whole_queue(model, inputs, options.device)
+        after, results = naive_timing.whole_queue(new, inputs, options.device)
+        settle(options.device)
+        passed = [agree(want, got, options.atol, options.rtol) for want, got in zip(expected, results, strict=True)]
+    return judged(passed, before, after, options)
+
+
+def judged(passed, before, after, options):
+    """What is printed: the candidate is accepted where all passed and the times say that it is faster by enough."""
+    speedup = before / max(after, 1e-9)
+    found = {"speedup": round(speedup, 3), "before": before, "after": after}
+    return {"accepted": all(passed) and speedup >= options.min_speedup, **found}
+
+
 def compiled(path):
     """A `.cu` file as a shared library."""
     target = Path("solve.so").resolve()
@@ -159,6 +189,8 @@ def evaluate(options):
     forms = {"kernelbench": kernelbench, "setup": written_in_place, "function": function, "solve": solved}
     reference = load(options.reference, "reference")
     candidate = compiled(options.candidate) if options.form == "solve" else load(options.candidate, "candidate")
+    if options.timing == "queue":
+        return queued(candidate, reference, options)
     expect, call = forms[options.form](candidate, reference, options)
     with torch.no_grad():
         call()
@@ -176,10 +208,13 @@ def evaluate(options):
                     passed.append(False)
                     continue
                 passed.append(agree(want, got.to(want.dtype), atol, rtol))
-        before = statistics.median(timed(expect, options.device))
-        after = statistics.median(timed(call, options.device))
-    speedup = before / max(after, 1e-9)
-    return {"accepted": all(passed) and speedup >= options.min_speedup, "speedup": round(speedup, 3)}
+        if options.timing:
+            clock = naive_timing.CLOCKS[options.timing]
+            before, after = clock(expect, options.device), clock(call, options.device)
+        else:
+            before = statistics.median(timed(expect, options.device))
+            after = statistics.median(timed(call, options.device))
+    return judged(passed, before, after, options)
 
 
 def main():
@@ -194,6 +229,7 @@ def main():
     parser.add_argument("--atol", type=float, default=1e-2)
     parser.add_argument("--rtol", type=float, default=1e-2)
     parser.add_argument("--min-speedup", type=float, default=0.0)
+    parser.add_argument("--timing", default="", choices=["", *naive_timing.CLOCKS, "queue"])
     parser.add_argument("--build-only", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.evaluate import evaluate
-from evaluator.sandbox import ForkServer
+from evaluator.sandbox import ForkServer, passed_environment
 from kopt import __version__
-from kopt.cli.bench import make_request
+from kopt.cli.bench_words import make_request
 
 HERE = Path(__file__).resolve().parent
 KERNELBENCH = HERE.parent / "third_party" / "kernelbench"
@@ -22,6 +22,7 @@ _words.add_argument("--dims")
 _words.add_argument("--inputs", type=Path)
 _words.add_argument("--device", default="cpu")
 _words.add_argument("--plan", default="verdict")
+_words.add_argument("--baselines", default=argparse.SUPPRESS)
 _words.add_argument("--allow-library", action="store_true")
 _words.add_argument("--workloads", type=Path)
 _words.add_argument("--vary", default="")
@@ -33,7 +34,7 @@ _words.add_argument("--memory", type=float)
 
 @functools.cache
 def _server(kind: str) -> ForkServer:
-    server = ForkServer(kind)
+    server = ForkServer(kind, environment=passed_environment(["OMP_NUM_THREADS"] if kind == "cpu" else ()))
     atexit.register(server.close)
     return server
 

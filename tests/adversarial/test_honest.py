@@ -30,6 +30,10 @@ class Honest(BaseModel):
     """Further words of `kopt bench`; a file among them stands in honest/."""
     gpu_arguments: tuple[str, ...] = ()
     """Words that stand in place of `arguments` on a GPU, where there are any."""
+    timing_arguments: tuple[str, ...] = ()
+    """Words that stand in place of both where its time is taken."""
+    improvement: tuple[Literal["faster", "same", "slower"], ...] = ()
+    """What the evaluator may say of its time; empty where the row is not in the corpus of the timing."""
     device: Literal["cpu", "gpu", "both"]
     """Where the kernel can run."""
     why: str
@@ -38,7 +42,14 @@ class Honest(BaseModel):
     def words(self, device: str) -> list[str]:
         """The words of `kopt bench` on this device, after candidate and reference."""
         chosen = self.gpu_arguments if device != "cpu" and self.gpu_arguments else self.arguments
-        return [*(str(HONEST / word) if (HONEST / word).is_file() else word for word in chosen), "--device", device]
+        return self._placed(chosen, device)
+
+    def timed_words(self, device: str) -> list[str]:
+        """The same where its time is taken."""
+        return self._placed(self.timing_arguments, device) if self.timing_arguments else self.words(device)
+
+    def _placed(self, words: tuple[str, ...], device: str) -> list[str]:
+        return [*(str(HONEST / word) if (HONEST / word).is_file() else word for word in words), "--device", device]
 
     @property
     def paths(self) -> tuple[Path, Path]:

@@ -13,6 +13,21 @@ from evaluator.plan import Plan, SeedSchedule
 from evaluator.receipt import Receipt, ReceiptContent
 from evaluator.records import CandidateRecord, ProblemRecord, SourceRecord
 from evaluator.source import Backend, Form
+from evaluator.timing_records import (
+    AuditWitness,
+    Baseline,
+    Ceiling,
+    CitedPeak,
+    Clocks,
+    Physics,
+    Ratio,
+    Series,
+    SpanWitness,
+    Summary,
+    Timed,
+    Timing,
+    WorkloadTiming,
+)
 from evaluator.verdict import Improvement, Verdict
 
 SCHEDULE = SeedSchedule.given("17")
@@ -146,3 +161,211 @@ def content(**changes: Any) -> ReceiptContent:
 def receipt(**changes: Any) -> Receipt:
     """That content with its id; not sealed."""
     return Receipt.of(content(**changes))
+
+
+# --- times ------------------------------------------------------------------------------------------------------------
+
+PEAK = CitedPeak(
+    product="NVIDIA H200 SXM",
+    gb_per_s=4800.0,
+    citation="h200-sxm hbm_bandwidth: 4.8 TB/s <- gpu-wiki/hardware/h200-sxm.md:L33",
+)
+
+
+def series(us: float = 136.0, turns: int = 4, restarts: int = 5, **changes: Any) -> Series:
+    """Turns around a time; the last one of the last restart came late."""
+    count = turns * restarts
+    fields: dict[str, Any] = {
+        "restart": tuple(n // turns for n in range(count)),
+        "pair": tuple(n % turns for n in range(count)),
+        "us": tuple(us * (1 + 0.001 * (n % 7)) for n in range(count)),
+        "enqueue_us": (12.5,) * count,
+        "clock_mhz": (1980,) * count,
+        "dropped": ("",) * (count - 1) + ("late",),
+    }
+    return Series(**{**fields, **changes})
+
+
+def summary(us: float = 136.0, **changes: Any) -> Summary:
+    """Times around a median."""
+    fields: dict[str, Any] = {
+        "n": 19,
+        "median_us": us,
+        "p20_us": us * 0.998,
+        "p80_us": us * 1.003,
+        "min_us": us * 0.995,
+        "max_us": us * 1.02,
+        "std_us": us * 0.004,
+        "ci_low_us": us * 0.999,
+        "ci_high_us": us * 1.001,
+    }
+    return Summary(**{**fields, **changes})
+
+
+def timed(name: str = "candidate", us: float = 136.0, **changes: Any) -> Timed:
+    """A contender with times; one of its turns was late."""
+    fields: dict[str, Any] = {
+        "name": name,
+        "status": "timed",
+        "flags": () if name == "candidate" else ("TF32 off",),
+        "summary": summary(us),
+        "late": 1,
+        "series": series(us),
+    }
+    return Timed(**{**fields, **changes})
+
+
+def ratio(median: float = 1.3125, **changes: Any) -> Ratio:
+    """A ratio that is known to half a per cent."""
+    fields: dict[str, Any] = {
+        "median": median,
+        "ci_low": median * 0.996,
+        "ci_high": median * 1.004,
+        "pairs": 19,
+        "restarts": tuple(median * (1 + 0.001 * n) for n in range(-2, 3)),
+        "noise": 0.004,
+        "converged": True,
+    }
+    return Ratio(**{**fields, **changes})
+
+
+def baseline(name: str = "eager", median: float = 1.3125, us: float = 136.0, **changes: Any) -> Baseline:
+    """A baseline that takes `median` times the candidate's `us`."""
+    found = Improvement.FASTER if median > 1.01 else Improvement.SLOWER if median < 0.99 else Improvement.SAME
+    fields: dict[str, Any] = {"timed": timed(name, us * median), "ratio": ratio(median), "improvement": found}
+    return Baseline(**{**fields, **changes})
+
+
+def failed_baseline(name: str = "flashinfer", detail: str = "it is not installed") -> Baseline:
+    """A baseline that has no times."""
+    lost = Timed(name=name, status="failed", detail=detail)
+    return Baseline(timed=lost, ratio=None, improvement=Improvement.NOT_COMPARED)
+
+
+def spans(**changes: Any) -> SpanWitness:
+    """The first witness, content."""
+    fields: dict[str, Any] = {
+        "status": "confirmed",
+        "turns": 8,
+        "kernels": 8,
+        "outside": 0,
+        "extent_us": 134.4,
+        "claim_us": 136.0,
+    }
+    return SpanWitness(**{**fields, **changes})
+
+
+def audit(**changes: Any) -> AuditWitness:
+    """The second witness, content."""
+    fields: dict[str, Any] = {
+        "status": "confirmed",
+        "calls": 30,
+        "turns": 5,
+        "per_call_us": 131.0,
+        "empty_us": 420.0,
+        "claim_us": 136.0,
+        "allowed_us": 175.4,
+    }
+    return AuditWitness(**{**fields, **changes})
+
+
+def clocks(**changes: Any) -> Clocks:
+    """Clocks that were held by the power cap."""
+    fields: dict[str, Any] = {
+        "status": "sampled",
+        "max_mhz": 1980,
+        "median_mhz": 1965,
+        "min_mhz": 1755,
+        "locked": "no",
+        "throttled": ("power cap",),
+        "temperature_c": 61,
+    }
+    return Clocks(**{**fields, **changes})
+
+
+def physics(**changes: Any) -> Physics:
+    """A time that is possible."""
+    fields: dict[str, Any] = {
+        "status": "possible",
+        "bytes": 536870912,
+        "l2_bytes": 62914560,
+        "least_us": 98.74,
+        "fastest_us": 135.73,
+        "peak": PEAK,
+    }
+    return Physics(**{**fields, **changes})
+
+
+def workload_timing(**changes: Any) -> WorkloadTiming:
+    """Times of one workload against three baselines, of which one failed."""
+    fields: dict[str, Any] = {
+        "dims": {"n": 64},
+        "candidate": timed(),
+        "baselines": {"eager": baseline(), "compile": baseline("compile", 1.005), "flashinfer": failed_baseline()},
+        "improvement": Improvement.FASTER,
+        "against": "eager",
+        "spans": spans(),
+        "audit": audit(),
+        "confirmed": True,
+        "empty_us": 1.312,
+        "flush_bytes": 125829120,
+        "spin_us": 60.0,
+        "read_bytes": 268435456,
+        "written_bytes": 268435456,
+        "bytes": 536870912,
+        "gb_per_s": 3947.6,
+        "ceiling": Ceiling(floor_us=130.9, made_of="copy", read_bytes=268435456, written_bytes=268435456, n=50),
+        "of_ceiling": 0.9625,
+        "of_peak": 0.8224,
+        "physics": physics(),
+        "notes": ("5 restarts took 21 s, torch.compile's first compilation not counted",),
+        "seconds": 21.5,
+    }
+    return WorkloadTiming(**{**fields, **changes})
+
+
+def timing(*workloads: WorkloadTiming, **changes: Any) -> Timing:
+    """All times of an evaluation; of one workload unless others are given."""
+    every = workloads or (workload_timing(),)
+    against = changes.get("against", every[0].against)
+    found = [w.baselines[against].ratio for w in every if against in w.baselines]
+    ratios = [r for r in found if r is not None]
+    mean = ratio(math.exp(math.fsum(math.log(r.median) for r in ratios) / len(ratios))) if ratios else None
+    fields: dict[str, Any] = {
+        "plan": "verdict",
+        "workloads": every,
+        "against": against,
+        "ratio": mean,
+        "clocks": clocks(),
+        "seconds": 21.5 * len(every),
+    }
+    return Timing(**{**fields, **changes})
+
+
+def gpu() -> Environment:
+    """A machine with a GPU."""
+    return environment(
+        device="cuda:0",
+        device_name="NVIDIA H200",
+        device_memory=150 * 10**9,
+        compute_capability="9.0",
+        driver="580.95.05",
+    )
+
+
+def timed_receipt(times: Timing | None = None, **changes: Any) -> Receipt:
+    """The receipt of a candidate that is faster; its plan has the workloads that were timed."""
+    found = timing() if times is None else times
+    workloads = tuple(w.dims for w in found.workloads)
+    fields: dict[str, Any] = {
+        "plan": plan(name=found.plan, device="cuda:0", workloads=workloads),
+        "problem": problem(workloads=workloads),
+        "environment": gpu(),
+        "correctness": tuple(trial(index=n, dims=dims) for n, dims in enumerate(workloads)),
+        "timing": found,
+        "ceiling": found.workloads[0].ceiling,
+        "physics": found.workloads[0].physics,
+        "not_checked": (),
+        "improvement": Improvement.FASTER,
+    }
+    return receipt(**{**fields, **changes})

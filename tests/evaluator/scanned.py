@@ -458,6 +458,23 @@ CHEATING_PYTHON: dict[str, tuple[str, str]] = {
     "a benchmark's variable": ("detects_benchmark", 'from os import getenv\nmeasured = getenv("RUN_BENCHMARK")'),
     "the watch on operators": ("detects_benchmark", "import torch\nwatched = torch._C._len_torch_dispatch_stack()"),
     "the profiler": ("detects_benchmark", "import torch\nwatched = torch.autograd._profiler_enabled()"),
+    "the profiler's own note": (
+        "detects_benchmark",
+        "from torch.autograd import profiler\nwatched = profiler._is_profiler_enabled",
+    ),
+    "the profiler by a name that is joined": (
+        "detects_benchmark",
+        "import torch\nwatched = getattr(torch.autograd.profiler, '_is_' + 'profiler_enabled')",
+    ),
+    "the kind of profiler": ("detects_benchmark", "import torch\nkind = torch._C._autograd._profiler_type()"),
+    "a hook on all modules": (
+        "patched",
+        "from torch.nn.modules.module import register_module_forward_pre_hook as hook\nhook(print)",
+    ),
+    "the table of such hooks": (
+        "patched",
+        "import torch\ntorch.nn.modules.module._global_forward_hooks[0] = print",
+    ),
     "the watch switched off": (
         "hides_operations",
         "from torch.utils._python_dispatch import _disable_current_modes as off\nwith off():\n    pass",
@@ -581,6 +598,11 @@ NOTED_PYTHON: dict[str, tuple[str, str]] = {
     "globals of its own": ("reads_modules", "def f(): ...\nnames = f.__globals__"),
     "a mode": ("hides_operations", "from torch.overrides import TorchFunctionMode\nclass M(TorchFunctionMode): ..."),
     "a handler": ("signals_processes", "import signal\nsignal.signal(signal.SIGTERM, print)"),
+    "another stream left current": ("patched", "import torch\ntorch.cuda.set_stream(torch.cuda.Stream())"),
+    "whether the device is busy": (
+        "detects_benchmark",
+        "import torch\ndef f(): return torch.cuda.current_stream().query()\nf()",
+    ),
     "the marks of a chat": ("instructions", "PROMPT = '<|im_start|>user'"),
 }
 """What is reported of each."""
@@ -589,6 +611,10 @@ NOTED_CUDA: dict[str, tuple[str, str]] = {
     "a header": ("library_call", "#include <cublas_v2.h>\n"),
     "thrust": ("library_call", "#include <thrust/sort.h>\n"),
     "persisting L2": ("persisting_l2", "void f() { cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 1); }"),
+    "persisting L2 of a launch": (
+        "persisting_l2",
+        "void f(cudaLaunchAttribute* a) { a->id = cudaLaunchAttributeAccessPolicyWindow; }",
+    ),
     "a thread": ("uses_threads", "void f() { std::thread t(g); }"),
     "a program": ("starts_processes", 'void f() { system("ls"); }'),
     "a library": ("loads_libraries", 'void f() { dlopen("libcuda.so.1", 1); }'),

@@ -39,7 +39,8 @@ class _Worker:
 
 
 def test_an_answer_passes_with_every_field_and_no_other() -> None:
-    found = claimed(_Worker(), {"ok": True, "nonce": "12", "seconds": 1, "returned": [RETURNED]})  # type: ignore[arg-type]
+    worker: Any = _Worker()
+    found = claimed(worker, {"ok": True, "nonce": "12", "seconds": 1, "returned": [RETURNED]})
     assert found["returned"] == [{**RETURNED, "stride": None}]
     assert (found["seconds"], found["operators"], found["mutated"], found["error"]) == (1.0, [], [], None)
     assert set(found) == set(Claim.model_fields)
@@ -70,6 +71,7 @@ def test_an_answer_passes_with_every_field_and_no_other() -> None:
         {"ok": True, "patched": [["x"]]},
         {"ok": True, "threads": True},
         {"ok": True, "weights": [{"name": "w", "shape": None, "dtype": "float32"}]},
+        {"ok": True, "runs": [{"code": "0", "text": ""}]},
         {"ok": True, "mutated": [-1]},
         {"ok": True, "tree": []},
     ],

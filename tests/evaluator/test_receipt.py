@@ -19,9 +19,27 @@ from evaluator.findings import MAX_OUTPUT, CandidateOutput, NotTried, SanitizerR
 from evaluator.hazards import Hazard, Severity
 from evaluator.receipt import Receipt, parse, render
 from evaluator.records import DeclaredTolerance, InputsRecord, SourceRecord
+from evaluator.timing_records import Timing
 from evaluator.verdict import Improvement, Verdict
 from kbs.errors import ExitCode, KoptError, UsageError
-from tests.evaluator.receipts import REFERENCE, content, plan, problem, receipt, source_record, trial
+from tests.evaluator.receipts import (
+    REFERENCE,
+    audit,
+    baseline,
+    content,
+    failed_baseline,
+    physics,
+    plan,
+    problem,
+    ratio,
+    receipt,
+    source_record,
+    spans,
+    timed_receipt,
+    timing,
+    trial,
+    workload_timing,
+)
 
 REALS = st.floats() | st.integers(min_value=-(2**60), max_value=2**60)
 ANY_TEXT = st.text(st.characters(), max_size=60) | st.sampled_from(
@@ -32,6 +50,7 @@ JSON = st.recursive(
     lambda children: st.lists(children) | st.dictionaries(st.text(), children),
     max_leaves=20,
 )
+CEILING = workload_timing().ceiling
 CHEAT = Hazard(id="patched", severity=Severity.REJECT, evidence="torch.allclose was replaced")
 
 
@@ -95,10 +114,9 @@ def test_what_forbids_acceptance(changes: dict[str, Any], why: str) -> None:
             "plan": plan(sanitizers=("racecheck",)),
             "sanitizers": (SanitizerRun(tool="racecheck", status="not run", detail="there is no GPU"),),
         },
-        {"improvement": Improvement.UNSTABLE},
         {"correctness": (trial(), trial(output="second"))},
     ],
-    ids=["every distribution", "a tool that could not run", "fixed inputs", "two outputs of one call"],
+    ids=["every distribution", "a tool that could not run", "two outputs of one call"],
 )
 def test_what_does_not(changes: dict[str, Any]) -> None:
     assert receipt(**changes).verdict is Verdict.ACCEPTED
@@ -117,7 +135,7 @@ def test_other_verdicts_need_no_trials(verdict: Verdict) -> None:
         ({"verdict": Verdict.TASK_REFUSED}, "the task check did not refuse it"),
         *[
             ({"improvement": improvement}, "no time was taken")
-            for improvement in (Improvement.FASTER, Improvement.SAME, Improvement.SLOWER)
+            for improvement in sorted(set(Improvement) - {Improvement.NOT_TIMED})
         ],
         ({"seed": "0" * 64}, "not the one that the plan committed to"),
         ({"plan": plan(candidate_hash="0" * 64)}, "made for another candidate"),
@@ -127,13 +145,109 @@ def test_other_verdicts_need_no_trials(verdict: Verdict) -> None:
         ({"reason": ""}, "at least 1 character"),
         ({"seconds": -1.0}, "greater than or equal to 0"),
         ({"more": 1}, "Extra inputs"),
-        ({"timing": {}}, "none"),
+        ({"timing": {}}, "Field required"),
+        ({"ceiling": CEILING}, "the ceiling is not that of the first workload"),
+        ({"physics": physics()}, "the physics are not those of the first workload"),
     ],
     ids=str,
 )
 def test_what_contradicts_itself(changes: dict[str, Any], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         content(**changes)
+
+
+# --- times ------------------------------------------------------------------------------------------------------------
+
+ALONE = timing(workload_timing(baselines={}, against="", improvement=Improvement.NOT_COMPARED), plan="signal")
+SLOWER = timing(workload_timing(baselines={"eager": baseline("eager", 0.9)}, improvement=Improvement.SLOWER))
+SAME = timing(workload_timing(baselines={"eager": baseline("eager", 1.0)}, improvement=Improvement.SAME))
+CAUGHT = {"verdict": Verdict.CHEATING, "hazards": (CHEAT,)}
+
+
+@pytest.mark.parametrize(
+    ("times", "changes"),
+    [
+        (timing(), {}),
+        (timing(), {"improvement": Improvement.UNSTABLE}),
+        (SAME, {"improvement": Improvement.SAME}),
+        (SLOWER, {"improvement": Improvement.SLOWER}),
+        (ALONE, {"improvement": Improvement.NOT_COMPARED}),
+        (timing(), {"improvement": Improvement.UNSTABLE, **CAUGHT}),
+        (timing(workload_timing(spans=spans(status="refuted"))), {"improvement": Improvement.UNSTABLE, **CAUGHT}),
+        (timing(workload_timing(confirmed=False)), {"improvement": Improvement.UNSTABLE}),
+        (
+            timing(
+                workload_timing(dims={"n": 1}, improvement=Improvement.SLOWER),
+                workload_timing(dims={"n": 2}, improvement=Improvement.UNSTABLE),
+            ),
+            {"improvement": Improvement.SLOWER},
+        ),
+    ],
+    ids=[
+        "faster",
+        "unstable",
+        "same",
+        "slower",
+        "nothing to compare with",
+        "cheating found by times",
+        "cheating found by a witness",
+        "not confirmed",
+        "one workload slower, one unstable",
+    ],
+)
+def test_times_that_a_receipt_may_have(times: Timing, changes: dict[str, Any]) -> None:
+    made = timed_receipt(times, **changes)
+    data = render(made)
+    assert parse(data) == made
+    assert render(parse(data)) == data
+
+
+@pytest.mark.parametrize(
+    ("times", "changes", "why"),
+    [
+        (timing(), {"improvement": Improvement.NOT_TIMED}, "there are times"),
+        (timing(), {"improvement": Improvement.NOT_COMPARED}, "there is a ratio"),
+        (ALONE, {"improvement": Improvement.SAME}, "there is no ratio"),
+        (timing(), CAUGHT, "the verdict is cheating"),
+        (timing(), {"improvement": Improvement.SLOWER}, "neither the interval"),
+        (SLOWER, {"improvement": Improvement.FASTER}, "a workload is slower"),
+        (SLOWER, {"improvement": Improvement.SAME}, "a workload is slower"),
+        (SAME, {"improvement": Improvement.FASTER}, "reaches down to 1"),
+        (timing(workload_timing(improvement=Improvement.UNSTABLE)), {}, "a workload is unstable"),
+        (timing(workload_timing(confirmed=False)), {}, "no witness confirms"),
+        (timing(workload_timing(spans=spans(status="refuted"))), {}, "a witness refutes its time"),
+        (timing(workload_timing(audit=audit(status="refuted"))), {}, "a witness refutes its time"),
+        (timing(workload_timing(physics=physics(status="impossible"))), {}, "its time is impossible"),
+        (timing(), {"plan": plan(name="signal")}, "by another plan"),
+        (timing(), {"plan": plan(workloads=({"n": 65},)), "correctness": (trial(dims={"n": 65}),)}, "not planned"),
+        (timing(), {"ceiling": None}, "the ceiling is not that"),
+        (timing(), {"physics": physics(bytes=1)}, "the physics are not those"),
+    ],
+    ids=str,
+)
+def test_times_that_contradict_a_receipt(times: Timing, changes: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        timed_receipt(times, **changes)
+
+
+def test_one_workload_twice() -> None:
+    with pytest.raises(ValidationError, match="or of one twice"):
+        timed_receipt(timing=timing(workload_timing(), workload_timing()))
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"against": "", "ratio": ratio()}, "not every workload has"),
+        ({"ratio": None}, "there is no ratio to it"),
+        ({"ratio": ratio(1.5)}, "not the geometric mean"),
+        ({"against": "flashinfer", "ratio": ratio()}, "not every workload has"),
+    ],
+    ids=str,
+)
+def test_the_ratio_is_that_of_its_workloads(changes: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        timing(workload_timing(baselines={"eager": baseline(), "flashinfer": failed_baseline()}), **changes)
 
 
 @pytest.mark.parametrize("wrong", [{"id": "0" * 64}, {"plan_hash": "0" * 64}])

@@ -5,14 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evaluator.environment import WorkerEnvironment
 from evaluator.findings import TaskCheck
 from evaluator.hazards import Hazard, Severity
 from evaluator.plan import SeedSchedule
+from evaluator.receipt import Receipt
 from evaluator.replay import differences
 from evaluator.verdict import Improvement, Verdict
-from tests.evaluator.receipts import environment, plan, problem, receipt, trial
+from tests.evaluator.receipts import (
+    baseline,
+    environment,
+    failed_baseline,
+    plan,
+    problem,
+    ratio,
+    receipt,
+    timed_receipt,
+    timing,
+    trial,
+    workload_timing,
+)
 
 ORIGINAL = receipt()
 TWO = (trial(), trial(index=1))
@@ -35,12 +50,9 @@ def test_a_replay_that_confirms() -> None:
 
 
 def test_another_verdict_and_the_trial_that_made_it() -> None:
-    again = found(
-        verdict=Verdict.INCORRECT, correctness=(trial(passed=False), trial(index=1)), improvement=Improvement.UNSTABLE
-    )
+    again = found(verdict=Verdict.INCORRECT, correctness=(trial(passed=False), trial(index=1)))
     assert again == [
         "result: the verdict was accepted and is incorrect",
-        "result: the improvement was not_timed and is unstable",
         "result: output result on normal (n=64), repeat 0 was passed and is failed",
     ]
 
@@ -114,3 +126,72 @@ def test_another_subject_is_no_replay() -> None:
     assert found(plan=plan(name="signal")) == ["subject: the plan's name was verdict and is signal"]
     assert found(plan=plan(device="cuda:1")) == ["subject: the device was cpu and is cuda"]
     assert differences(receipt(plan=plan(device="cuda:0")), receipt(plan=plan(device="cuda:1"))) == []
+
+
+# --- times ------------------------------------------------------------------------------------------------------------
+
+
+def measured(*medians: float, improvement: Improvement = Improvement.FASTER, **changes: Any) -> Receipt:
+    """A receipt with these ratios to eager, one a workload."""
+    workloads = [
+        workload_timing(dims={"n": 64 + n}, baselines={"eager": baseline("eager", median, **changes)})
+        for n, median in enumerate(medians)
+    ]
+    return timed_receipt(timing(*workloads), improvement=improvement)
+
+
+def test_ratios_that_a_replay_confirms() -> None:
+    """Intervals of half a per cent to each side, and one per cent between them for the next session."""
+    original = measured(1.5)
+    for median in (1.5, 1.505, 1.495, 1.52, 1.48):
+        assert differences(original, measured(median)) == []
+        assert differences(measured(median), original) == []
+
+
+def test_ratios_that_it_does_not() -> None:
+    was, now = "1.500 (1.494 to 1.506)", "1.400 (1.394 to 1.406)"
+    assert differences(measured(1.5), measured(1.4)) == [
+        f"result: the ratio to eager (n=64) was {was} and is {now}",
+    ]
+    assert differences(measured(1.4), measured(1.5)) == [
+        f"result: the ratio to eager (n=64) was {now} and is {was}",
+    ]
+
+
+def test_noise_keeps_ratios_together() -> None:
+    """What one process of the baseline is from another by itself proves nothing."""
+    noisy = measured(1.4, ratio=ratio(1.4, noise=0.08))
+    assert differences(measured(1.5), noisy) == []
+    assert differences(noisy, measured(1.5)) == []
+
+
+def test_every_workload_and_their_mean_are_compared() -> None:
+    again = differences(measured(1.5, 1.2), measured(1.5, 1.3))
+    assert [text.partition(" was ")[0] for text in again] == [
+        "result: the ratio to eager (n=65)",
+        "result: the ratio to eager over all workloads",
+    ]
+
+
+def test_a_baseline_that_is_not_measured_again() -> None:
+    lost = workload_timing(baselines={"eager": baseline(), "compile": failed_baseline("compile", "it crashed")})
+    assert differences(timed_receipt(), timed_receipt(timing(lost))) == [
+        "result: the ratio to compile (n=64) was 1.005 (1.001 to 1.009), and was not measured again"
+    ]
+    assert differences(timed_receipt(timing(lost)), timed_receipt()) == []
+
+
+def test_an_improvement_that_changes() -> None:
+    assert differences(measured(1.5), measured(1.5, improvement=Improvement.UNSTABLE)) == [
+        "result: the improvement was faster and is unstable"
+    ]
+
+
+@given(st.floats(0.01, 100), st.floats(0.01, 100))
+def test_ratios_differ_alike_from_both_sides(one: float, other: float) -> None:
+    first, second = (measured(median, improvement=Improvement.UNSTABLE) for median in (one, other))
+    assert bool(differences(first, second)) == bool(differences(second, first))
+    far = max(one, other) * 0.99 > min(one, other) * 1.02
+    near = max(one, other) * 0.996 <= min(one, other) * 1.004
+    assert not far or differences(first, second)
+    assert not near or not differences(first, second)

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from evaluator.receipt import parse, render
-from evaluator.records import CandidateRecord, DeclaredTolerance, InputsRecord
+from evaluator.records import CandidateRecord, DeclaredTolerance, InputsRecord, SourceRecord
 from evaluator.request import InputsFile, Request, of_receipt
 from evaluator.source import Backend, Form, SourceFile
 from kbs.errors import UsageError
@@ -99,6 +99,27 @@ def test_another_device_may_be_chosen() -> None:
 
 
 # --- files of inputs --------------------------------------------------------------------------------------------------
+
+
+NO_NAMES = ["", ".", "..", "/", "a/b", "/etc/passwd", "../x.py", "x/", "\0", "x\0.py"]
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+def test_a_file_has_a_name_and_no_folder(name: str) -> None:
+    """A receipt is a stranger's, and what it names is written into a folder before anything is isolated."""
+    for make in (
+        lambda: InputsFile(name=name, content=b""),
+        lambda: InputsRecord(name=name, kind="any", hash="0" * 64, text=None),
+        lambda: SourceRecord(name=name, text="", hash=hashlib.sha256(b"").hexdigest()),
+    ):
+        with pytest.raises(ValidationError, match="without a folder"):
+            make()
+
+
+@pytest.mark.parametrize("name", ["a", ".py", "...", "..a", "a..", "a b\n.py", "\\x", "é.npz"])
+def test_any_other_name_is_one(name: str) -> None:
+    assert InputsFile(name=name, content=b"").name == name
+    assert InputsRecord(name=name, kind="any", hash="0" * 64, text=None).name == name
 
 
 def record(file: InputsFile) -> InputsRecord:

@@ -237,8 +237,15 @@ def test_a_process_left_behind_ends_with_the_worker(start: Start) -> None:
     assert not alive
 
 
-def test_a_thread_left_behind_is_told(start: Start) -> None:
-    reply, _, _ = call(start("import threading; threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"))
+@pytest.mark.parametrize(
+    "starting",
+    [
+        "import threading; threading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
+        "import _thread; _thread.start_new_thread(time.sleep, (60,)); time.sleep(0.2)",
+    ],
+)
+def test_a_thread_left_behind_is_told(start: Start, starting: str) -> None:
+    reply, _, _ = call(start(starting))
     assert reply["threads"] == 1
 
 

@@ -65,6 +65,8 @@ FAULT = """\
 class _Server:
     """Gives workers that answer what a test says."""
 
+    killed = ""
+
     def __init__(self, answer: dict[str, Any] | Exception) -> None:
         self.answer = answer
         self.asked: list[dict[str, Any]] = []
@@ -77,6 +79,11 @@ class _Server:
 
     def __enter__(self) -> _Server:
         return self
+
+    def kill(self, kind: str, detail: str) -> None:
+        """End the worker."""
+        assert detail
+        self.killed = kind
 
     def __exit__(self, *_: object) -> None:
         self.asked[-1]["closed"] = True
@@ -91,11 +98,14 @@ class _Server:
         return self.answer
 
 
-def run(answer: dict[str, Any] | Exception, tools: tuple[str, ...] = ("memcheck",)) -> list[SanitizerRun]:
-    """What is made of an answer."""
+def run(
+    answer: dict[str, Any] | Exception, tools: tuple[str, ...] = ("memcheck",), killed: str = ""
+) -> list[SanitizerRun]:
+    """What is made of an answer; `killed` is why the worker is ended, where it is."""
     server: Any = _Server(answer)
     found = sanitize.sanitize(tools, server, LIMITS, {"candidate.cu": b""}, (), {"job": 1}, [])
     assert [(asked["tools"], asked["closed"]) for asked in server.asked] == [(list(tools), True)]
+    assert server.killed == killed
     return found
 
 
@@ -180,6 +190,62 @@ def test_each_tool_is_judged_by_its_own_run() -> None:
         "initcheck": "failed",
         "synccheck": "not run",
     }
+
+
+NONSENSE: list[object] = [
+    None,
+    {},
+    "text",
+    [None],
+    ["memcheck"],
+    [{}],
+    [{"code": 0}],
+    [{"text": ""}],
+    [{"code": "0", "text": ""}],
+    [{"code": 0.0, "text": ""}],
+    [{"code": False, "text": ""}],
+    [{"code": [0], "text": ""}],
+    [{"code": 0, "text": None}],
+    [{"code": 0, "text": ["ERROR SUMMARY: 0 errors"]}],
+    [{"code": 0, "text": "\ud800"}],
+]
+
+
+@pytest.mark.parametrize("runs", NONSENSE)
+def test_what_is_no_run_ends_the_worker(runs: object) -> None:
+    """The candidate runs beside the tool, and could answer in its name."""
+    (found,) = run({"ok": True, "runs": runs}, killed="protocol")
+    assert found.status == "not run"
+    assert "does not have the form" in found.detail
+
+
+@pytest.mark.parametrize("reply", [{}, {"ok": "yes"}, {"ok": False}, {"ok": False, "error": "no"}, {"runs": []}])
+def test_what_is_no_answer_ends_the_worker(reply: dict[str, Any]) -> None:
+    assert [found.status for found in run(reply, TOOLS, killed="protocol")] == ["not run"] * len(TOOLS)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 5])
+def test_other_runs_than_were_asked_for_are_none(count: int) -> None:
+    found = run({"ok": True, "runs": [{"code": 0, "text": CLEAN}] * count}, TOOLS)
+    assert [(f.tool, f.status) for f in found] == [(tool, "not run") for tool in TOOLS]
+    assert f"told of {count} runs, 4" in found[0].detail
+
+
+def test_an_answer_without_runs_is_none() -> None:
+    assert run({"ok": True})[0].status == "not run"
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=2)
+                    | st.fixed_dictionaries({"code": inner, "text": inner}), max_leaves=6))  # fmt: skip
+def test_any_claim_of_runs_is_read_or_refused(runs: object) -> None:
+    server: Any = _Server({"ok": True, "runs": runs})
+    (found,) = sanitize.sanitize(("memcheck",), server, LIMITS, {}, (), {}, [])
+    assert found.status == "not run" or (isinstance(runs, list) and runs[0]["code"] in (0, 86))
+
+
+def test_a_long_line_is_cut() -> None:
+    assert len(printed(0, "SUMMARY " * 10_000).detail) <= 500
+    assert len(printed(86, "========= Invalid " + "x" * 10_000).detail) <= 500
 
 
 @given(st.sampled_from([None, 0, 1, 86, -9]), st.text(max_size=3000))

@@ -103,7 +103,7 @@ def test_the_same_in_other_bytes_is_not_canonical(data: bytes) -> None:
 def forged(**changes: Any) -> dict[str, Any]:
     """The document with changes and the id that then belongs to it."""
     document = {**DOCUMENT, **changes}
-    return {**document, "id": content_id(document, document["plan_hash"])}
+    return {**document, "id": content_id(document)}
 
 
 def test_a_new_id_does_not_help_a_forger() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -109,11 +110,40 @@ def test_by_order_where_names_differ() -> None:
     assert matched(LINEAR, own) == ["linear.weight", "linear.bias"]
 
 
+@pytest.mark.parametrize(
+    "own",
+    [
+        [spec("table", 9), spec("w", 4, 3), spec("b", 4)],
+        [spec("w", 4, 3), spec("table", 4, 3, 2), spec("b", 4)],
+        [spec("w", 4, 3), spec("b", 4), spec("steps", dtype="int64")],
+        [spec("table", 4), spec("w", 4, 3), spec("b", 4)],
+        [spec("w", 4, 3), spec("b", 4), spec("table", 4, 3)],
+        [spec("w", 4, 3), spec("table", 4, dtype="float64"), spec("b", 4)],
+    ],
+)
+def test_what_a_candidate_has_besides_is_passed_over(own: list[dict[str, Any]]) -> None:
+    """A table that it computes itself, for example; where it could stand for no weight, or for one in no order."""
+    assert matched(LINEAR, own) == ["w", "b"]
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        [spec("w", 4, 3), spec("table", 4), spec("b", 4)],
+        [spec("w", 4, 3), spec("b", 4), spec("table", 4)],
+        [spec("table", 4, 3), spec("w", 4, 3), spec("b", 4)],
+        [spec("w", 4, 3), spec("b", 4), spec("v", 4, 3), spec("c", 4)],
+    ],
+)
+def test_which_of_two_is_meant_is_not_guessed(own: list[dict[str, Any]]) -> None:
+    assert matched(LINEAR, own) == "the candidate has no place for the weights weight (4, 3), bias (4,)"
+
+
 def test_order_counts_only_where_all_shapes_follow_one_another() -> None:
     for own in (
         [spec("b", 4), spec("w", 4, 3)],
         [spec("w", 4, 3)],
-        [spec("w", 4, 3), spec("b", 4), spec("more", 1)],
+        [spec("b", 4), spec("more", 1), spec("w", 4, 3)],
         [spec("w", 4, 3), spec("b", 4, dtype="float16")],
         [],
     ):
@@ -137,6 +167,20 @@ def test_a_name_counts_before_the_order() -> None:
 
 def test_a_reference_without_weights_asks_for_none() -> None:
     assert matched([], [spec("cache", 3)]) == []
+
+
+SHAPES = st.lists(st.lists(st.integers(1, 2), max_size=1), max_size=5)
+
+
+@given(SHAPES, SHAPES)
+def test_renamed_weights_are_found_exactly_where_one_choice_fits(
+    shapes: list[list[int]], others: list[list[int]]
+) -> None:
+    """Against all choices of as many of the candidate's, in its order."""
+    own = [spec(f"v{n}", *shape) for n, shape in enumerate(others)]
+    fits = [c for c in itertools.combinations(own, len(shapes)) if [s["shape"] for s in c] == shapes]
+    found = matched([spec(f"w{n}", *shape) for n, shape in enumerate(shapes)], own)
+    assert found == [s["name"] for s in fits[0]] if len(fits) == 1 or not shapes else isinstance(found, str)
 
 
 @given(st.lists(st.lists(st.integers(1, 3), max_size=2), max_size=5), st.randoms(use_true_random=False))

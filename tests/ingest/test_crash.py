@@ -27,6 +27,8 @@ from kbs.embedding import Vectors, default_identity
 from kbs.errors import IndexBusyError
 from kbs.store import DamagedIndexError
 from kbs.vocabulary import vocabulary
+from tests.command_server import Command
+from tests.conftest import command_server
 from wiki.library import Wikis, bundled_wiki, open_wiki
 
 MakePage = Callable[..., str]
@@ -161,7 +163,7 @@ class Hashes:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def encode(self, texts: Sequence[str], progress: Callable[[int], None] | None = None) -> Vectors:  # noqa: ARG002
+    def encode(self, texts: Sequence[str], progress: Callable[[int], None] | None = None) -> Vectors:  # noqa: ARG002 - an encoder's
         self.asked += texts
         made = [np.frombuffer(hashlib.sha256(text.encode()).digest(), np.uint8) for text in texts]
         found = np.stack(made).astype(np.float32) - 127.5
@@ -298,8 +300,11 @@ def test_a_second_writer_waits_for_the_first(tmp_path: Path, page: MakePage) -> 
 
 # --- killed at random while others ask ------------------------------------------------------------------------------
 
-ROUNDS = 3
 ASKERS = 8
+ASKED = 3
+"""Questions that each of them asks at least."""
+KILLS = 20
+"""How often a writer is killed at work, while they ask."""
 QUESTIONS = [
     ("What is the HBM bandwidth of the H100 SXM?", "3.35 TB/s"),
     ("H100 SXM FP32 throughput", "66.9 TFLOPS"),
@@ -338,7 +343,8 @@ def test_answers_are_right_while_a_writer_is_killed_again_and_again(
     change(0)
     assert run(home, "ingest", str(root)).code == 0
     environment = {**os.environ, "KOPT_HOME": str(home)}
-    right, killed = 0, 0
+    right = killed = started = 0
+    enough = threading.Event()
     wrong: list[str] = []
 
     def ask(number: int) -> None:
@@ -356,24 +362,30 @@ def test_answers_are_right_while_a_writer_is_killed_again_and_again(
             wrong.append(f"{text}: {checked.out[-500:]}")
         cited = [citation for claim in data["claims"] for citation in claim["citations"]]
         wrong.extend(f"{text}: {c}" for c in cited if lines_hash(c["quote"].split("\n")) != c["hash"])
-        right += 1
+        with lock:
+            right += 1
+
+    def ask_on(first: int) -> int:
+        number = first
+        while number < first + ASKED or not enough.is_set():
+            ask(number)
+            number += 1
+        return number - first
 
     with ThreadPoolExecutor(ASKERS) as pool:
-        for version in range(1, ROUNDS + 1):
-            asked = [pool.submit(ask, number) for number in range(ASKERS)]
-            while not all(future.done() for future in asked):
-                change(version)
-                quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-                command = [sys.executable, "-m", "kopt", "ingest"]
-                with subprocess.Popen(command, env=environment, cwd=tmp_path, **quiet) as writer:
-                    time.sleep(dice.uniform(0.3, 3.0))
-                    killed += writer.poll() is None
-                    writer.kill()
-            for future in asked:
-                future.result()
+        asked = [pool.submit(ask_on, number) for number in range(ASKERS)]
+        while not all(future.done() for future in asked):
+            started += 1
+            change(started)
+            with Command(command_server(), ["ingest"], "", tmp_path, environment) as writer:
+                time.sleep(dice.uniform(0.05, 1.0))
+                killed += writer.kill()
+            if killed >= KILLS or started >= 10 * KILLS or wrong:
+                enough.set()
+        questions = sum(future.result() for future in asked)
     assert wrong == []
-    assert right == ROUNDS * ASKERS
-    assert killed >= ROUNDS, "the writer was never killed at work"
+    assert right == questions >= ASKERS * ASKED
+    assert killed >= KILLS, "the writer was hardly ever killed at work"
 
     last = run(home, "ingest", "--json")
     assert last.code == 0, last.err

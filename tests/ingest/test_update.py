@@ -32,7 +32,7 @@ class WordHashes:
         self.identity = identity
         self.asked: list[str] = []
 
-    def encode(self, texts: Sequence[str], progress: Callable[[int], None] | None = None) -> Vectors:  # noqa: ARG002
+    def encode(self, texts: Sequence[str], progress: Callable[[int], None] | None = None) -> Vectors:  # noqa: ARG002 - an encoder's
         self.asked += texts
         made = [np.frombuffer(hashlib.sha256((self.identity + t).encode()).digest(), np.uint8) for t in texts]
         vectors = np.stack(made).astype(np.float32) - 127.5

@@ -279,7 +279,7 @@ def test_a_page_of_several_products_needs_the_product(library: Wikis, at: At) ->
     specs = library.specs("gpu-wiki", H100)
 
     class Both(Wikis):
-        def specs(self, wiki: str, path: str) -> Sequence[Spec]:  # noqa: ARG002
+        def specs(self, wiki: str, path: str) -> Sequence[Spec]:  # noqa: ARG002 - the signature of Wikis
             return [*specs, replace(specs[0], product="h100-pcie")]
 
     both = Both(library.all.values())

@@ -34,7 +34,7 @@ def entry_of(page: Page, **more: object) -> PageEntry:
     made = PageEntry(
         page.wiki, page.path, page.meta.id, page.meta.kind, page.meta.title, page.meta.confidence, 10, 20, "aa", facets
     )
-    return replace(made, **more)  # type: ignore[arg-type]
+    return replace(made, **more)  # type: ignore[arg-type]  # any field
 
 
 def put(store: Store, page: Page, **more: object) -> list[Passage]:

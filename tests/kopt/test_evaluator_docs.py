@@ -7,7 +7,7 @@ import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -16,8 +16,11 @@ from evaluator.distributions import DISTRIBUTIONS
 from evaluator.hazards import HAZARDS
 from evaluator.jail_report import try_jail
 from evaluator.source import Form, SourceFile, recognise
+from evaluator.timing_records import AuditWitness, SpanWitness
 from evaluator.tolerance import constants
-from evaluator.verdict import Verdict
+from evaluator.verdict import Improvement, Verdict
+from kopt.cli.bench_times import sections
+from tests.evaluator.receipts import timing
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "evaluator.md").read_text("utf-8")
 
@@ -43,6 +46,18 @@ def test_every_hazard_stands_in_the_page_and_no_other() -> None:
 
 def test_every_verdict_stands_in_the_page_and_no_other() -> None:
     assert sorted(row[0] for row in rows("Verdicts")) == sorted(Verdict)
+
+
+def test_every_improvement_stands_in_the_page_and_no_other() -> None:
+    assert sorted(row[0] for row in rows("Improvements")) == sorted(Improvement)
+
+
+def test_everything_that_is_shown_of_times_stands_in_the_page() -> None:
+    shown = {row[0] for row in rows("Times")}
+    assert {label for label, _ in sections(timing())} <= shown
+    for model in (SpanWitness, AuditWitness):
+        for status in get_args(model.model_fields["status"].annotation):
+            assert f"`{status}`" in section("Times")
 
 
 def test_distributions_are_those_of_the_code() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ("torch", "chromadb", "transformers", "sentence_transformers", "onnxruntime", "triton")
+HEAVY = ("torch", "chromadb", "transformers", "sentence_transformers", "onnxruntime", "triton", "matplotlib")
 PROBE = """
 import sys
 sys.argv = ["kopt", *{words!r}]

@@ -6,6 +6,7 @@ import datetime
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -57,10 +58,10 @@ def page(
     )
 
 
-def hardware(rows: str, id: str = "hardware/h100-sxm", *, above: str = "## Specifications", **kwargs: object) -> str:
+def hardware(rows: str, id: str = "hardware/h100-sxm", *, above: str = "## Specifications", **kwargs: Any) -> str:
     """A hardware page; its first spec row stands at SPEC_ROW."""
     kwargs.setdefault("extra", "vendor: nvidia\n")
-    return page(f"# A GPU\n\n{above}\n{SPEC_HEAD}\n{rows}\n\nText.[^d]\n\n{NOTE}", id, **kwargs)  # type: ignore[arg-type]
+    return page(f"# A GPU\n\n{above}\n{SPEC_HEAD}\n{rows}\n\nText.[^d]\n\n{NOTE}", id, **kwargs)
 
 
 def make(root: Path, *texts: str, **files: str) -> Wiki:

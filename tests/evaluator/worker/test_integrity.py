@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from evaluator.worker import integrity
 from evaluator.worker.integrity import _WATCHED, watch
 
 WATCHED = [(owner, name) for owner, names in _WATCHED for name in names]
@@ -35,6 +36,7 @@ def test_a_replaced_function_is_told(monkeypatch: pytest.MonkeyPatch, owner: Any
     assert getattr(owner, name, None) is not None, "a name that is not there protects nothing"
     changed = watch()
     original = getattr(owner, name)
+    stand_in: Any
     with monkeypatch.context() as patch:
         if owner is builtins:  # what replaces it must work, since all code calls it
             stand_in = (
@@ -66,3 +68,49 @@ def test_tritons_benchmarks_are_watched_where_they_are_loaded(monkeypatch: pytes
     testing.do_bench = max  # type: ignore[attr-defined]  # likewise
     testing.do_bench_cudagraph = max  # type: ignore[attr-defined]  # likewise
     assert changed() == ["triton.testing.do_bench", "triton.testing.do_bench_cudagraph"]
+
+
+def test_other_code_in_the_same_function_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = watch()
+    with monkeypatch.context() as patch:
+        patch.setattr(statistics.fmean, "__code__", _average.__code__)
+        assert changed() == ["statistics.fmean"]
+    assert changed() == []
+
+
+def test_other_defaults_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = watch()
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.cuda.synchronize, "__defaults__", (0,))
+        assert changed() == ["torch.cuda.synchronize"]
+    assert changed() == []
+
+
+def _average(data: Any, weights: Any = None) -> float:
+    return 0.0
+
+
+def test_a_hook_on_all_modules_is_told() -> None:
+    changed = watch()
+    hook = torch.nn.modules.module.register_module_forward_pre_hook(lambda *_: None)
+    assert changed() == ["the table of hooks on all modules"]
+    hook.remove()
+    assert changed() == []
+
+
+def test_a_stream_that_is_left_current_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(integrity, "_is_initialized", lambda: True)
+    monkeypatch.setattr(integrity, "_current_device", lambda: 1)
+    current = {1: 0}
+    monkeypatch.setattr(integrity, "_current_stream", lambda device: (current[device], device, 1))
+    changed = watch()
+    assert changed() == []
+    current[1] = 7
+    assert changed() == ["the current stream"]
+
+
+def test_the_native_functions_are_watched_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch._C, "_cuda_synchronize", len, raising=False)
+    changed = watch()
+    monkeypatch.setattr(torch._C, "_cuda_synchronize", max)
+    assert changed() == ["torch._C._cuda_synchronize"]

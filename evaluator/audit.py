@@ -1,0 +1,108 @@
+"""Audit turns: several calls on as many inputs, with no flush and no spin, between two readings of kopt's own clock."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from evaluator.buffers import SharedTensor, shared_tensor
+from evaluator.cases import Case, Cases
+from evaluator.contender import Contender, fill
+from evaluator.correctness import wrong_trial
+from evaluator.distributions import jitter
+from evaluator.oracle import Oracle, _wait
+from evaluator.racer import WrongResultError
+from evaluator.witnesses import Audit
+
+TURNS = 3
+"""The fastest of them counts: kopt's clock sees everything else that the host does."""
+
+
+def audit_turns(
+    contender: Contender,
+    cases: Cases,
+    dims: dict[str, int],
+    fresh: Iterator[Case],
+    calls: int,
+    draw: random.Random,
+) -> Audit:
+    """Walls of audit turns of the candidate, and of turns without calls in the reference's process.
+
+    In each turn one call, nobody knows which, has inputs whose result is known; the others' are moved a little from
+    them, so that no call was made before. Raises `WrongResultError` where that result is wrong.
+    """
+    case = next(fresh)
+    shape = cases.shape
+    specs = [{"shape": s["shape"], "dtype": s["dtype"], "stride": None} for s in case.values.specs]
+    returns = [{"shape": s["shape"], "dtype": s["dtype"], "stride": None} for s in shape.returned]
+    sets: list[list[SharedTensor]] = []
+    results: list[list[SharedTensor]] = []
+    try:
+        for _ in range(calls):
+            sets.append([shared_tensor(spec, contender.device) for spec in specs])
+            results.append([shared_tensor(spec, contender.device) for spec in returns])
+        message = {
+            "tree": case.values.tree,
+            "sets": [[t.message for t in one] for one in sets],
+            "returns": [[t.message for t in one] for one in results],
+        }
+        lent = [t for one in (*sets, *results) for t in one]
+        walls, empty = [], []
+        for n in range(TURNS):
+            case = case if n == 0 else next(fresh)
+            known = draw.randrange(calls)
+            _fill(sets, results, case, cases, known, draw)
+            _wait(contender.device)
+            empty.append(_wall(cases.oracle, lent, {**message, "empty": True}))
+            for one in results:
+                for shared in one:
+                    fill(shared.tensor, draw)
+            _wait(contender.device)
+            walls.append(_wall(contender, lent, {**message, "empty": False}))
+            outputs = [t.tensor for t in results[known]] + [sets[known][n].tensor for n in shape.written]
+            _judge(cases, dims, case, outputs)
+        return Audit(calls, tuple(walls), tuple(empty))
+    finally:
+        for asked in (contender.worker, cases.oracle.worker):
+            asked.forget(t.buffer for one in (*sets, *results) for t in one)
+        for shared in (t for one in (*sets, *results) for t in one):
+            shared.close()
+
+
+def _fill(
+    sets: list[list[SharedTensor]],
+    results: list[list[SharedTensor]],
+    case: Case,
+    cases: Cases,
+    known: int,
+    draw: random.Random,
+) -> None:
+    for number, one in enumerate(sets):
+        for n, shared in enumerate(one):
+            if n in cases.shape.filled:
+                fill(shared.tensor, draw)
+            elif number == known:
+                shared.tensor.copy_(case.values.tensors[n])
+            else:
+                shared.tensor.copy_(jitter(case.values.tensors[n], cases.generator))
+    for one in results:
+        for shared in one:
+            fill(shared.tensor, draw)
+
+
+def _wall(asked: Contender | Oracle, lent: list[SharedTensor], message: dict[str, Any]) -> float:
+    """Microseconds from the question to the answer, by this process's clock. Buffers are mapped beforehand."""
+    asked.ask("map", asked.call_seconds, lent)
+    began = time.perf_counter()
+    asked.ask("audit", asked.call_seconds, **message)
+    return (time.perf_counter() - began) * 1e6
+
+
+def _judge(cases: Cases, dims: dict[str, int], case: Case, outputs: list[Any]) -> None:
+    for n, output in enumerate(outputs):
+        compared = cases.compare(case, n, output)
+        if not compared.passed:
+            trial = wrong_trial(cases, dims, "given, one call of many", n, compared, "", moved=True)
+            raise WrongResultError(f"{trial.output} of one call of many: {trial.detail}")

@@ -1,0 +1,97 @@
+"""What an evaluation comes to: its verdict, its improvement, and what it does not say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from evaluator import intervals
+from evaluator.findings import Findings, SanitizerRun, TaskCheck
+from evaluator.hazards import Severity
+from evaluator.plan import Dims, SeedOrigin
+from evaluator.request import Request
+from evaluator.sandbox import Worker, WorkerLostError
+from evaluator.source import Backend, Recognised
+from evaluator.timing_records import Timing
+from evaluator.verdict import Improvement, Verdict
+
+_LOST: dict[str, Verdict] = {"timeout": Verdict.TIMEOUT}
+
+
+def verdict(
+    found: Findings,
+    task: TaskCheck | None,
+    sanitizers: Sequence[SanitizerRun],
+    lost: WorkerLostError | None,
+    unplaced: str,
+) -> tuple[Verdict, str]:
+    """(the verdict, its main reason). `lost`: the candidate's process ended; `unplaced`: weights without a place."""
+    rejects = [h for h in found.hazards if h.severity is Severity.REJECT]
+    if rejects:
+        where = f" (line {rejects[0].line})" if rejects[0].line else ""
+        return Verdict.CHEATING, f"{rejects[0].id}: {rejects[0].evidence}{where}"
+    if task is not None and task.refused:
+        return Verdict.TASK_REFUSED, "the problem is passed without solving it: " + "; ".join(task.reasons)
+    if lost is not None:
+        return _LOST.get(lost.kind, Verdict.CRASHED), lost.detail
+    if found.failure is not None:
+        stage, words = found.failure
+        return (Verdict.COMPILE_ERROR if stage == "compile" else Verdict.CRASHED), words
+    if unplaced:
+        return Verdict.INCORRECT, unplaced
+    failed = [t for t in found.trials if not t.passed]
+    if failed:
+        worst = failed[0]
+        detail = worst.detail or f"{worst.got:g} where {worst.expected:g} is right"
+        return Verdict.INCORRECT, f"{worst.output} on {worst.distribution} inputs: {detail}"
+    unsound = [s for s in sanitizers if s.status == "failed"]
+    if unsound:
+        return Verdict.INCORRECT, f"{unsound[0].tool}: {unsound[0].detail}"
+    calls = len({t.index for t in found.trials})
+    return Verdict.ACCEPTED, f"right in all {calls} calls, and nothing speaks against it"
+
+
+def improvement(found: Verdict, timing: Timing | None) -> Improvement:
+    """Over all workloads. What is not accepted is not faster, whatever its time."""
+    if timing is None:
+        return Improvement.NOT_TIMED
+    if found is not Verdict.ACCEPTED:
+        return Improvement.UNSTABLE
+    each = intervals.together([workload.improvement for workload in timing.workloads])
+    if timing.ratio is None:
+        return Improvement.UNSTABLE if each is Improvement.UNSTABLE else Improvement.NOT_COMPARED
+    return Improvement.SAME if each is Improvement.FASTER and timing.ratio.ci_low <= 1 else each
+
+
+def not_checked(
+    request: Request,
+    recognised: Recognised,
+    origin: SeedOrigin,
+    workloads: Sequence[Dims],
+    timing: Timing | None,
+    workers: Sequence[Worker],
+) -> Iterator[str]:
+    """What a reader may miss in a receipt, in sentences."""
+    if request.device == "cpu":
+        yield "speed: nothing is timed on the CPU"
+        if recognised.backend is Backend.TRITON:
+            yield "the compiled kernel: Triton's interpreter ran it, with neither its compiler nor a GPU"
+    else:
+        if timing is None:
+            yield "speed: what is not accepted is not timed"
+        elif request.plan == "signal":
+            yield "speed against anything: a signal times the kernel alone, in one process, and accepts nothing"
+        elif not timing.against:
+            yield "speed against anything: there is no baseline with times"
+        if timing is not None and any(w.spans.status == "not run" for w in timing.workloads):
+            yield "work outside the timed window: the profiler did not watch"
+        if not request.sanitizers:
+            yield "races and memory errors by compute-sanitizer: --sanitize asks for them"
+    if not request.vary and len(workloads) == 1:
+        yield "other sizes: no dims were named as free with --vary, and no --workloads given"
+    if recognised.oracle == "original kernel":
+        yield "the kernel's meaning: there is no reference, so it is its own oracle"
+    if origin != "secret":
+        yield "secrecy of the inputs: their seed was given"
+    layers = [layer.name for worker in workers[:1] for layer in worker.layers if not layer.applied]
+    if layers:
+        yield "isolation: not in force were " + ", ".join(layers)

@@ -1,0 +1,27 @@
+"""The device that is asked for, and whether it is there."""
+
+from __future__ import annotations
+
+import torch
+
+from kbs.errors import NoGpuError, UsageError
+
+
+def require_gpu(device: str, hint: str) -> None:
+    """Raises `UsageError` for what names no GPU, and `NoGpuError`, with `hint`, where that GPU is not there."""
+    kind, _, number = device.partition(":")
+    if kind != "cuda" or not (number or "0").isdigit():
+        raise UsageError(f"{device!r} is no GPU", code="device_unknown", hint="Such as --device cuda:0.")
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if int(number or 0) >= count:
+        found = f"no more than {count}" if count else "no GPU"
+        built = "" if torch.version.cuda else " (this PyTorch is a CPU build)"
+        raise NoGpuError(f"{device} was asked for, and there is {found}{built}", code="no_gpu", hint=hint)
+
+
+def device_name(device: str) -> str:
+    """The driver's name of a GPU that is there; empty where it is not, and for the CPU."""
+    if device == "cpu" or not torch.cuda.is_available():
+        return ""
+    index = torch.device(device).index or 0
+    return str(torch.cuda.get_device_name(index)) if index < torch.cuda.device_count() else ""

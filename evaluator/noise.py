@@ -1,0 +1,120 @@
+"""A reference compared with itself, as a candidate is: whatever is found is noise (an A/A test)."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from pydantic import BaseModel, ConfigDict
+
+from evaluator import intervals, messages, recording
+from evaluator.canonical import Seconds
+from evaluator.cases import Cases
+from evaluator.ceilings import device_clock
+from evaluator.contenders import Starter
+from evaluator.findings import Findings
+from evaluator.oracle import Oracle
+from evaluator.plan import SeedSchedule, TimingPlan
+from evaluator.request import Request
+from evaluator.sandbox import ForkServer
+from evaluator.source import Form, recognise
+from evaluator.timing import Race
+from evaluator.timing_records import Ratio
+from evaluator.verdict import Improvement
+from kbs.errors import KoptError
+
+
+class NoiseRun(BaseModel):
+    """One comparison of a reference with itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    run: int
+    """Its number, from 0."""
+    improvement: Improvement
+    """What it would have been called."""
+    ratio: Ratio
+    """One side's time over the other's."""
+    median_us: float
+    """Median of the side that stands in the candidate's place."""
+    turns: int
+    """Turns of each side that count."""
+    seconds: Seconds
+    """Time of the run with the start of its processes."""
+    turn_seconds: Seconds
+    """Time of its turns."""
+
+
+def compare_with_itself(
+    request: Request,
+    runs: int,
+    out: Path | None = None,
+    *,
+    server: ForkServer | None = None,
+    progress: Callable[[str, int, int], None] = lambda *_: None,
+) -> list[NoiseRun]:
+    """Compare the request's reference with itself so many times; each run is appended to `out` when it ends.
+
+    Raises `KoptError` where the reference cannot be run.
+    """
+    recognised = recognise(
+        request.candidate,
+        request.reference,
+        inputs=request.inputs.name if request.inputs else None,
+        entry=request.entry,
+        backend=request.backend,
+    )
+    seeds = SeedSchedule.secret()
+    own = server
+    server = server or ForkServer("cuda", request.python, request.environment)
+    device = torch.device(request.device)
+    starter = Starter(request, recognised, server, server, seeds)
+    plan = TimingPlan(restarts=request.restarts, seconds=request.timing_seconds, baselines=request.baselines)
+    found: list[NoiseRun] = []
+    try:
+        files = messages.files_of_oracle(request, recognised, request.dims)
+        worker = server.spawn("oracle", starter.limits, files, starter.reading)
+        oracle = Oracle(worker, device, request.load_seconds, request.call_seconds)
+        try:
+            oracle.load(messages.oracle_message(request, recognised, request.dims))
+            cases = Cases(
+                seeds, oracle, Findings(), tolerance=recording.tolerance(request), own_oracle=False, first_index=0
+            )
+            cases.prepare(
+                kernelbench=recognised.form is Form.KERNELBENCH,
+                outputs=lambda named, written: list(request.outputs or named) or list(written),
+            )
+            for run in range(runs):
+                progress("comparing", run, runs)
+                began = time.monotonic()
+                race = Race(starter, plan, cases, request.dims, seeds, device_clock(device), run, candidate="eager")
+                timing = race.verdict(None, floor=False)
+                ratio = timing.baselines["eager"].ratio
+                if ratio is None or timing.candidate.summary is None:
+                    raise KoptError(
+                        "the reference gave no times",
+                        code="reference_failed",
+                        hint=timing.baselines["eager"].timed.detail or "Run `kopt bench` on it.",
+                    )
+                one = NoiseRun(
+                    run=run,
+                    improvement=intervals.improvement(ratio),
+                    ratio=ratio,
+                    median_us=timing.candidate.summary.median_us,
+                    turns=timing.candidate.summary.n,
+                    seconds=time.monotonic() - began,
+                    turn_seconds=race.turn_seconds,
+                )
+                found.append(one)
+                if out is not None:
+                    with out.open("a", encoding="utf-8") as stream:
+                        stream.write(json.dumps(one.model_dump(mode="json")) + "\n")
+        finally:
+            oracle.close()
+    finally:
+        if own is None:
+            server.close()
+    return found

@@ -1,0 +1,345 @@
+"""The race for time: candidate and baselines in turns on the same fresh inputs, in processes that are started anew."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import torch
+
+from evaluator import intervals, witnesses
+from evaluator.audit import audit_turns
+from evaluator.cases import Case, Cases
+from evaluator.ceilings import RateWorker
+from evaluator.clocks import DeviceClock
+from evaluator.contender import CandidateError, Contender
+from evaluator.contenders import Starter
+from evaluator.physics import check, traffic
+from evaluator.plan import BaselineChoice, SeedSchedule, TimingPlan
+from evaluator.race_results import Results, kept, quotients, workload_timing
+from evaluator.racer import Racer, WrongResultError
+from evaluator.sandbox import WorkerLostError
+from evaluator.timing_records import Ceiling, CitedPeak, Physics, WorkloadTiming
+from evaluator.witnesses import Audit
+from kbs.errors import KoptError
+
+FIRST_CASE = 1000
+"""Number of the first draw of inputs for timed turns; those before are for correctness."""
+LEAST_BLOCKS = 5
+"""Blocks of two pairs each in every restart, before anything is concluded."""
+ALONE = 6
+"""Turns of the first baseline in each restart while no candidate runs; as many before as after."""
+SIGNAL_TURNS = 12
+WATCHED = 5
+"""Turns under the profiler."""
+_CHECK_EVERY = 2
+_CONTEXT_BYTES = 700 << 20
+"""What a process takes of the device before it has any tensors: its context, PyTorch's kernels, the flush."""
+_MEMORY_PART = 0.8
+_CROWDED = 40
+"""A problem whose inputs and results, this often, fill the device, is timed without float64."""
+
+
+class Race:
+    """One workload's times."""
+
+    def __init__(
+        self,
+        starter: Starter,
+        plan: TimingPlan,
+        cases: Cases,
+        dims: dict[str, int],
+        seeds: SeedSchedule,
+        clock: DeviceClock,
+        index: int,
+        *,
+        candidate: str = "",
+    ) -> None:
+        """`index` is the number of the workload's first call. `candidate` names a baseline that runs in the
+        candidate's place, to see how far the noise goes; empty: the candidate itself."""
+        self.starter = starter
+        self.plan = plan
+        self.cases = cases
+        self.dims = dims
+        self.seeds = seeds
+        self.clock = clock
+        self.index = index
+        self.pretender = candidate
+        self.draw = random.Random(seeds.seed("race", index))
+        self.numbers = itertools.count(FIRST_CASE + 100_000 * index)
+        self.racers: list[list[Racer]] = []
+        """By restart: the candidate's, then the baselines' that are still in the race."""
+        self.failed: dict[str, str] = {}
+        """Baselines that have no times, and why."""
+        self.audit = Audit(0, (), (), "no turn was made")
+        self.ceiling: Ceiling | None = None
+        self.notes: list[str] = []
+        self.span_turns: list[dict[str, Any]] = []
+        self.spans_why = ""
+        """Why no turn was watched by the profiler."""
+        self.first: Case | None = None
+        self.began = 0.0
+        self.turn_seconds = 0.0
+        """Time of the turns that count, with the making of their inputs."""
+
+    # --- the two plans ----------------------------------------------------------------------------------------------
+
+    def watch(self, contender: Contender, case: Case) -> None:
+        """Turns under the profiler, in a process whose times count for nothing. Raises as `verdict` does."""
+        racer = Racer("candidate", 0, contender, self.cases, self.clock, self.dims)
+        racer.warm(case)
+        try:
+            self.span_turns = [racer.spans(self._case()) for _ in range(WATCHED)]
+        except CandidateError as error:  # the candidate's own errors came up in the warm turns
+            self.spans_why = f"the profiler did not run: {error}"[:500]
+
+    def verdict(self, peak: CitedPeak | None, *, floor: bool = True) -> WorkloadTiming:
+        """Restarts, baselines, witnesses, and the floor where it is asked for.
+
+        Raises `CandidateError`, `WorkerLostError` and `WrongResultError` for what the candidate did.
+        """
+        self.began = time.monotonic()
+        if torch.cuda.mem_get_info(self.starter.device)[1] < _CROWDED * self.cases.bytes:
+            self.cases.save_memory()
+            self.notes.append("timed turns were held against the reference's own precision, to save memory")
+        self.first = self._case()
+        restarts = list(range(self.plan.restarts))
+        size = self._at_once(self.first)
+        audited = self.draw.choice(restarts)
+        for start in range(0, len(restarts), size):
+            self._wave(restarts[start : start + size], audited)
+        return self._timing(peak, ceiling=floor)
+
+    def signal(self, contender: Contender, peak: CitedPeak | None) -> WorkloadTiming:
+        """A few turns in the process that was found correct, on a pool of inputs and some fresh ones."""
+        self.began = time.monotonic()
+        pool = [self._case(), self._case()]
+        self.first = pool[0]
+        racer = Racer("candidate", 0, contender, self.cases, self.clock, self.dims)
+        racer.warm(pool[0])
+        self.racers = [[racer]]
+        for n in range(SIGNAL_TURNS):
+            racer.turn(self._case() if n == SIGNAL_TURNS // 2 else self.draw.choice(pool), n)
+        self._audit(racer)
+        self.spans_why = "a signal takes no time for the profiler"
+        return self._timing(peak, ceiling=False)
+
+    # --- a wave of restarts -----------------------------------------------------------------------------------------
+
+    def _at_once(self, case: Case) -> int:
+        """How many restarts fit into the device's memory side by side. Raises `KoptError` where not one does."""
+        torch.cuda.empty_cache()
+        read, written = traffic(self.cases, case)
+        each = (2 * written + 2 * read + _CONTEXT_BYTES) * (1 + len(self.plan.baselines))
+        free = int(torch.cuda.mem_get_info(self.starter.device)[0] * _MEMORY_PART)
+        if each > free:
+            raise KoptError(
+                f"timing needs about {each / 1e9:.1f} GB of the GPU's memory, and {free / 1e9:.1f} GB are free",
+                code="out_of_memory",
+                hint="Give smaller --dims, or fewer --baselines.",
+            )
+        return max(1, min(self.plan.restarts, free // each))
+
+    def _wave(self, restarts: Sequence[int], audited: int) -> None:
+        """Some restarts side by side, from their start to their end."""
+        started: list[Racer] = []
+        try:
+            by_restart: dict[int, list[Racer]] = {restart: [] for restart in restarts}
+            for choice in self.plan.baselines:
+                for racer in self._start_baseline(choice, restarts):
+                    started.append(racer)
+                    by_restart[racer.restart].append(racer)
+            self._alone(by_restart)
+            candidates = self._start_candidates(restarts)
+            started += candidates
+            self.racers += [[candidate, *by_restart[candidate.restart]] for candidate in candidates]
+            mine = self.racers[-len(candidates) :]
+            self._blocks(mine, self.plan.seconds * len(restarts) / self.plan.restarts)
+            for racer in candidates:
+                if racer.restart == audited and not self.pretender:
+                    self._audit(racer)
+            for racer in candidates:
+                racer.contender.close()
+            for racer in candidates:
+                racer.contender.worker.gone()
+            self._alone(by_restart)
+        finally:
+            for racer in started:
+                racer.contender.close()
+            for racer in started:
+                racer.contender.worker.gone()
+
+    def _start_baseline(self, choice: BaselineChoice, restarts: Sequence[int]) -> list[Racer]:
+        """Its processes, warm; none where it does not run, and then it is out of the race."""
+        if choice.name in self.failed:
+            return []
+        found: list[Racer] = []
+        try:
+            contenders = self._together(
+                [
+                    partial(self.starter.start_baseline, choice.how, self.cases, self.dims, self._number(1, restart))
+                    for restart in restarts
+                ]
+            )
+            for restart, contender in zip(restarts, contenders, strict=True):
+                found.append(Racer(choice.name, restart, contender, self.cases, self.clock, self.dims))
+            for racer in found:
+                racer.warm(self._given())
+        except (CandidateError, WorkerLostError, WrongResultError) as error:
+            for racer in found:
+                racer.contender.close()
+            self.failed[choice.name] = " ".join(str(error).split())[:500]
+            self.racers = [[r for r in group if r.name != choice.name] for group in self.racers]
+            return []
+        return found
+
+    def _start_candidates(self, restarts: Sequence[int]) -> list[Racer]:
+        """Spawned one after the other, loaded at once, warmed one after the other: autotuners need the device alone."""
+        if self.pretender:
+            how = next(c.how for c in self.plan.baselines if c.name == self.pretender)
+            contenders = self._together(
+                [
+                    partial(self.starter.start_baseline, how, self.cases, self.dims, self._number(2, restart))
+                    for restart in restarts
+                ]
+            )
+        else:
+            contenders = [self.starter.spawn_candidate(self._number(2, restart)) for restart in restarts]
+            try:
+                self._together([partial(self.starter.load_candidate, one, self.cases, self.dims) for one in contenders])
+            except BaseException:
+                for contender in contenders:
+                    contender.close()
+                raise
+        racers = [
+            Racer("candidate", restart, contender, self.cases, self.clock, self.dims)
+            for restart, contender in zip(restarts, contenders, strict=True)
+        ]
+        try:
+            for racer in racers:
+                racer.warm(self._given())
+        except BaseException:
+            for racer in racers:
+                racer.contender.close()
+            raise
+        return racers
+
+    def _number(self, kind: int, restart: int) -> int:
+        """Of a process among all of the evaluation's, from which the places of its arguments are drawn."""
+        return kind * 1_000_000 + 1000 * self.index + restart
+
+    @staticmethod
+    def _together(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
+        """Do them at the same time; the first error is raised when all have ended."""
+        with ThreadPoolExecutor(max_workers=max(1, len(jobs))) as pool:
+            pending = [pool.submit(job) for job in jobs]
+        return [one.result() for one in pending]
+
+    def _alone(self, by_restart: dict[int, list[Racer]]) -> None:
+        """The first baseline's turns with no candidate about."""
+        for racers in by_restart.values():
+            for racer in racers[:1]:
+                for _ in range(ALONE // 2):
+                    racer.turn_alone(self._given())
+
+    def _blocks(self, restarts: list[list[Racer]], seconds: float) -> None:
+        """Blocks of two pairs, one restart after the other, until the interval is narrow or the time is over."""
+        began = time.monotonic()
+        until = began + seconds
+        for block in itertools.count():
+            for racers in restarts:
+                order = list(racers)
+                self.draw.shuffle(order)
+                for pair, one in enumerate((order, order[::-1])):  # A B, then B A
+                    case = self._case()
+                    for racer in one:
+                        racer.turn(case, 2 * block + pair)
+            if block + 1 < LEAST_BLOCKS:
+                continue
+            if time.monotonic() > until or ((block + 1) % _CHECK_EVERY == 0 and self._settled(restarts)):
+                self.turn_seconds += time.monotonic() - began
+                return
+
+    def _settled(self, restarts: list[list[Racer]]) -> bool:
+        """Whether the interval of the ratio to the first baseline, or of the candidate's own time, is narrow."""
+        if len(restarts[0]) > 1:
+            groups = [quotients(racers[1], racers[0], self.clock) for racers in restarts]
+        else:
+            groups = [kept(racers[0], self.clock) for racers in restarts]
+        if any(len(group) < LEAST_BLOCKS for group in groups):
+            return False
+        return intervals.is_narrow(*intervals.interval(groups, self.seeds.seed("bootstrap", 0), resamples=400))
+
+    # --- inputs -----------------------------------------------------------------------------------------------------
+
+    def _case(self) -> Case:
+        """Fresh inputs that no process has seen."""
+        return self.cases.another(next(self.numbers))
+
+    def _given(self) -> Case:
+        """The first ones again, for turns that do not count."""
+        if self.first is None:
+            self.first = self._case()
+        return self.first
+
+    # --- witnesses and figures --------------------------------------------------------------------------------------
+
+    def _audit(self, racer: Racer) -> None:
+        claim = statistics.median(racer.turns.us)
+        read, written = traffic(self.cases, self._given())
+        free = int(torch.cuda.mem_get_info(self.starter.device)[0])
+        calls = witnesses.audit_calls(claim, read + 2 * written, free)
+        self.audit = audit_turns(
+            racer.contender, self.cases, self.dims, self._fresh(), min(calls, _most_calls(self._given())), self.draw
+        )
+
+    def _fresh(self) -> Iterator[Case]:
+        while True:
+            yield self._case()
+
+    def _timing(self, peak: CitedPeak | None, *, ceiling: bool) -> WorkloadTiming:
+        case = self._given()
+        read, written = traffic(self.cases, case)
+        if ceiling:
+            try:
+                with RateWorker(self.starter.baselines, self.starter.device) as worker:
+                    self.ceiling = worker.floor(read, written)
+            except KoptError as error:
+                self.notes.append(f"the floor was not measured: {error.message}")
+        results = Results(
+            dims=self.dims,
+            plan=self.plan,
+            restarts=self.racers,
+            failed=self.failed,
+            clock=self.clock,
+            audit=self.audit,
+            span_turns=self.span_turns,
+            spans_why=self.spans_why,
+            read_bytes=read,
+            written_bytes=written,
+            ceiling=self.ceiling,
+            fixed=self.cases.fixed and not self.cases.jitters,
+            notes=tuple(self.notes),
+            seed=self.seeds.seed("bootstrap", 1 + self.index),
+            seconds=time.monotonic() - self.began,
+        )
+
+        def physics(l2_bytes: int, fastest_us: float) -> Physics:
+            return check(self.cases, case, peak, l2_bytes, fastest_us, self.draw)
+
+        request = self.starter.request
+        found = workload_timing(results, request, physics)
+        for id, severity, evidence in found.hazards:
+            self.cases.found.hazard(id, severity, evidence)
+        return found.timing
+
+
+def _most_calls(case: Case) -> int:
+    """How many calls' arguments a message holds."""
+    return max(2, 800 // (len(case.values.tensors) + len(case.native)))

@@ -1,0 +1,102 @@
+"""The timed part of a worker's life: turns, audit turns, rates of the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from evaluator.worker import memory
+from evaluator.worker.clock import Clock
+from evaluator.worker.rates import rate
+from evaluator.worker.values import rebuild
+
+
+class TimedWorker:
+    """What a worker does with a clock; `evaluator.worker.child.Worker` is one."""
+
+    device: torch.device
+    subject: Any
+    clock: Clock | None = None
+
+    def do_clock(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Make the clock, before the first turn: its flush, its L2 cache, and what an empty pair of events reads."""
+        self.clock = Clock(self.device, int(message["flush_bytes"]))
+        return {
+            "l2_bytes": self.clock.l2_bytes,
+            "flush_bytes": self.clock.flush_bytes,
+            "times": self.clock.empty_pairs(),
+        }
+
+    def do_turn(self, message: dict[str, Any]) -> dict[str, Any]:
+        """One timed call of the candidate; its results are copied out in the order of the stream, behind it."""
+        arguments = self._arguments(message["tensors"])
+        values = rebuild(message["tree"], arguments)
+        self.subject.before_call()
+        clock = self._clock()
+
+        def call() -> Any:
+            return self.subject.call(values)
+
+        if message["spans"]:
+            measured, result = clock.spans(call, message["spin_us"])
+            answer = {"returned": self._copy_out(result, message["returns"], arguments)}
+        else:
+            enqueued, result = clock.turn(call, message["spin_us"])
+            answer = {"returned": self._copy_out(result, message["returns"], arguments)}
+            measured = clock.finish(enqueued)
+        del result
+        self._wait()
+        return {**answer, "turn": measured, **self._findings()}
+
+    def do_audit(self, message: dict[str, Any]) -> dict[str, Any]:
+        """As many calls as there are sets of arguments, one behind the other, then their results copied out.
+
+        With `empty` there are no calls, and what is copied out are zeros: the cost of everything else.
+        """
+        sets = [self._arguments(specs) for specs in message["sets"]]
+        values = [rebuild(message["tree"], arguments) for arguments in sets]
+        if message["empty"]:
+            blank = [
+                torch.zeros(s["shape"], dtype=memory.DTYPES[s["dtype"]], device=self.device)
+                for s in (message["returns"][0] if message["returns"] else [])
+            ]
+            results: list[Any] = [blank for _ in sets]
+        else:
+            results = [self.subject.call(value) for value in values]
+        returned = []
+        for result, specs, arguments in zip(results, message["returns"], sets, strict=True):
+            returned.append(len(self._copy_out(result, specs, arguments)))
+        self._wait()
+        return {} if message["empty"] else self._findings()
+
+    def do_rate(self, message: dict[str, Any]) -> dict[str, Any]:
+        """What the device does at best, see `evaluator.worker.rates`."""
+        return {"times": rate(self._clock(), self.device, message)}
+
+    def do_device(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Choose the device of a worker that loads nothing."""
+        self.device = torch.device(message["device"])
+        torch.cuda.set_device(self.device)
+        return {}
+
+    def _clock(self) -> Clock:
+        if self.clock is None:
+            raise RuntimeError("the clock was not made")
+        return self.clock
+
+    # --- what the worker has ----------------------------------------------------------------------------------------
+
+    def _arguments(self, specs: list[dict[str, Any]]) -> list[torch.Tensor]:
+        raise NotImplementedError
+
+    def _copy_out(
+        self, result: Any, specs: list[dict[str, Any]], arguments: list[torch.Tensor]
+    ) -> list[dict[str, Any]]:
+        raise NotImplementedError
+
+    def _findings(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _wait(self) -> None:
+        raise NotImplementedError
