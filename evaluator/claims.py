@@ -77,7 +77,7 @@ class TurnClaim(_Part):
     kernels: NonNegativeInt = 0
     outside: NonNegativeInt = 0
     outside_name: Text = ""
-    extent_us: Number = 0.0
+    busy_us: Number = 0.0
 
 
 class RunClaim(_Part):

@@ -14,6 +14,7 @@ from evaluator.contender import Called, CandidateError, Contender
 from evaluator.distributions import DISTRIBUTIONS
 from evaluator.findings import Findings, Trial
 from evaluator.hazards import Severity
+from evaluator.oracle import LARGE
 from evaluator.plan import Plan, SeedSchedule
 from evaluator.taskcheck import TaskExaminer
 from evaluator.tolerance import Comparison, looser
@@ -99,6 +100,8 @@ class Protocol:
         if contender is None or self.found.failure is not None:
             return
         shape = self.cases.shape
+        if self.cases.bytes > LARGE and self.cases.oracle.device.type == "cuda":
+            torch.cuda.empty_cache()  # the candidate's process needs memory too
         try:
             late = self.cases.oracle.device.type == "cuda" and repeat == self.plan.repeats - 1
             how = "" if late else self._watch(watch)

@@ -25,3 +25,12 @@ def device_name(device: str) -> str:
         return ""
     index = torch.device(device).index or 0
     return str(torch.cuda.get_device_name(index)) if index < torch.cuda.device_count() else ""
+
+
+_CROWDED = 40
+
+
+def crowded(device: torch.device, size: int) -> bool:
+    """Whether a problem with so many bytes of inputs and results is so large for the GPU's memory that there is no
+    room for further copies of them."""
+    return device.type == "cuda" and torch.cuda.mem_get_info(device)[1] < _CROWDED * size

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from evaluator.contender import CandidateError, Contender
 from evaluator.contenders import COMPILE_MODULES, Starter, UnplacedError
 from evaluator.correctness import Protocol
 from evaluator.cuda_source import output_pointers, solve_parameters
-from evaluator.devices import require_gpu
+from evaluator.devices import crowded, require_gpu
 from evaluator.distributions import DISTRIBUTIONS
 from evaluator.environment import WorkerEnvironment, gather
 from evaluator.findings import CandidateOutput, Findings, SanitizerRun, TaskCheck
@@ -80,8 +81,10 @@ def evaluate(
     except (torch.OutOfMemoryError, CudaError) as error:
         if isinstance(error, CudaError) and "OUT_OF_MEMORY" not in str(error):
             raise
+        said = str(error).partition(". GPU")[0][:200]
         raise KoptError(
-            f"there is not enough memory on {request.device} for the inputs, the float64 oracle and the comparison",
+            f"there is not enough memory on {request.device} for the inputs, the float64 oracle and the comparison:"
+            f" {said}",
             code="out_of_memory",
             hint="Give smaller --dims: a problem needs about ten times the bytes of its inputs and outputs.",
         ) from error
@@ -278,8 +281,8 @@ class _Evaluation:
             race = self._race(cases, dims, index)
             try:
                 protocol.run(first, contender)
-                if race is not None and contender is not None and self._sound():
-                    self._time_here(race, contender, first)
+                if race is not None and contender is not None and self.plan.name == "signal" and self._sound():
+                    self._timed(partial(race.signal, contender, self.request.peak))
             except WorkerLostError as error:
                 self.lost = error
             finally:
@@ -288,12 +291,15 @@ class _Evaluation:
                     contender.close()
                     if self.plan.name == "verdict":
                         contender.worker.gone()
-            if race is not None and self._sound():
-                self._time(race)
             if request.sanitizers and not self.sanitizers:
                 self.sanitizers = self._sanitize(cases, first, dims)
+            del first, protocol  # with all the memory that they hold
+            if race is not None and self.plan.name == "verdict" and self._sound():
+                self._timed(partial(race.verdict, self.request.peak))
         finally:
             oracle.close()
+            if self.device.type == "cuda":
+                torch.cuda.empty_cache()
 
     def _outputs(self, named: Sequence[str], written: Sequence[str]) -> list[str]:
         """Names of the outputs in the forms that write their arguments."""
@@ -322,7 +328,7 @@ class _Evaluation:
         """The candidate, loaded, with its weights; None where it did not come so far."""
         contender: Contender | None = None
         try:
-            contender = self.starter.spawn_candidate(index)
+            contender = self.starter.spawn_candidate(index, 1 if crowded(self.device, cases.bytes) else 2)
             self.starter.load_candidate(contender, cases, dims)
             return contender
         except WorkerLostError as error:
@@ -359,29 +365,16 @@ class _Evaluation:
             and not self.unplaced
             and all(trial.passed for trial in self.found.trials)
             and all(hazard.severity is not Severity.REJECT for hazard in self.found.hazards)
+            and all(run.status != "failed" for run in self.sanitizers)
         )
 
-    def _time_here(self, race: Race, contender: Contender, first: Case) -> None:
-        """What is timed in the process that was found correct: all of a signal, the watched turns of a verdict."""
+    def _timed(self, take: Callable[[], WorkloadTiming]) -> None:
+        """Times, or what the candidate did instead of giving some."""
         self.progress("timing", 0, 1)
         try:
-            if self.plan.name == "signal":
-                self.timings.append(race.signal(contender, self.request.peak))
-            else:
-                race.watch(contender, first)
+            self.timings.append(take())
         except WrongResultError:
             return  # it stands among the trials
-        except CandidateError as error:
-            self._failed(error)
-
-    def _time(self, race: Race) -> None:
-        """The race of a verdict."""
-        if self.plan.name == "signal":
-            return
-        try:
-            self.timings.append(race.verdict(self.request.peak))
-        except WrongResultError:
-            return
         except CandidateError as error:
             self._failed(error)
         except WorkerLostError as error:

@@ -19,6 +19,8 @@ RESAMPLES = 2000
 LEVEL = 0.95
 NARROW = 0.01
 """Sampling stops when the interval is narrower than this part of the median."""
+TICK_US = 0.032
+"""Resolution of CUDA events: every time that was read on an H200 is a multiple of it."""
 LEAST_EFFECT = 0.01
 """No smaller difference is called one."""
 TOO_WIDE = 0.05
@@ -64,8 +66,9 @@ def summary(groups: Groups, seed: int) -> Summary:
     )
 
 
-def ratio(pairs: Groups, baseline: Groups, seed: int) -> Ratio:
-    """The ratio from paired quotients (baseline over candidate) and from the baseline's own times, by restart."""
+def ratio(pairs: Groups, baseline: Groups, seed: int, *, median_us: float) -> Ratio:
+    """The ratio from paired quotients (baseline over candidate) and from the baseline's own times, by restart.
+    `median_us` is the candidate's median."""
     median, low, high = interval(pairs, seed)
     return Ratio(
         median=median,
@@ -74,13 +77,14 @@ def ratio(pairs: Groups, baseline: Groups, seed: int) -> Ratio:
         pairs=sum(map(len, pairs)),
         restarts=tuple(float(np.median(group)) for group in pairs if len(group)),
         noise=noise(baseline),
-        converged=is_narrow(median, low, high),
+        converged=is_narrow(median, low, high, median_us=median_us),
     )
 
 
-def is_narrow(median: float, low: float, high: float) -> bool:
-    """Whether more samples would say nothing new."""
-    return high - low < NARROW * median
+def is_narrow(median: float, low: float, high: float, *, median_us: float) -> bool:
+    """Whether more samples would say nothing new. Of a time that is a few of the events' ticks, its interval cannot be
+    narrower than those."""
+    return high - low < max(NARROW, 3 * TICK_US / max(median_us, TICK_US)) * median
 
 
 def noise(baseline: Groups) -> float:

@@ -53,6 +53,8 @@ class Oracle:
         self.device = device
         self.load_seconds = load_seconds
         self.call_seconds = call_seconds
+        self.keeps = False
+        """Whether memory that is lent stays lent, however large."""
         self._lent: dict[str, list[SharedTensor]] = {}
 
     def ask(self, op: str, seconds: float, lent: Sequence[SharedTensor] = (), **fields: Any) -> dict[str, Any]:
@@ -65,6 +67,9 @@ class Oracle:
                 code="reference_failed",
                 hint="Run the reference by itself; give it smaller --dims, or more time with --timeout.",
             ) from error
+        if not reply["ok"] and reply["error"]["type"] == "OutOfMemoryError":
+            torch.cuda.empty_cache()  # what this process keeps for later
+            reply = claimed(self.worker, self.worker.request(op, seconds, [t.buffer for t in lent], **fields))
         if not reply["ok"]:
             raise _blamed(op, reply["error"])
         return reply
@@ -142,9 +147,10 @@ class Oracle:
             if spec["dtype"] not in memory.DTYPES:
                 raise _blamed("fetch", {"type": "UnsupportedValueError", "message": f"a tensor of {spec['dtype']}"})
         lent = self._memory(what + kind, values.specs)
-        self.ask("fetch", self.call_seconds, lent, what=what, tensors=[t.message for t in lent])
+        asked = {"what": what, "tensors": [t.message for t in lent], "keeps": self.keeps}
+        self.ask("fetch", self.call_seconds, lent, **asked)
         fetched = values.with_tensors([t.tensor.clone() for t in lent])
-        if sum(t.buffer.size for t in lent) > LARGE:
+        if not self.keeps and sum(t.buffer.size for t in lent) > LARGE:
             self._give_back(what + kind)
         return fetched
 

@@ -104,7 +104,9 @@ def workload_timing(results: Results, request: Request, physics: Callable[[int, 
         hazards.append(("host_bound", Severity.NOTE, "the call waits for the device by itself"))
     if own.median_us < SHORT_US:
         notes.append(f"below {SHORT_US:.0f} us a launch is a large part: the device time says little of the whole")
-    baselines = {choice.name: _baseline(choice.name, results, unstable) for choice in results.plan.baselines}
+    baselines = {
+        choice.name: _baseline(choice.name, results, unstable, own.median_us) for choice in results.plan.baselines
+    }
     against = next((name for name, one in baselines.items() if one.ratio is not None), "")
     improvement = baselines[against].improvement if against else Improvement.NOT_COMPARED
     ratio = baselines[against].ratio if against else None
@@ -207,7 +209,7 @@ def _summary(timed: Timed) -> Summary:
     return timed.summary
 
 
-def _baseline(name: str, results: Results, unstable: Sequence[str]) -> Baseline:
+def _baseline(name: str, results: Results, unstable: Sequence[str], median_us: float) -> Baseline:
     racers = [r for group in results.restarts for r in group[1:] if r.name == name]
     if name in results.failed or not racers:
         detail = results.failed.get(name, "it was not started")
@@ -220,7 +222,7 @@ def _baseline(name: str, results: Results, unstable: Sequence[str]) -> Baseline:
     times = [kept(racer, results.clock) for racer in racers]
     if not any(pairs):
         return Baseline(timed=timed, ratio=None, improvement=Improvement.UNSTABLE)
-    ratio = intervals.ratio([p for p in pairs if p], [t for t in times if t], results.seed)
+    ratio = intervals.ratio([p for p in pairs if p], [t for t in times if t], results.seed, median_us=median_us)
     improvement = Improvement.UNSTABLE if unstable else intervals.improvement(ratio)
     return Baseline(timed=timed, ratio=ratio, improvement=improvement)
 

@@ -38,9 +38,13 @@ if TYPE_CHECKING:
 
 START_SECONDS = 120.0
 """Time for the interpreter to import torch and triton, from a cold disk too."""
+OUTPUT = "output.txt"
+"""What a worker prints to; `evaluator.worker.child` opens it under this name."""
+OUTPUT_LIMIT = 256 << 20
+"""Bytes that a worker may print."""
 PASSED_ON = (
     "PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CUTLASS_PATH",
-    "CC", "CXX", "TORCH_CUDA_ARCH_LIST", "VIRTUAL_ENV",
+    "CC", "CXX", "TORCH_CUDA_ARCH_LIST", "VIRTUAL_ENV", "OMP_NUM_THREADS",
 )  # fmt: skip
 """Environment variables that workers get; `--env` adds to them."""
 
@@ -52,7 +56,9 @@ _NO_DEVICE = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "TORCHINDUCTOR_COMPILE_THREA
 class WorkerLostError(Exception):
     """A worker that ended, was ended, or answered nonsense."""
 
-    def __init__(self, kind: Literal["timeout", "crashed", "memory", "processes", "protocol"], detail: str) -> None:
+    def __init__(
+        self, kind: Literal["timeout", "crashed", "memory", "processes", "output", "protocol"], detail: str
+    ) -> None:
         super().__init__(detail)
         self.kind = kind
         self.detail = detail
@@ -183,6 +189,7 @@ class ForkServer:
         folder.mkdir(mode=0o700)
         for file, content in files.items():
             (folder / file).write_bytes(content)
+        output = os.open(folder / OUTPUT, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         uid = give_away(folder, lineage.uid if lineage else 0)
         cache = str(lineage.folder) if lineage else ""
         jail = Jail(str(folder), (package_folder(), *readable), uid, limits, loopback, cache)
@@ -194,10 +201,15 @@ class ForkServer:
                 protocol.send(self._control, message, [theirs.fileno()])
         except OSError as error:
             ours.close()
+            os.close(output)
             raise WorkerLostError("crashed", "the fork server is gone") from error
         finally:
             theirs.close()
-        return Worker(self, id, name, ours, folder, limits)
+        try:
+            return Worker(self, id, name, ours, folder, limits, output)
+        except BaseException:
+            os.close(output)
+            raise
 
     def lineage(self, name: str) -> Lineage:
         """A folder that processes of the same code share; it goes with the server."""
@@ -272,7 +284,14 @@ class Worker:
     """One isolated process, as its parent holds it; a context manager."""
 
     def __init__(
-        self, server: ForkServer, id: int, name: str, channel: socket.socket, folder: Path, limits: Limits
+        self,
+        server: ForkServer,
+        id: int,
+        name: str,
+        channel: socket.socket,
+        folder: Path,
+        limits: Limits,
+        output: int,
     ) -> None:
         self.server = server
         self.id = id
@@ -282,6 +301,8 @@ class Worker:
         self.layers: list[Layer] = []
         self.versions: dict[str, str] = {}
         self._channel = channel
+        self._output = output
+        """The file that it prints to, opened before it had the folder: what lies under that name later is its own."""
         self._lent = 0
         """Bytes of host memory that the parent lent: they are not held against the worker."""
         self._pid = 0
@@ -414,9 +435,11 @@ class Worker:
         return family(self._process) if self._process is not None else []
 
     def examine(self) -> None:
-        """Memory and processes; what goes over its limit is ended."""
+        """Memory, processes and what it printed; what goes over its limit is ended."""
         found = self._family()
-        if len(found) > self.limits.processes:
+        if self._printed() > OUTPUT_LIMIT:
+            self.kill("output", f"it printed more than {OUTPUT_LIMIT >> 20} MiB")
+        elif len(found) > self.limits.processes:
             self.kill("processes", f"it had {len(found)} processes, the limit is {self.limits.processes}")
         elif resident_bytes(found) - self._lent > self.limits.memory:
             used = private_bytes(found) - self._lent
@@ -424,12 +447,16 @@ class Worker:
                 limit = self.limits.memory / 1e9
                 self.kill("memory", f"it used {used / 1e9:.1f} GB, the limit is {limit:.1f} GB")
 
+    def _printed(self) -> int:
+        try:
+            return os.fstat(self._output).st_size
+        except OSError:  # it was closed meanwhile
+            return 0
+
     def output(self) -> str:
         """The last of what it printed; untrusted text."""
         try:
-            with (self.folder / "output.txt").open("rb") as stream:
-                stream.seek(max(0, os.fstat(stream.fileno()).st_size - 4000))
-                return stream.read().decode("utf-8", "replace")
+            return os.pread(self._output, 4000, max(0, self._printed() - 4000)).decode("utf-8", "replace")
         except OSError:
             return ""
 
@@ -439,6 +466,9 @@ class Worker:
         self._channel.close()
         if self.server.exit_status(self.id, 0.0) is None:
             self.kill("closed", "no longer needed")
+        if self._output >= 0:
+            opened, self._output = self._output, -1
+            os.close(opened)
 
     def gone(self, seconds: float = 10.0) -> bool:
         """Wait until a closed worker has ended and its memory is free."""

@@ -133,7 +133,7 @@ def _constants(oracle: Tensor, dtype: torch.dtype) -> dict[str, Answer]:
     if dtype == torch.bool or oracle.numel() == 0 or oracle.is_complex():
         return found
     values = oracle.double()
-    finite = values[values.isfinite()]
+    finite = values if bool(values.isfinite().all()) else values[values.isfinite()]
     if finite.numel():
         low, high = (float(v) for v in finite.aminmax())
         for name, value in (("mean", float(finite.mean())), ("middle", low / 2 + high / 2)):
@@ -144,7 +144,8 @@ def _constants(oracle: Tensor, dtype: torch.dtype) -> dict[str, Answer]:
 
 
 def _filled(like: Tensor, value: Answer) -> Tensor:
-    return torch.full(like.shape, value, dtype=torch.float64, device=like.device)
+    one = torch.tensor(value, dtype=torch.float64, device=like.device).to(like.dtype)
+    return one.expand(like.shape).clone()
 
 
 def _copyable(given: Tensor, output: Tensor) -> bool:

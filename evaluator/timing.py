@@ -20,6 +20,7 @@ from evaluator.ceilings import RateWorker
 from evaluator.clocks import DeviceClock
 from evaluator.contender import CandidateError, Contender
 from evaluator.contenders import Starter
+from evaluator.devices import crowded
 from evaluator.physics import check, traffic
 from evaluator.plan import BaselineChoice, SeedSchedule, TimingPlan
 from evaluator.race_results import Results, kept, quotients, workload_timing
@@ -42,8 +43,6 @@ _CHECK_EVERY = 2
 _CONTEXT_BYTES = 700 << 20
 """What a process takes of the device before it has any tensors: its context, PyTorch's kernels, the flush."""
 _MEMORY_PART = 0.8
-_CROWDED = 40
-"""A problem whose inputs and results, this often, fill the device, is timed without float64."""
 
 
 class Race:
@@ -80,6 +79,8 @@ class Race:
         self.audit = Audit(0, (), (), "no turn was made")
         self.ceiling: Ceiling | None = None
         self.notes: list[str] = []
+        self.places = 2
+        """Sets of memory that a candidate's arguments are drawn from."""
         self.span_turns: list[dict[str, Any]] = []
         self.spans_why = ""
         """Why no turn was watched by the profiler."""
@@ -90,24 +91,18 @@ class Race:
 
     # --- the two plans ----------------------------------------------------------------------------------------------
 
-    def watch(self, contender: Contender, case: Case) -> None:
-        """Turns under the profiler, in a process whose times count for nothing. Raises as `verdict` does."""
-        racer = Racer("candidate", 0, contender, self.cases, self.clock, self.dims)
-        racer.warm(case)
-        try:
-            self.span_turns = [racer.spans(self._case()) for _ in range(WATCHED)]
-        except CandidateError as error:  # the candidate's own errors came up in the warm turns
-            self.spans_why = f"the profiler did not run: {error}"[:500]
-
     def verdict(self, peak: CitedPeak | None, *, floor: bool = True) -> WorkloadTiming:
         """Restarts, baselines, witnesses, and the floor where it is asked for.
 
         Raises `CandidateError`, `WorkerLostError` and `WrongResultError` for what the candidate did.
         """
         self.began = time.monotonic()
-        if torch.cuda.mem_get_info(self.starter.device)[1] < _CROWDED * self.cases.bytes:
+        torch.cuda.empty_cache()
+        if crowded(self.starter.device, self.cases.bytes):
             self.cases.save_memory()
+            self.places = 1
             self.notes.append("timed turns were held against the reference's own precision, to save memory")
+        self.cases.oracle.keeps = True  # memory that is freed is cleared meanwhile, at the cost of what is timed
         self.first = self._case()
         restarts = list(range(self.plan.restarts))
         size = self._at_once(self.first)
@@ -136,7 +131,8 @@ class Race:
         """How many restarts fit into the device's memory side by side. Raises `KoptError` where not one does."""
         torch.cuda.empty_cache()
         read, written = traffic(self.cases, case)
-        each = (2 * written + 2 * read + _CONTEXT_BYTES) * (1 + len(self.plan.baselines))
+        both = (self.places * (read + written) + 2 * written) + (read + 3 * written) * len(self.plan.baselines)
+        each = both + _CONTEXT_BYTES * (1 + len(self.plan.baselines))
         free = int(torch.cuda.mem_get_info(self.starter.device)[0] * _MEMORY_PART)
         if each > free:
             raise KoptError(
@@ -151,29 +147,36 @@ class Race:
         started: list[Racer] = []
         try:
             by_restart: dict[int, list[Racer]] = {restart: [] for restart in restarts}
-            for choice in self.plan.baselines:
-                for racer in self._start_baseline(choice, restarts):
-                    started.append(racer)
-                    by_restart[racer.restart].append(racer)
-            self._alone(by_restart)
-            candidates = self._start_candidates(restarts)
-            started += candidates
+            if self.pretender:
+                candidates = self._start_same(by_restart)
+                started += [*candidates, *(racer for racers in by_restart.values() for racer in racers)]
+            else:
+                for choice in self.plan.baselines:
+                    for racer in self._start_baseline(choice, restarts):
+                        started.append(racer)
+                        by_restart[racer.restart].append(racer)
+                self._alone(by_restart)
+                candidates = self._start_candidates(restarts)
+                started += candidates
             self.racers += [[candidate, *by_restart[candidate.restart]] for candidate in candidates]
             mine = self.racers[-len(candidates) :]
             self._blocks(mine, self.plan.seconds * len(restarts) / self.plan.restarts)
             for racer in candidates:
                 if racer.restart == audited and not self.pretender:
                     self._audit(racer)
-            for racer in candidates:
-                racer.contender.close()
-            for racer in candidates:
-                racer.contender.worker.gone()
-            self._alone(by_restart)
+                    self._watch(racer)
+            if not self.pretender:
+                self._end(candidates)
+                self._alone(by_restart)
         finally:
-            for racer in started:
-                racer.contender.close()
-            for racer in started:
-                racer.contender.worker.gone()
+            self._end(started)
+
+    def _end(self, racers: Sequence[Racer]) -> None:
+        """End processes and wait until they have let go of the device: what comes next is timed."""
+        for racer in racers:
+            racer.contender.close()
+        for racer in racers if not self.pretender else ():
+            racer.contender.worker.gone()
 
     def _start_baseline(self, choice: BaselineChoice, restarts: Sequence[int]) -> list[Racer]:
         """Its processes, warm; none where it does not run, and then it is out of the race."""
@@ -201,22 +204,13 @@ class Race:
 
     def _start_candidates(self, restarts: Sequence[int]) -> list[Racer]:
         """Spawned one after the other, loaded at once, warmed one after the other: autotuners need the device alone."""
-        if self.pretender:
-            how = next(c.how for c in self.plan.baselines if c.name == self.pretender)
-            contenders = self._together(
-                [
-                    partial(self.starter.start_baseline, how, self.cases, self.dims, self._number(2, restart))
-                    for restart in restarts
-                ]
-            )
-        else:
-            contenders = [self.starter.spawn_candidate(self._number(2, restart)) for restart in restarts]
-            try:
-                self._together([partial(self.starter.load_candidate, one, self.cases, self.dims) for one in contenders])
-            except BaseException:
-                for contender in contenders:
-                    contender.close()
-                raise
+        contenders = [self.starter.spawn_candidate(self._number(2, restart), self.places) for restart in restarts]
+        try:
+            self._together([partial(self.starter.load_candidate, one, self.cases, self.dims) for one in contenders])
+        except BaseException:
+            for contender in contenders:
+                contender.close()
+            raise
         racers = [
             Racer("candidate", restart, contender, self.cases, self.clock, self.dims)
             for restart, contender in zip(restarts, contenders, strict=True)
@@ -229,6 +223,22 @@ class Race:
                 racer.contender.close()
             raise
         return racers
+
+    def _start_same(self, by_restart: dict[int, list[Racer]]) -> list[Racer]:
+        """A baseline on both sides, all processes at once: those that stand in the candidate's place."""
+        how = next(choice.how for choice in self.plan.baselines if choice.name == self.pretender)
+        places = [(side, restart) for side in (1, 2) for restart in by_restart]
+        jobs = [
+            partial(self.starter.start_baseline, how, self.cases, self.dims, self._number(side, restart))
+            for side, restart in places
+        ]
+        candidates: list[Racer] = []
+        for (side, restart), contender in zip(places, self._together(jobs), strict=True):
+            name = self.pretender if side == 1 else "candidate"
+            racer = Racer(name, restart, contender, self.cases, self.clock, self.dims)
+            racer.warm(self._given())
+            (by_restart[restart] if side == 1 else candidates).append(racer)
+        return candidates
 
     def _number(self, kind: int, restart: int) -> int:
         """Of a process among all of the evaluation's, from which the places of its arguments are drawn."""
@@ -274,7 +284,9 @@ class Race:
             groups = [kept(racers[0], self.clock) for racers in restarts]
         if any(len(group) < LEAST_BLOCKS for group in groups):
             return False
-        return intervals.is_narrow(*intervals.interval(groups, self.seeds.seed("bootstrap", 0), resamples=400))
+        found = intervals.interval(groups, self.seeds.seed("bootstrap", 0), resamples=400)
+        times = [t for racers in restarts for t in racers[0].turns.us]
+        return intervals.is_narrow(*found, median_us=statistics.median(times))
 
     # --- inputs -----------------------------------------------------------------------------------------------------
 
@@ -291,6 +303,9 @@ class Race:
     # --- witnesses and figures --------------------------------------------------------------------------------------
 
     def _audit(self, racer: Racer) -> None:
+        if self.places == 1:
+            self.audit = Audit(0, (), (), "the device's memory has no room for several calls' arguments at once")
+            return
         claim = statistics.median(racer.turns.us)
         read, written = traffic(self.cases, self._given())
         free = int(torch.cuda.mem_get_info(self.starter.device)[0])
@@ -298,6 +313,13 @@ class Race:
         self.audit = audit_turns(
             racer.contender, self.cases, self.dims, self._fresh(), min(calls, _most_calls(self._given())), self.draw
         )
+
+    def _watch(self, racer: Racer) -> None:
+        """Turns under the profiler; their times count for nothing."""
+        try:
+            self.span_turns = [racer.spans(self._case()) for _ in range(WATCHED)]
+        except CandidateError as error:  # the candidate's own errors came up before
+            self.spans_why = f"the profiler did not run: {error}"[:500]
 
     def _fresh(self) -> Iterator[Case]:
         while True:

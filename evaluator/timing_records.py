@@ -151,8 +151,8 @@ class SpanWitness(_Record):
     """Kernels and copies of the candidate that were seen in them."""
     outside: int = Field(ge=0)
     """Those of them that began before the window or ended after it."""
-    extent_us: Micros | None
-    """Median time from the first one's begin to the last one's end; None where none was seen."""
+    busy_us: Micros | None
+    """Median time in which at least one of them ran; None where none was seen."""
     claim_us: Micros | None
     """The candidate's claimed median that this was held against."""
     detail: Line = ""

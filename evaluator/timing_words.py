@@ -176,8 +176,8 @@ def spans(found: SpanWitness) -> str:
     if found.status == "refuted":
         return f"{_said('refuted', found.detail)} ({seen}, {found.outside} of them outside the timed window)"
     held = ""
-    if found.extent_us is not None and found.claim_us is not None:
-        held = f"; they took {duration(found.extent_us)}, claimed were {duration(found.claim_us)}"
+    if found.busy_us is not None and found.claim_us is not None:
+        held = f"; they took {duration(found.busy_us)}, claimed were {duration(found.claim_us)}"
     return f"confirmed: {seen}, all inside the timed window{held}"
 
 

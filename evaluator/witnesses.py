@@ -46,10 +46,10 @@ def spans(turns: Sequence[dict[str, Any]], claim_us: float | None, why: str = ""
     if why or not turns or not all(turn["watched"] for turn in turns):
         said = why or ("the profiler saw nothing" if turns else "no turn was watched")
         return SpanWitness(
-            status="not run", turns=len(turns), kernels=0, outside=0, extent_us=None, claim_us=claim_us, detail=said
+            status="not run", turns=len(turns), kernels=0, outside=0, busy_us=None, claim_us=claim_us, detail=said
         )
     outside = sum(turn["outside"] for turn in turns)
-    extent = statistics.median(turn["extent_us"] for turn in turns)
+    busy = statistics.median(turn["busy_us"] for turn in turns)
     idle = sum(not turn["kernels"] for turn in turns)
     detail = ""
     if idle:
@@ -57,14 +57,14 @@ def spans(turns: Sequence[dict[str, Any]], claim_us: float | None, why: str = ""
     elif outside:
         name = next(turn["outside_name"] for turn in turns if turn["outside"])
         detail = f"{name[:160]} ran outside the timed window"
-    elif claim_us is not None and extent > _SPAN_PART * claim_us + _SPAN_US:
-        detail = f"the device worked for {extent:.1f} us, and {claim_us:.1f} us were claimed"
+    elif claim_us is not None and busy > _SPAN_PART * claim_us + _SPAN_US:
+        detail = f"the device worked for {busy:.1f} us, and {claim_us:.1f} us were claimed"
     return SpanWitness(
         status="refuted" if detail else "confirmed",
         turns=len(turns),
         kernels=sum(turn["kernels"] for turn in turns),
         outside=outside,
-        extent_us=extent,
+        busy_us=busy,
         claim_us=claim_us,
         detail=detail,
     )

@@ -12,6 +12,7 @@ import contextlib
 import importlib
 import json
 import os
+import runpy
 import selectors
 import signal
 import socket
@@ -183,11 +184,8 @@ def _become(asked: int, *streams: int) -> NoReturn:
         os.environ.clear()
         os.environ.update(request["environment"])
         sys.path.insert(0, request["folder"])
-        sys.argv = ["kopt", *request["words"]]
-
-        from kopt.cli.main import main
-
-        main()
+        sys.argv[1:] = request["words"]
+        runpy.run_module("kopt", run_name="__main__", alter_sys=True)
         code = 0
     except SystemExit as ended:
         code = ended.code

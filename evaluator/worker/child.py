@@ -9,6 +9,7 @@ import os
 import platform
 import socket
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -176,8 +177,9 @@ class Worker(TimedWorker):
         for spec, tensor in zip(message["tensors"], kept, strict=True):
             self._shared(spec).copy_(tensor)
         self._wait()
-        if self.device.type == "cuda" and sum(tensor.nbytes for tensor in kept) > _LARGE:
-            del kept, tensor
+        if self.device.type == "cuda" and not message["keeps"] and sum(t.nbytes for t in kept) > _LARGE:
+            kept.clear()
+            tensor = torch.empty(0)
             torch.cuda.empty_cache()
         return {}
 
@@ -185,7 +187,7 @@ class Worker(TimedWorker):
         """Run the reference on copies of the inputs at a precision; its results are kept until they are fetched."""
         dtype = PRECISIONS.get(message["precision"])
         shared = self._arguments(message["tensors"])
-        own = [_cast(t, dtype).clone(memory_format=torch.preserve_format) for t in shared]
+        own = [_own(t, dtype) for t in shared]
         before = [t.clone() for t in own] if message["mutations"] else []
         watch = watching(message["watch"])
         call = self.subject.at(dtype)
@@ -352,6 +354,12 @@ def _cast(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
     return tensor.to(dtype)
 
 
+def _own(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
+    """A copy at a precision."""
+    cast = _cast(tensor, dtype)
+    return tensor.clone(memory_format=torch.preserve_format) if cast is tensor else cast
+
+
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
     return a.shape == b.shape and bool(torch.equal(a.flatten().view(torch.uint8), b.flatten().view(torch.uint8)))
 
@@ -407,6 +415,7 @@ def live(channel: socket.socket, jail: Jail) -> None:
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.chdir(folder)
+    tempfile.tempdir = None  # what a module asked for before the fork was the server's
     kept = {0, 1, 2, channel.fileno()}
     for descriptor in [int(name) for name in os.listdir("/proc/self/fd")]:  # noqa: PTH208 - names, not paths
         if descriptor not in kept:

@@ -14,8 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.profiler import ProfilerActivity as _ProfilerActivity
-from torch.profiler import profile as _Profile
+from torch import profiler
 
 _Event: Any = getattr(torch._C, "_CudaEventBase", None)
 _now = time.perf_counter
@@ -28,6 +27,7 @@ _sleep: Any = getattr(torch._C, "_cuda_sleep", None)
 _set_stream: Any = getattr(torch._C, "_cuda_setStream", None)
 _zero = torch._C.TensorBase.zero_
 _default_stream = torch.cuda.default_stream
+_profile, _CUDA = profiler.profile, profiler.ProfilerActivity.CUDA
 _EMPTY_PAIRS = 20
 _EMPTY_SPIN_US = 100.0
 _SLOP_NS = 500
@@ -83,12 +83,12 @@ class Clock:
         """A turn under the profiler: what `turn` says, and where the device's work lay.
 
         `watched`: whether the profiler saw anything. `kernels`, `outside` and the first name among those outside,
-        `extent_us` from the first begin to the last end.
+        `busy_us` during which at least one of them ran.
         """
         _wait_device()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of events that are cleared between sessions
-            session = _Profile(activities=[_ProfilerActivity.CUDA])
+            session = _profile(activities=[_CUDA])
             session.__enter__()  # type: ignore[no-untyped-call]  # torch does not annotate it
         try:
             measured, result = self.turn(call, spin_us)
@@ -128,7 +128,15 @@ def _window(work: list[tuple[int, int, str]]) -> dict[str, Any]:
     opens, closes = work[spins[0]][1], work[spins[1]][0]
     own = [work[n] for n in range(len(work)) if n not in (0, *spins)]
     outside = [entry for entry in own if entry[0] < opens - _SLOP_NS or entry[1] > closes + _SLOP_NS]
-    extent = (max(end for _, end, _ in own) - min(begin for begin, _, _ in own)) / 1e3 if own else 0.0
     name = outside[0][2][:200] if outside else ""
-    found = {"kernels": len(own), "outside": len(outside), "outside_name": name, "extent_us": extent}
+    found = {"kernels": len(own), "outside": len(outside), "outside_name": name, "busy_us": _union(own) / 1e3}
     return {"watched": True, **found}
+
+
+def _union(spans: list[tuple[int, int, str]]) -> int:
+    """Nanoseconds in which at least one of some sorted spans lay."""
+    total, reached = 0, 0
+    for begin, end, _ in spans:
+        total += max(0, end - max(begin, reached))
+        reached = max(reached, end)
+    return total

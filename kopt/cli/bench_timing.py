@@ -30,7 +30,7 @@ def read_baselines(text: str) -> tuple[BaselineChoice, ...]:
     found: list[BaselineChoice] = []
     for word in filter(None, (part.strip() for part in text.split(","))):
         name, equals, how = word.partition("=")
-        hint = "Such as --baselines eager,compile,flashinfer=flashinfer.norm:rmsnorm"
+        hint = "Such as --baselines eager,compile,mine=package.module:function"
         if not equals and name not in BUILT_IN:
             raise UsageError(
                 f"{name!r} is no baseline: a library's is NAME=module:callable", code="baseline_unknown", hint=hint

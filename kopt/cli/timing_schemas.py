@@ -33,6 +33,8 @@ class SummaryData(Data):
     """Lower end of the 95 % interval of the median."""
     ci_high_us: float | None
     """Upper end of it."""
+    first_call_seconds: float
+    """Longest first call of a process, in which what is compiled when it is called is compiled. No part of any time."""
     late: int
     """Turns dropped since the host was slower than the spin kernel."""
     slow_clock: int

@@ -92,14 +92,19 @@ extern "C" void solve(const float* table, const long long* number, float* output
 """
 
 
+WORK = {
+    "product_kb.py": "torch.mm(*inputs)",
+    "convolution_kb.py": "torch.conv2d(*inputs)",
+    "join_kb.py": "torch.cat(inputs)",
+}
+
+
 @pytest.mark.gpu
-@pytest.mark.parametrize("clock", ["events", "clock", "do_bench", "queue"])
 @pytest.mark.parametrize(
-    ("reference", "result"),
+    ("clock", "reference", "result"),
     [
-        ("product_kb.py", "torch.mm(*inputs)"),
-        ("convolution_kb.py", "torch.conv2d(*inputs)"),
-        ("join_kb.py", "torch.cat(inputs)"),
+        *((clock, reference, WORK[reference]) for clock in ("events", "clock", "do_bench") for reference in WORK),
+        ("queue", "product_kb.py", WORK["product_kb.py"]),  # the one that a cheat is timed with so
     ],
 )
 def test_the_same_work_is_no_faster(clock: str, reference: str, result: str, tmp_path: Path) -> None:

@@ -249,7 +249,7 @@ def spans(**changes: Any) -> SpanWitness:
         "turns": 8,
         "kernels": 8,
         "outside": 0,
-        "extent_us": 134.4,
+        "busy_us": 134.4,
         "claim_us": 136.0,
     }
     return SpanWitness(**{**fields, **changes})

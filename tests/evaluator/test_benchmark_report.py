@@ -243,7 +243,7 @@ PLANTED = [
 
 def planted(text: str) -> Receipt:
     """A receipt with this text wherever somebody else can put one."""
-    file = f"{text.replace('/', '')}.py"[-200:]
+    file = f"{text.replace('/', '').replace(chr(0), '')}.py"[-200:]
     times = workload_timing(
         dims={text or "k": 3},
         candidate=timed(flags=(text,), detail=text),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from evaluator.plan import Plan, SeedSchedule, utc_now
+from evaluator.plan import BaselineChoice, Plan, SeedSchedule, TimingPlan, utc_now
 from tests.evaluator.receipts import plan
 
 MASTERS = st.binary(min_size=32, max_size=32)
@@ -88,6 +88,7 @@ def test_the_hash_is_of_everything_in_the_plan() -> None:
         "repeats": 4,
         "strided": False,
         "sanitizers": ("memcheck",),
+        "timing": TimingPlan(restarts=5, seconds=10.0, baselines=(BaselineChoice(name="eager", how="eager"),)),
         "seed_commitment": "1" * 64,
         "seed_origin": "secret",
         "device": "cuda:0",

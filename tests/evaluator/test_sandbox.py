@@ -241,7 +241,7 @@ def test_a_process_left_behind_ends_with_the_worker(start: Start) -> None:
     "starting",
     [
         "import threading; threading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
-        "import _thread; _thread.start_new_thread(time.sleep, (60,)); time.sleep(0.2)",
+        "import _thread; _thread.start_new_thread(time.sleep, (60,))",
     ],
 )
 def test_a_thread_left_behind_is_told(start: Start, starting: str) -> None:
@@ -324,3 +324,29 @@ def test_the_server_takes_its_workers_and_folders_with_it() -> None:
     assert not psutil.pid_exists(pid)
     assert not folder.exists()
     assert not [t for t in threading.enumerate() if "watchdog" in t.name and not t.daemon]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "os.unlink('output.txt'); os.mkfifo('output.txt')",
+        "os.unlink('output.txt'); os.symlink('/etc/passwd', 'output.txt')",
+        "os.unlink('output.txt'); os.link('candidate.py', 'output.txt')",
+        "os.unlink('output.txt'); os.mkdir('output.txt')",
+        "os.rename('output.txt', 'other.txt')",
+    ],
+)
+def test_what_was_printed_is_read_from_the_file_that_it_was_printed_to(start: Start, body: str) -> None:
+    """Its folder is its own: under that name may lie a link to a file that only kopt reads, or a pipe without end."""
+    worker = start(f"print('first', flush=True); {body}; print('last')")
+    call(worker)
+    assert worker.output().split() == ["first", "last"]
+
+
+def test_a_worker_that_prints_without_end_is_ended(start: Start) -> None:
+    worker = start("block = b'x' * (1 << 20)\nwhile True: os.write(1, block)")
+    with pytest.raises(WorkerLostError) as lost:
+        call(worker, 60)
+    assert lost.value.kind == "output"
+    assert "printed more than 256 MiB" in lost.value.detail
+    assert len(worker.output()) == 4000

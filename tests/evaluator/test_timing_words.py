@@ -151,13 +151,13 @@ def test_spans() -> None:
         "confirmed: 8 kernels and copies in 8 watched turns, all inside the timed window;"
         " they took 134.4 µs, claimed were 136.0 µs"
     )
-    assert words.spans(spans(extent_us=None)).endswith("all inside the timed window")
+    assert words.spans(spans(busy_us=None)).endswith("all inside the timed window")
     refuted = words.spans(spans(status="refuted", outside=3, detail="softmax ran outside the timed window"))
     assert refuted == (
         "refuted: softmax ran outside the timed window"
         " (8 kernels and copies in 8 watched turns, 3 of them outside the timed window)"
     )
-    lost = spans(status="not run", turns=0, kernels=0, extent_us=None, claim_us=None, detail="there is no CUPTI")
+    lost = spans(status="not run", turns=0, kernels=0, busy_us=None, claim_us=None, detail="there is no CUPTI")
     assert words.spans(lost) == "not run: there is no CUPTI"
     assert words.spans(lost.model_copy(update={"detail": ""})) == "not run"
 

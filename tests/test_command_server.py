@@ -1,0 +1,76 @@
+"""The process that the tests' commands are forked from: they do what a new interpreter does."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.command_server import Command
+from tests.conftest import command_server, run_kopt
+
+TIMES = re.compile(r"\d+\.\d+ s\b")
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "code"),
+    [
+        (["--version"], "", 0),
+        (["--help"], "", 0),
+        ([], "", 2),
+        (["frobnicate"], "", 2),
+        (["ask", "what is a shared memory bank conflict", "--json"], "", 0),
+        (["ask", "how do I bake bread"], "", 3),
+        (["ask", "memory \udcff bound", "--json"], "", 2),
+        (["cite", "-"], "TDP: 700 W <- gpu-wiki/hardware/h100-sxm.md:L99999\n", 4),
+        (["show", "kernel/sofmax", "--debug"], "", 2),
+        (["ingest"], "", 0),
+        (["bench", "nothing.py", "--json"], "", 2),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else "",
+)
+def test_a_fork_does_what_an_interpreter_does(built_home: Path, words: list[str], stdin: str, code: int) -> None:
+    forked, fresh = (run_kopt(built_home, *words, stdin=stdin, fresh=fresh) for fresh in (False, True))
+    assert (forked.code, fresh.code) == (code, code)
+    assert TIMES.sub("", forked.out) == TIMES.sub("", fresh.out)
+    assert _without_frames(forked.err) == _without_frames(fresh.err)
+
+
+def _without_frames(text: str) -> str:
+    """A traceback names how the program was started."""
+    return "\n".join(line for line in TIMES.sub("", text).splitlines() if not line.startswith("  "))
+
+
+def test_each_command_has_its_own_folder_and_environment(built_home: Path, tmp_path: Path) -> None:
+    (tmp_path / "claims.md").write_text("TDP: 700 W <- gpu-wiki/hardware/h100-sxm.md:L99999\n")
+    assert run_kopt(built_home, "cite", "claims.md", cwd=tmp_path).code == 4
+    assert "no citation was found" in run_kopt(built_home, "cite", "claims.md").err, "it is no file there, but a text"
+    assert run_kopt(built_home, "spec", "h100-sxm", env={"KOPT_RESULTS": "x"}).code == 5
+    assert run_kopt(built_home, "spec", "h100-sxm").code == 0
+
+
+def test_variables_that_an_interpreter_reads_need_one() -> None:
+    server = command_server()
+    assert server.can_give({**os.environ, "KOPT_HOME": "/x", "PATH": "/bin", "HOME": "/"})
+    for name in ("PYTHONPATH", "PYTHONUTF8", "LC_ALL", "HF_HUB_OFFLINE", "OMP_NUM_THREADS"):
+        assert not server.can_give({**os.environ, name: "another"})
+    assert not server.can_give({name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"})
+
+
+def test_a_command_that_does_not_end_is_ended(built_home: Path, tmp_path: Path) -> None:
+    (tmp_path / "k.py").write_text("while True: pass\ndef run_kernel(x): pass\ndef setup(): return {}\n")
+    environment = {**os.environ, "KOPT_HOME": str(tmp_path / "home")}
+    words = ["bench", "k.py", "--device", "cpu"]
+    with pytest.raises(subprocess.TimeoutExpired):
+        command_server().run(words, "", tmp_path, environment, 0.5)
+    with Command(command_server(), words, "", tmp_path, environment) as command:
+        assert command.kill()
+    with pytest.raises(ProcessLookupError):
+        os.kill(command.pid, signal.SIG_DFL)
+    with Command(command_server(), ["--version"], "", tmp_path, environment) as command:
+        assert command.wait(60) == 0
+        assert not command.kill()
