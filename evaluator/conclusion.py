@@ -67,17 +67,18 @@ def not_checked(
     recognised: Recognised,
     origin: SeedOrigin,
     workloads: Sequence[Dims],
-    timing: Timing | None,
+    times: Timing | str,
     workers: Sequence[Worker],
 ) -> Iterator[str]:
-    """What a reader may miss in a receipt, in sentences."""
+    """What a reader may miss in a receipt, in sentences. `times`: why there are none, where it is text."""
+    timing = None if isinstance(times, str) else times
     if request.device == "cpu":
         yield "speed: nothing is timed on the CPU"
         if recognised.backend is Backend.TRITON:
             yield "the compiled kernel: Triton's interpreter ran it, with neither its compiler nor a GPU"
     else:
         if timing is None:
-            yield "speed: what is not accepted is not timed"
+            yield f"speed: {times or 'what is not accepted is not timed'}"
         elif request.plan == "signal":
             yield "speed against anything: a signal times the kernel alone, in one process, and accepts nothing"
         elif not timing.against:

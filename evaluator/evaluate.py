@@ -9,8 +9,7 @@ from typing import Any
 
 import torch
 
-from evaluator import conclusion, messages, recording
-from evaluator.buffers import shared_tensor
+from evaluator import conclusion, messages, planning, recording
 from evaluator.cases import Case, Cases
 from evaluator.ceilings import device_clock
 from evaluator.contender import CandidateError, Contender
@@ -18,18 +17,19 @@ from evaluator.contenders import COMPILE_MODULES, Starter, UnplacedError
 from evaluator.correctness import Protocol
 from evaluator.cuda_source import output_pointers, solve_parameters
 from evaluator.devices import crowded, require_gpu
-from evaluator.distributions import DISTRIBUTIONS
 from evaluator.environment import WorkerEnvironment, gather
 from evaluator.findings import CandidateOutput, Findings, SanitizerRun, TaskCheck
 from evaluator.hazards import Hazard, Severity
-from evaluator.oracle import Oracle
-from evaluator.plan import Plan, SeedSchedule, TimingPlan, utc_now
-from evaluator.race_results import timing_of
+from evaluator.oracle import Oracle, Values
+from evaluator.plan import Plan, SeedSchedule, utc_now
+from evaluator.planning import compiles, make_plan
+from evaluator.race_results import LARGE, timing_of
 from evaluator.racer import WrongResultError
 from evaluator.receipt import Receipt, ReceiptContent
 from evaluator.request import Request
 from evaluator.sandbox import ForkServer, WorkerLostError
-from evaluator.sanitize import sanitize
+from evaluator.sanitize import TOOLS
+from evaluator.sanitize_candidate import sanitize_candidate
 from evaluator.scan import scan
 from evaluator.source import Form, Recognised, recognise
 from evaluator.taskcheck import TaskExaminer
@@ -41,7 +41,8 @@ from kbs.errors import KoptError, NoGpuError, UsageError
 
 Progress = Callable[[str, int, int], None]
 """(step, done, total)"""
-_SIGNAL = ("given", "normal", "spikes", "large")
+_SANITIZED = 256 << 20
+"""Bytes of inputs and results up to which compute-sanitizer, which is tens of times slower, runs unasked."""
 
 
 def evaluate(
@@ -71,10 +72,10 @@ def evaluate(
     own, baselines = server, None
     try:
         server = server or ForkServer(_kind(request), request.python, request.environment)
-        if _compiles(request, recognised):
+        if compiles(request, recognised):
             baselines = ForkServer(_kind(request), request.python, request.environment, COMPILE_MODULES)
         run = _Evaluation(
-            request, recognised, server, baselines or server, schedule or _schedule(request), kopt, progress
+            request, recognised, server, baselines or server, schedule or planning.schedule(request), kopt, progress
         )
         on_plan(run.plan)
         return run.receipt(started)
@@ -95,35 +96,8 @@ def evaluate(
             server.close()
 
 
-def _compiles(request: Request, recognised: Recognised) -> bool:
-    """Whether processes will be needed that have what torch.compile imports."""
-    timing = _timing_plan(request, recognised)
-    return timing is not None and any(baseline.how == "compile" for baseline in timing.baselines)
-
-
-def _timing_plan(request: Request, recognised: Recognised) -> TimingPlan | None:
-    """None on the CPU. A signal has one process and no baselines, and so has a candidate that is its own oracle."""
-    if request.device == "cpu":
-        return None
-    verdict = request.plan == "verdict"
-    compared = (
-        verdict
-        and recognised.oracle == "reference"
-        and not (request.reference and request.reference.name.endswith(".cu"))
-    )
-    return TimingPlan(
-        restarts=request.restarts if verdict else 1,
-        seconds=request.timing_seconds,
-        baselines=request.baselines if compared else (),
-    )
-
-
 def _kind(request: Request) -> str:
     return "cpu" if request.device == "cpu" else "cuda"
-
-
-def _schedule(request: Request) -> SeedSchedule:
-    return SeedSchedule.secret() if request.seed is None else SeedSchedule.given(request.seed)
 
 
 def _check_device(request: Request, recognised: Recognised) -> None:
@@ -160,7 +134,7 @@ class _Evaluation:
         self.progress = progress
         self.device = torch.device(request.device)
         self.workloads = workloads(request)
-        self.plan = self._plan()
+        self.plan = make_plan(request, recognised, self.workloads, seeds)
         self.found = Findings()
         self.task = TaskExaminer(declared=recording.tolerance(request))
         self.lost: WorkerLostError | None = None
@@ -168,32 +142,10 @@ class _Evaluation:
         self.unplaced = ""
         self.clock = None if self.plan.timing is None else device_clock(self.device)
         self.timings: list[WorkloadTiming] = []
+        self.untimed = ""
+        """Why an accepted candidate has no times."""
         self.sanitizers: list[SanitizerRun] = []
         self.outputs: tuple[str, ...] = request.outputs
-
-    def _plan(self) -> Plan:
-        verdict = self.request.plan == "verdict"
-        names = tuple(d.name for d in DISTRIBUTIONS if verdict or d.name in _SIGNAL)
-        repeats = 3 if verdict else 1
-        calls = (len(names) + repeats + 3) * len(self.workloads)
-        timing = _timing_plan(self.request, self.recognised)
-        return Plan(
-            name=self.request.plan,
-            candidate_hash=self.request.candidate.hash,
-            reference_hash=self.request.reference.hash if self.request.reference else None,
-            distributions=names,
-            workloads=self.workloads,
-            repeats=repeats,
-            strided=verdict,
-            sanitizers=self.request.sanitizers,
-            timing=timing,
-            seed_commitment=self.seeds.commitment,
-            seed_origin=self.seeds.origin,
-            device=self.request.device,
-            time_limit=self.request.load_seconds + calls * self.request.call_seconds,
-            memory_limit=self.request.memory_limit,
-            created=utc_now(),
-        )
 
     # --- the work ---------------------------------------------------------------------------------------------------
 
@@ -238,7 +190,12 @@ class _Evaluation:
                 physics=first.physics if first else None,
                 not_checked=tuple(
                     conclusion.not_checked(
-                        self.request, self.recognised, self.seeds.origin, self.workloads, timing, self.starter.workers
+                        self.request,
+                        self.recognised,
+                        self.seeds.origin,
+                        self.workloads,
+                        timing or self.untimed,
+                        self.starter.workers,
                     )
                 ),
                 verdict=verdict,
@@ -292,10 +249,16 @@ class _Evaluation:
                     if self.plan.name == "verdict":
                         contender.worker.gone()
             if request.sanitizers and not self.sanitizers:
-                self.sanitizers = self._sanitize(cases, first, dims)
+                self._sanitize(cases, first.values, dims, request.sanitizers)
+            inputs = first.values if cases.bytes <= _SANITIZED else None
             del first, protocol  # with all the memory that they hold
             if race is not None and self.plan.name == "verdict" and self._sound():
                 self._timed(partial(race.verdict, self.request.peak))
+                if not self.sanitizers and self._is_rare():
+                    if inputs is None:
+                        self.found.skipped("compute-sanitizer", "the inputs are too large for it; give smaller --dims")
+                    else:
+                        self._sanitize(cases, inputs, dims, TOOLS)
         finally:
             oracle.close()
             if self.device.type == "cuda":
@@ -368,6 +331,12 @@ class _Evaluation:
             and all(run.status != "failed" for run in self.sanitizers)
         )
 
+    def _is_rare(self) -> bool:
+        """Whether the last workload's ratio is so large that a second look is due."""
+        last = self.timings[-1] if self.timings else None
+        ratio = last.baselines[last.against].ratio if last is not None and last.against else None
+        return ratio is not None and ratio.median > LARGE and self._sound()
+
     def _timed(self, take: Callable[[], WorkloadTiming]) -> None:
         """Times, or what the candidate did instead of giving some."""
         self.progress("timing", 0, 1)
@@ -379,39 +348,24 @@ class _Evaluation:
             self._failed(error)
         except WorkerLostError as error:
             self.lost = error
+        except (KoptError, torch.OutOfMemoryError) as error:
+            if isinstance(error, KoptError) and error.code != "out_of_memory":
+                raise
+            said = error.message if isinstance(error, KoptError) else str(error).partition(". GPU")[0]
+            self.untimed = f"there is not enough memory on the GPU: {said}"[:500]
 
-    def _sanitize(self, cases: Cases, first: Case, dims: dict[str, int]) -> list[SanitizerRun]:
-        """The tools of compute-sanitizer that were asked for, on the first workload."""
-        tools = self.request.sanitizers
+    def _sanitize(self, cases: Cases, inputs: Values, dims: dict[str, int], tools: Sequence[str]) -> None:
+        """Tools of compute-sanitizer, on the first workload."""
         why = ""
         if self.device.type == "cpu":
             why = "compute-sanitizer examines GPU kernels, and the CPU was asked for"
         elif self.lost is not None or self.found.failure is not None or self.unplaced:
             why = "the candidate did not get so far"
         if why:
-            return [SanitizerRun(tool=tool, status="not run", detail=why) for tool in tools]
+            self.sanitizers = [SanitizerRun(tool=tool, status="not run", detail=why) for tool in tools]
+            return
         self.progress("compute-sanitizer", 0, len(tools))
-        host = torch.device("cpu")
-        groups = {"init": cases.init, "weights": cases.weights, "inputs": first.values}
-        lent = {name: [shared_tensor({**s, "stride": None}, host) for s in v.specs] for name, v in groups.items()}
-        for name, values in groups.items():
-            for shared, tensor in zip(lent[name], values.tensors, strict=True):
-                shared.tensor.copy_(tensor)
-        job = {
-            "load": messages.candidate_message(self.request, self.recognised, dims),
-            "build": {"tree": cases.init.tree, "seed": self.seeds.seed("weights", 0)}
-            if self.recognised.form is Form.KERNELBENCH
-            else None,
-            "names": self.starter.names,
-            "tree": first.values.tree,
-            **{name: [t.message for t in tensors] for name, tensors in lent.items()},
-        }
-        every = [t for tensors in lent.values() for t in tensors]
-        files = messages.files_of_candidate(self.request)
-        found = sanitize(tools, self.server, self.starter.limits, files, self.starter.reading, job, every)
-        for shared in every:
-            shared.close()
-        return found
+        self.sanitizers = sanitize_candidate(tools, self.starter, cases, inputs, dims)
 
     def _environment(self) -> Any:
         worker = self.starter.workers[0] if self.starter.workers else None

@@ -83,7 +83,7 @@ class Plan(BaseModel):
     device: Line
     """`cpu` or `cuda:N`."""
     time_limit: float = Field(gt=0, allow_inf_nan=False)
-    """Seconds that loading and all planned calls may take together: each has a limit of its own."""
+    """Seconds that loading and all planned calls but the timed ones may take together: each has a limit of its own."""
     memory_limit: int = Field(gt=0)
     """Bytes of host memory that the candidate's processes may hold."""
     created: UtcTime

@@ -23,7 +23,7 @@ from evaluator.verdict import Improvement, Verdict
 
 __all__ = ["Receipt", "ReceiptContent", "Seal", "content_id", "parse", "render"]
 
-SCHEMA_VERSION: Literal[1] = 1
+SCHEMA_VERSION: Literal[2] = 2
 
 
 class ReceiptContent(BaseModel):
@@ -31,7 +31,7 @@ class ReceiptContent(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     """Version of this schema."""
     kind: Literal["kopt-receipt"] = KIND
     """What this document is."""

@@ -40,6 +40,8 @@ SIGNAL_TURNS = 12
 WATCHED = 5
 """Turns under the profiler."""
 _CHECK_EVERY = 2
+_FAILURES = (CandidateError, WorkerLostError, WrongResultError)
+"""What a contender's process can do instead of a turn."""
 _CONTEXT_BYTES = 700 << 20
 """What a process takes of the device before it has any tensors: its context, PyTorch's kernels, the flush."""
 _MEMORY_PART = 0.8
@@ -158,7 +160,10 @@ class Race:
                 self._alone(by_restart)
                 candidates = self._start_candidates(restarts)
                 started += candidates
-            self.racers += [[candidate, *by_restart[candidate.restart]] for candidate in candidates]
+            self.racers += [
+                [one, *(racer for racer in by_restart[one.restart] if racer.name not in self.failed)]
+                for one in candidates
+            ]
             mine = self.racers[-len(candidates) :]
             self._blocks(mine, self.plan.seconds * len(restarts) / self.plan.restarts)
             for racer in candidates:
@@ -194,13 +199,18 @@ class Race:
                 found.append(Racer(choice.name, restart, contender, self.cases, self.clock, self.dims))
             for racer in found:
                 racer.warm(self._given())
-        except (CandidateError, WorkerLostError, WrongResultError) as error:
+        except _FAILURES as error:
             for racer in found:
                 racer.contender.close()
-            self.failed[choice.name] = " ".join(str(error).split())[:500]
-            self.racers = [[r for r in group if r.name != choice.name] for group in self.racers]
+            self._drop(choice.name, error)
             return []
         return found
+
+    def _drop(self, name: str, error: Exception) -> None:
+        """A baseline that failed is out of the race, and no fault of the candidate's."""
+        self.failed[name] = " ".join(str(error).split())[:500]
+        for group in self.racers:
+            group[:] = [racer for racer in group if racer.name != name]
 
     def _start_candidates(self, restarts: Sequence[int]) -> list[Racer]:
         """Spawned one after the other, loaded at once, warmed one after the other: autotuners need the device alone."""
@@ -254,9 +264,12 @@ class Race:
     def _alone(self, by_restart: dict[int, list[Racer]]) -> None:
         """The first baseline's turns with no candidate about."""
         for racers in by_restart.values():
-            for racer in racers[:1]:
-                for _ in range(ALONE // 2):
-                    racer.turn_alone(self._given())
+            for racer in [one for one in racers if one.name not in self.failed][:1]:
+                try:
+                    for _ in range(ALONE // 2):
+                        racer.turn_alone(self._given())
+                except _FAILURES as error:
+                    self._drop(racer.name, error)
 
     def _blocks(self, restarts: list[list[Racer]], seconds: float) -> None:
         """Blocks of two pairs, one restart after the other, until the interval is narrow or the time is over."""
@@ -269,12 +282,23 @@ class Race:
                 for pair, one in enumerate((order, order[::-1])):  # A B, then B A
                     case = self._case()
                     for racer in one:
-                        racer.turn(case, 2 * block + pair)
+                        self._turn(racer, case, 2 * block + pair)
             if block + 1 < LEAST_BLOCKS:
                 continue
             if time.monotonic() > until or ((block + 1) % _CHECK_EVERY == 0 and self._settled(restarts)):
                 self.turn_seconds += time.monotonic() - began
                 return
+
+    def _turn(self, racer: Racer, case: Case, pair: int) -> None:
+        """A turn that counts; a baseline that fails in it drops out."""
+        if racer.name in self.failed:
+            return
+        try:
+            racer.turn(case, pair)
+        except _FAILURES as error:
+            if racer.is_candidate:
+                raise
+            self._drop(racer.name, error)
 
     def _settled(self, restarts: list[list[Racer]]) -> bool:
         """Whether the interval of the ratio to the first baseline, or of the candidate's own time, is narrow."""

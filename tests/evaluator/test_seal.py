@@ -136,7 +136,7 @@ def test_the_name_of_the_key_is_part_of_the_seal() -> None:
         {"correctness": []},
         {"hazards": [{"id": "patched", "severity": "reject", "evidence": "torch.allclose", "line": 0}]},
         {"seed": "0" * 64},
-        {"schema_version": 2},
+        {"schema_version": 3},
         {"more": 1},
         {"seconds": 1},
     ],
