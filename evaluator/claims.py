@@ -5,7 +5,7 @@ Whether a claim is true is another question; most of what counts is read from me
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NoReturn, Self
+from typing import Annotated, Any, Literal, NoReturn, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError, model_validator
 
@@ -80,12 +80,73 @@ class TurnClaim(_Part):
     busy_us: Number = 0.0
 
 
+class TrafficClaim(_Part):
+    """A tensor that one call of the reference reads or writes."""
+
+    name: Text
+    what: Text
+    shape: list[NonNegativeInt]
+    dtype: Text
+    bytes: NonNegativeInt
+    factors: list[NonNegativeInt]
+    exact: bool
+
+
+class WorkClaim(_Part):
+    """Operations of one kind."""
+
+    name: Text
+    pipe: Literal["tensor", "vector", "integer"]
+    dtype: Text
+    factors: list[NonNegativeInt]
+    calls: NonNegativeInt
+
+
+class UncountedClaim(_Part):
+    """An operator whose operations nobody knows."""
+
+    name: Text
+    calls: NonNegativeInt
+
+
+class CountClaim(_Part):
+    """What one call of the reference must do."""
+
+    run: Literal["fake", "real", "none"]
+    why: Text
+    reads: list[TrafficClaim]
+    writes: list[TrafficClaim]
+    operations: list[WorkClaim]
+    unknown: list[UncountedClaim]
+    opaque: list[Text]
+
+
 class RunClaim(_Part):
     """What a tool of compute-sanitizer did: its exit code, and the end of what it printed."""
 
     code: int | None
     """None where it did not run, or did not end."""
     text: Text
+
+
+class ProfileClaim(_Part):
+    """What came of a run under ncu: names of files in the worker's folder, empty where there are none."""
+
+    code: int | None
+    text: Text
+    report: Text
+    csv: Text
+
+
+class BinaryClaim(_Part):
+    """A kernel that Triton compiled; the binary and the assembler's log lie in the worker's folder."""
+
+    name: Text
+    shared: NonNegativeInt
+    num_warps: NonNegativeInt
+    num_stages: NonNegativeInt
+    signature: dict[Text, Text]
+    constants: dict[Text, Text]
 
 
 class FailureClaim(_Part):
@@ -113,6 +174,7 @@ class Claim(_Part):
     kernels: list[KernelClaim] = []
     runs: list[RunClaim] = []
     turn: TurnClaim | None = None
+    profile: ProfileClaim | None = None
     times: list[Number] = []
     l2_bytes: NonNegativeInt = 0
     flush_bytes: NonNegativeInt = 0
@@ -121,7 +183,12 @@ class Claim(_Part):
     weights: list[TensorClaim] = []
     results: list[TensorClaim] = []
     mutated: list[NonNegativeInt] = []
+    binaries: list[BinaryClaim] = []
+    skipped: NonNegativeInt = 0
+    stopped: Text = ""
+    failed: list[Text] = []
     outputs: list[Text] = []
+    count: CountClaim | None = None
 
     @model_validator(mode="after")
     def _failed_with_an_error(self) -> Self:

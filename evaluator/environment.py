@@ -168,6 +168,11 @@ def gpu_names() -> tuple[str, ...]:
     return tuple(line.strip() for line in printed.splitlines() if line.strip())
 
 
+def gpu_capability() -> str | None:
+    """Compute capability of the first NVIDIA GPU, such as 9.0, by nvidia-smi; None where there is none."""
+    return _first_line(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"])
+
+
 def nvcc_version(nvcc: Path) -> str | None:
     """Such as 13.0.88; None where the compiler does not say."""
     printed = _output([str(nvcc), "--version"])

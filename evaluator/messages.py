@@ -79,6 +79,19 @@ def baseline_message(request: Request, recognised: Recognised, dims: dict[str, i
     return message
 
 
+def counting_message(request: Request, recognised: Recognised, dims: dict[str, int], *, runs: bool) -> dict[str, Any]:
+    """What the oracle loads to be counted: no compiler and no GPU are needed. `runs`: whether the reference is called,
+    or only its inputs are made."""
+    parameters: list[dict[str, Any]] = []
+    if recognised.form is Form.SOLVE:
+        parameters = [_parameter(p) for p in solve_parameters(request.candidate)]
+        recognised = recognised.model_copy(update={"form": Form.SETUP})
+    message = {**oracle_message(request, recognised, dims), "parameters": parameters}
+    if not message["inputs"] and parameters:
+        message["inputs"] = DRAWN
+    return message if runs else {**message, "form": "inputs"}
+
+
 def files_of_candidate(request: Request) -> dict[str, bytes]:
     """The files in the candidate's folder: itself alone."""
     return {_file("candidate", request.candidate.name): request.candidate.text.encode()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kbs.citation import Citation
+from kbs.opcodes import Pattern
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,23 @@ class MeasuredRow:
     value: str
     unit: str
     what: str
+    source: str
+    citation: Citation
+
+
+@dataclass(frozen=True)
+class SignatureRow:
+    """How machine code shows that a kernel uses a method, on some compilation targets."""
+
+    method: str
+    targets: tuple[int, ...]
+    """Numbers of the targets that it holds for: 90 for sm_90 and sm_90a. On any other nothing is said."""
+    opcodes: tuple[Pattern, ...]
+    """Instructions of any of these families count, or, where they name them, counts of the compiler's."""
+    least: int
+    """How many there must be in the kernel's function."""
+    unclear: tuple[Pattern, ...]
+    """Opcodes that may or may not be the method: where nothing else is found, they leave it open."""
     source: str
     citation: Citation
 

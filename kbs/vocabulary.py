@@ -95,6 +95,14 @@ class Symptom(Term):
 
     bottleneck: str = ""
     ncu: tuple[str, ...] = ()
+    defect: bool = False
+    """Something that the kernel does wrong, whatever bounds it: it is named before states such as stalls."""
+    general: bool = False
+    """It says which bottleneck there is and not why: it is named last."""
+    every: bool = False
+    """All metrics of its threshold rows must show it; otherwise one is enough."""
+    comparison: bool = False
+    """It serves to choose the class, and is nothing to name beside it."""
 
 
 @dataclass(frozen=True)

@@ -21,14 +21,20 @@ def cited_peak(engine: Engine, device_name: str) -> CitedPeak | None:
 
     None where it is a name of none or of several, or no page states its bandwidth; never a similar product's.
     """
-    products = engine.terms.resolve("product", _MAKER.sub("", device_name))
-    if len(products) != 1:
+    product = product_of(engine, device_name)
+    if not product:
         return None
     try:
-        return engine.with_store(lambda store: _stated(engine, store, products[0]), vectors=False)
+        return engine.with_store(lambda store: _stated(engine, store, product), vectors=False)
     except KoptError as error:
         engine.warnings.append(f"no cited peak: {error.message}")
         return None
+
+
+def product_of(engine: Engine, device_name: str) -> str:
+    """The one product that the driver's name of a device is a name of, whole; empty for none and for several."""
+    products = engine.terms.resolve("product", _MAKER.sub("", device_name))
+    return products[0] if len(products) == 1 else ""
 
 
 def _stated(engine: Engine, store: Store, product: str) -> CitedPeak | None:

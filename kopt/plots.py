@@ -7,6 +7,7 @@ import io
 import itertools
 import statistics
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +33,8 @@ _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
 _STYLE = {"svg.hashsalt": "kopt", "text.parse_math": False, "axes.unicode_minus": False}
 
 
-def check_plot(path: Path) -> None:
-    """Refuse what cannot be drawn before the run, not after it.
+def check_plot(path: Path, mark: str = MARK) -> None:
+    """Refuse what cannot be drawn before the run, not after it; a picture with the same mark may be overwritten.
 
     Raises `UsageError` (`plot_format`, `plot_folder`, `plot_exists`), `ConfigurationError` (`matplotlib_missing`).
     """
@@ -58,7 +59,7 @@ def check_plot(path: Path) -> None:
     try:
         if not path.exists():
             return
-        ours = path.is_file() and MARK.encode() in path.read_bytes()
+        ours = path.is_file() and mark.encode() in path.read_bytes()
     except OSError as error:
         raise write_error(error, path) from error
     if not ours:
@@ -77,17 +78,13 @@ def save_plot(path: Path, timing: Timing, title: str) -> None:
 
 def draw(timing: Timing, title: str, format: str) -> bytes:
     """The bytes of the picture, `png` or `svg`."""
-    import matplotlib.style
-    from matplotlib.figure import Figure
-
     workloads = timing.workloads[:MOST]
     if len(workloads) < len(timing.workloads):
         title += f", the first {MOST} of {len(timing.workloads)} workloads"
     rows = [words.contenders(workload) for workload in workloads]
     columns = max(map(len, rows))
-    with matplotlib.style.context(["default", _STYLE]), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # names in any script; a box is drawn
-        figure = Figure(figsize=(0.5 + 3.2 * max(2, columns), 1.0 + 3.0 * len(rows)), layout="constrained")
+
+    def fill(figure: Figure) -> None:
         figure.suptitle(visible(title), fontsize=11)
         panels = figure.subplots(len(rows), columns, squeeze=False)
         for row, workload, contenders in zip(panels, workloads, rows, strict=True):
@@ -97,8 +94,21 @@ def draw(timing: Timing, title: str, format: str) -> bytes:
             for axes in row[len(contenders) :]:
                 axes.set_axis_off()
         _legend(figure)
+
+    return picture(fill, (0.5 + 3.2 * max(2, columns), 1.0 + 3.0 * len(rows)), MARK, format)
+
+
+def picture(draw: Callable[[Figure], None], size: tuple[float, float], mark: str, format: str) -> bytes:
+    """The bytes of a picture of `size` inches that `draw` fills; `mark` stands in its metadata, no date or version."""
+    import matplotlib.style
+    from matplotlib.figure import Figure
+
+    with matplotlib.style.context(["default", _STYLE]), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # names in any script; a box is drawn
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure)
         out = io.BytesIO()
-        figure.savefig(out, format=format, dpi=120, metadata=_metadata(format))
+        figure.savefig(out, format=format, dpi=120, metadata={**_metadata(format), "Title": mark})
     return out.getvalue()
 
 

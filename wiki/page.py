@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from kbs.records import AdviceRow, CostRow, MeasuredRow, ThresholdRow
+from kbs.records import AdviceRow, CostRow, MeasuredRow, SignatureRow, ThresholdRow
 from kbs.spec import Spec
 
 PageKind = Literal[
@@ -138,8 +138,14 @@ class Page:
     advice: tuple[AdviceRow, ...]
     thresholds: tuple[ThresholdRow, ...]
     measured: tuple[MeasuredRow, ...]
+    signatures: tuple[SignatureRow, ...]
     problems: tuple[Problem, ...]
     """What is wrong with it and does not keep it from being used: a row that was left out, say."""
+
+    @property
+    def method(self) -> str | None:
+        """Method id of a method page."""
+        return self.meta.id.rsplit("/", 1)[-1] if self.meta.kind == "method" else None
 
     @property
     def product(self) -> str | None:

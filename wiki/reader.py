@@ -85,6 +85,7 @@ def read_page(wiki: str, path: str, data: bytes, revision: str, vocabulary: Voca
         advice=tuple(rows.advice),
         thresholds=tuple(rows.thresholds),
         measured=tuple(rows.measured),
+        signatures=tuple(rows.signatures),
         problems=tuple(problems),
     )
 

@@ -10,7 +10,8 @@ from decimal import Decimal, InvalidOperation
 from markdown_it.token import Token
 
 from kbs.citation import Citation
-from kbs.records import AdviceRow, CostRow, MeasuredRow, ThresholdRow
+from kbs.opcodes import Pattern, pattern, target_number
+from kbs.records import AdviceRow, CostRow, MeasuredRow, SignatureRow, ThresholdRow
 from kbs.spec import ABSENT, CONFIDENCES, UNPUBLISHED, Source, Spec, canonical_qualifier
 from kbs.units import parse_number, parse_unit
 from kbs.vocabulary import Vocabulary
@@ -21,6 +22,7 @@ COST_HEADER = ("operation", "cost", "count", "dims", "dtype", "note")
 THRESHOLD_HEADER = ("symptom", "metric", "test", "value", "unit", "source")
 ADVICE_HEADER = ("technique", "bottleneck", "because", "source")
 MEASURED_HEADER = ("operation", "gpu", "dtype", "shape", "metric", "value", "unit", "what", "source")
+SIGNATURE_HEADER = ("method", "targets", "opcodes", "at least", "unclear", "source")
 COSTS = ("read", "write", "vector FLOP", "tensor FLOP")
 TESTS = ("<", "<=", ">", ">=")
 DISAGREEMENT = "where sources disagree"
@@ -40,6 +42,7 @@ class Rows:
     advice: list[AdviceRow] = field(default_factory=list)
     thresholds: list[ThresholdRow] = field(default_factory=list)
     measured: list[MeasuredRow] = field(default_factory=list)
+    signatures: list[SignatureRow] = field(default_factory=list)
 
     def extend(self, other: Rows) -> None:
         """Append the rows of `other`."""
@@ -48,6 +51,7 @@ class Rows:
         self.advice += other.advice
         self.thresholds += other.thresholds
         self.measured += other.measured
+        self.signatures += other.signatures
 
 
 @dataclass
@@ -76,6 +80,7 @@ def read_table(
         THRESHOLD_HEADER: _threshold,
         ADVICE_HEADER: _advice,
         MEASURED_HEADER: _measured,
+        SIGNATURE_HEADER: _signature,
     }
     reader = readers.get(names)
     if reader is None:
@@ -224,3 +229,44 @@ def _measured(row: dict[str, str], citation: Citation, context: _Context, rows: 
     _number(row["value"])
     context.source(row["source"])
     rows.measured.append(MeasuredRow(**{k: row[k] for k in MEASURED_HEADER}, citation=citation))
+
+
+def _signature(row: dict[str, str], citation: Citation, context: _Context, rows: Rows) -> None:
+    if context.meta.kind != "method":
+        raise RowError("only a method page can state signatures")
+    own = context.meta.id.rsplit("/", 1)[-1]
+    if row["method"] != own:
+        raise RowError(f"the method {row['method']!r} is not {own!r}, the last part of the page's id")
+    targets = []
+    for word in row["targets"].replace("`", "").split():
+        number = target_number(word)
+        if number is None or word != f"sm_{number}":
+            raise RowError(f"{word!r} is no target such as sm_90")
+        targets.append(number)
+    opcodes = _patterns(row["opcodes"])
+    if not targets or not opcodes:
+        raise RowError("a signature needs a target and an opcode")
+    if not re.fullmatch(r"[1-9]\d{0,5}", row["at least"]):
+        raise RowError(f"{row['at least']!r} is no count from 1 on")
+    context.source(row["source"])
+    rows.signatures.append(
+        SignatureRow(
+            method=own,
+            targets=tuple(targets),
+            opcodes=opcodes,
+            least=int(row["at least"]),
+            unclear=_patterns(row["unclear"]),
+            source=row["source"],
+            citation=citation,
+        )
+    )
+
+
+def _patterns(cell: str) -> tuple[Pattern, ...]:
+    found = []
+    for word in cell.replace("`", "").split():
+        read = pattern(word)
+        if read is None:
+            raise RowError(f"{word!r} is no opcode: a mnemonic, then modifiers that it must have, such as LDG.128")
+        found.append(read)
+    return tuple(found)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _thread
 import contextlib
-import json
 import os
 import platform
 import socket
@@ -19,6 +18,7 @@ from typing import Any
 import torch
 
 from evaluator.worker import integrity, memory, protocol
+from evaluator.worker.compiling import CompilingWorker
 from evaluator.worker.cpu_mode import on_the_cpu
 from evaluator.worker.inputs import InputsError
 from evaluator.worker.isolation import Jail
@@ -38,7 +38,7 @@ _LARGE = 1 << 30
 PRECISIONS = {"double": torch.float64, "lower": torch.bfloat16}
 
 
-class Worker(TimedWorker):
+class Worker(TimedWorker, CompilingWorker):
     """One process, one subject."""
 
     def __init__(self, channel: socket.socket, jail: Jail) -> None:
@@ -287,6 +287,12 @@ class Worker(TimedWorker):
             found.append(entry)
         return found
 
+    def do_count(self, message: dict[str, Any]) -> dict[str, Any]:
+        """What one call of the reference must read, write and compute."""
+        from evaluator.worker.counting import count
+
+        return {"count": count(self.subject, message["seed"], message["outputs"])}
+
     def do_kernels(self, message: dict[str, Any]) -> dict[str, Any]:
         """Which device kernels one call runs."""
         values = rebuild(message["tree"], self._arguments(message["tensors"]))
@@ -296,17 +302,26 @@ class Worker(TimedWorker):
         """Tools of compute-sanitizer over a few calls, each in a process that it starts itself."""
         from evaluator.worker import server, standalone
 
+        self._write_job(message, profile=False)
+        tools, limit = message["tools"], message["limit"]
+        return {"runs": standalone.under(tools, self.folder, server.STANDALONE, message["package"], limit)}
+
+    def do_profile(self, message: dict[str, Any]) -> dict[str, Any]:
+        """One call under ncu, after others, in a process that ncu starts."""
+        from evaluator.worker import server, standalone
+
+        self._write_job(message, profile=True)
+        package, limit = message["package"], message["limit"]
+        return {"profile": standalone.profiled(message["ncu"], self.folder, server.STANDALONE, package, limit)}
+
+    def _write_job(self, message: dict[str, Any], *, profile: bool) -> None:
+        from evaluator.worker import standalone
+
         self.device = torch.device(message["load"]["device"])
         if message["load"]["form"] == "solve":
             compiled(message["load"], self.folder)
-        saved = {
-            name: standalone.save(self.folder, name, [self._shared(spec) for spec in message[name]])
-            for name in ("init", "weights", "inputs")
-        }
-        job = {**{name: message[name] for name in ("load", "build", "tree", "names")}, **saved}
-        (self.folder / "job.json").write_text(json.dumps(job), "utf-8")
-        tools, limit = message["tools"], message["limit"]
-        return {"runs": standalone.under(tools, self.folder, server.STANDALONE, message["package"], limit)}
+        tensors = {name: [self._shared(spec) for spec in message[name]] for name in ("init", "weights", "inputs")}
+        standalone.write_job(message, self.folder, tensors, profile=profile)
 
     def _wait(self) -> None:
         if self.device.type == "cuda":

@@ -1,4 +1,4 @@
-"""Calls of a candidate in a process of its own, for tools that start the program themselves (compute-sanitizer).
+"""Calls of a candidate in a process of its own, for tools that start the program themselves: compute-sanitizer, ncu.
 
 Everything it needs stands in its folder: `job.json`, and each tensor's bytes in a file.
 """
@@ -57,6 +57,63 @@ def run(folder: Path) -> None:
     for _ in range(CALLS):
         subject.call(values)
         torch.cuda.synchronize()
+    if job.get("profile"):
+        from torch.cuda import profiler
+
+        profiler.start()  # type: ignore[no-untyped-call]  # torch does not annotate it
+        subject.call(values)
+        torch.cuda.synchronize()
+        profiler.stop()  # type: ignore[no-untyped-call]  # likewise
+
+
+def write_job(message: dict[str, Any], folder: Path, tensors: dict[str, list[torch.Tensor]], *, profile: bool) -> None:
+    """Write what `run` reads. `tensors` are those of `init`, `weights` and `inputs`."""
+    saved = {name: save(folder, name, listed) for name, listed in tensors.items()}
+    job = {**{name: message[name] for name in ("load", "build", "tree", "names")}, **saved, "profile": profile}
+    (folder / "job.json").write_text(json.dumps(job), "utf-8")
+
+
+def profiled(ncu: list[str], folder: Path, program: str, package: str, seconds: float) -> dict[str, Any]:
+    """Run a folder's job under ncu, and have it print its report as CSV: `report` and `csv` are files of the folder,
+    empty where there are none; `text` is what ncu said last."""
+    job = [sys.executable, "-P", "-c", program, package, str(folder)]
+    report, table = folder / "profile.ncu-rep", folder / "profile.csv"
+    until = time.monotonic() + seconds
+    try:
+        taken = _finished([*ncu, "--force-overwrite", "--export", str(report), *job], folder, until)
+        if taken["code"] != 0 or not report.exists():
+            return {**taken, "report": "", "csv": ""}
+        printed = _finished([ncu[0], "--import", str(report), "--csv", "--page", "raw"], folder, until, into=table)
+    except FileNotFoundError:
+        return {"code": None, "text": f"{ncu[0]} is not on the PATH", "report": "", "csv": ""}
+    done = printed["code"] == 0
+    return {
+        "code": printed["code"],
+        "text": taken["text"] if done else printed["text"],
+        "report": report.name,
+        "csv": table.name if done else "",
+    }
+
+
+def _finished(command: list[str], folder: Path, until: float, into: Path | None = None) -> dict[str, Any]:
+    """Exit code and the end of what a command printed; `into` takes its stdout."""
+    with open(into or os.devnull, "wb") as stream:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=stream if into else subprocess.PIPE,
+            stderr=subprocess.PIPE if into else subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            cwd=folder,
+        )
+        try:
+            out, err = process.communicate(timeout=max(0.1, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            return {"code": None, "text": "it did not end in time"}
+    return {"code": process.returncode, "text": ((err if into else out) or "")[-6000:]}
 
 
 def under(tools: list[str], folder: Path, program: str, package: str, seconds: float) -> list[dict[str, Any]]:

@@ -244,6 +244,13 @@ class Setup(Function):
     """`run_kernel(**kwargs)` or `reference(**kwargs)`: arguments are written in place, what is returned is not read."""
 
 
+class Inputs(Subject):
+    """Nothing but inputs: no code of a kernel is loaded, except what makes them."""
+
+    def load_source(self) -> None:
+        """Nothing is loaded."""
+
+
 class Library(Subject):
     """A function of an installed library, `module:callable`, called as the reference's `forward` or function is."""
 
@@ -321,6 +328,7 @@ def make_subject(message: dict[str, Any], folder: Path, device: torch.device) ->
         "setup": Setup,
         "solve": Solve,
         "function": Function,
+        "inputs": Inputs,
         "library": Library,
     }
     return kinds[message["form"]](message, folder, device)

@@ -10,9 +10,14 @@ import typer
 from kopt.cli.ask import ask, search
 from kopt.cli.bench import bench
 from kopt.cli.cite import cite, show
+from kopt.cli.diagnose import diagnose
 from kopt.cli.doctor import doctor
 from kopt.cli.ingest import ingest
+from kopt.cli.occupancy import occupancy
 from kopt.cli.output import fail, whole_pipe
+from kopt.cli.profile import profile
+from kopt.cli.roofline import roofline
+from kopt.cli.sass import sass
 from kopt.cli.schema import schema
 from kopt.cli.spec import spec
 from kopt.cli.wiki import wiki
@@ -51,6 +56,11 @@ app.command()(cite)
 app.command()(ingest)
 app.add_typer(wiki, name="wiki")
 app.add_typer(bench, name="bench")
+app.command()(profile)
+app.command()(diagnose)
+app.command()(sass)
+app.command()(occupancy)
+app.command()(roofline)
 app.command()(doctor)
 app.command()(schema)
 

@@ -17,6 +17,10 @@ from kbs.vocabulary import Vocabulary
 from kopt.cli.data import Data
 from kopt.cli.device_schemas import CeilingsData, NoiseData
 from kopt.cli.external_schemas import ExternalData
+from kopt.cli.occupancy_schemas import OccupancyData
+from kopt.cli.profile_schemas import DiagnoseData, ProfileData
+from kopt.cli.roofline_schemas import RooflineData
+from kopt.cli.sass_schemas import SassData
 from kopt.cli.timing_schemas import CeilingData, PhysicsData, TimingData
 from wiki.page import Problem
 
@@ -431,6 +435,11 @@ COMMANDS: dict[str, type[Data]] = {
     "bench replay": ReplayData,
     "bench ceilings": CeilingsData,
     "bench noise": NoiseData,
+    "sass": SassData,
+    "occupancy": OccupancyData,
+    "profile": ProfileData,
+    "diagnose": DiagnoseData,
+    "roofline": RooflineData,
     "doctor": DoctorData,
 }
 

@@ -26,6 +26,7 @@ from wiki.lint import (
     reading,
     record,
     reviews,
+    signatures,
     specs,
     whitespace,
 )
@@ -50,6 +51,7 @@ _RULES: tuple[Rule, ...] = (
     specs.out_of_range,
     specs.dense_or_sparse,
     specs.duplicate_spec,
+    signatures.signature,
     contradictions.contradiction,
     reviews.review_date,
     orphans.orphan,

@@ -1,0 +1,193 @@
+"""What a problem needs at the least: bytes to read and write, operations to do. Counted from its reference."""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from evaluator import messages
+from evaluator.cuda_source import output_pointers, solve_parameters
+from evaluator.oracle import Oracle
+from evaluator.python_source import parse
+from evaluator.request import Request
+from evaluator.sandbox import ForkServer
+from evaluator.source import Backend, Form, Recognised, SourceFile, is_cuda, module_constants
+from evaluator.worker.isolation import Limits
+from kbs.errors import KoptError, UsageError
+
+COUNTING_MODULES = ("torch._dynamo",)
+"""What a fork server for counting imports: fake tensors need it, and it cannot be imported any more where a CPU stands
+in for a GPU."""
+_SEED = 0
+_MOST = 1 << 80
+"""Bytes and operations of a row are fewer; what a worker claims could be any number."""
+_MOST_FACTORS = 40
+_DECLARED = ("operations", "min_bytes")
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Traffic(_Record):
+    """A tensor that must be read or written, once."""
+
+    name: str
+    """Where it stands among arguments, weights or results."""
+    what: Literal["input", "weight", "constant", "output", "read", "write"]
+    """`constant`: a tensor that is neither argument nor weight. `read`, `write`: an argument of a kernel whose code was
+    not run."""
+    shape: tuple[int, ...]
+    dtype: str
+    """Without `torch.`."""
+    bytes: int = Field(ge=0)
+    """Distinct bytes of it that the results depend on, or that are written."""
+    factors: tuple[int, ...]
+    """Their product is `bytes`: sizes, then bytes of an element."""
+    exact: bool
+    """False where more may be needed, since only values tell: rows that an index chooses, regions that overlap."""
+
+
+class Operation(_Record):
+    """Operations of one kind of an operator of PyTorch."""
+
+    name: str
+    """Such as `mm`, or `addmm (bias)`."""
+    pipe: Literal["tensor", "vector", "integer"]
+    """`tensor`: products of matrices; `vector`: floating-point element by element; `integer`: none of floating point.
+    """
+    dtype: str
+    """Without `torch.`."""
+    factors: tuple[int, ...]
+    """Their product is the number of operations of one call."""
+    calls: int = Field(ge=1)
+
+    @property
+    def count(self) -> int:
+        """Operations of all calls."""
+        return math.prod(self.factors) * self.calls
+
+
+class Work(_Record):
+    """What one call of the reference does that its results depend on."""
+
+    how: Literal["fake", "real", "none"]
+    """The reference ran on `fake` tensors, which have shapes and no memory; on `real` ones on the CPU; or not at all:
+    the arguments of a kernel were looked at."""
+    why: str
+    """Why fake tensors did not do."""
+    read: tuple[Traffic, ...]
+    written: tuple[Traffic, ...]
+    operations: tuple[Operation, ...]
+    uncounted: tuple[str, ...]
+    """Operators that no rule is known for, with their calls: `sort (1 call)`."""
+
+    @property
+    def traced(self) -> bool:
+        """Whether operations were counted at all."""
+        return self.how != "none"
+
+
+def declared(reference: SourceFile) -> dict[str, str]:
+    """`operations` and `min_bytes` that a Python reference states at its top level: expressions of the dims."""
+    if is_cuda(reference):
+        return {}
+    found: dict[str, str] = {}
+    for node in parse(reference.name, reference.text).body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            value = node.value.value
+            if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
+                found |= {name: str(value) for name in names if name in _DECLARED}
+    return found
+
+
+def sizes(request: Request, recognised: Recognised) -> dict[str, int]:
+    """The dims by which declared expressions are read: in the KernelBench form the reference's constants too."""
+    source = request.reference or request.candidate
+    constants = module_constants(source) if recognised.form is Form.KERNELBENCH else {}
+    return {**constants, **request.dims}
+
+
+def count_work(request: Request, recognised: Recognised, server: ForkServer) -> Work:
+    """Count it in the sandbox, without a GPU.
+
+    A kernel that is its own oracle, in Triton or CUDA, is not run: its arguments are what it must move, and nothing is
+    said of operations. Raises `UsageError`: `work_uncountable` where the reference computes outside PyTorch's
+    operators, and what the oracle raises.
+    """
+    source = request.reference or request.candidate
+    runs = not is_cuda(source) and (recognised.oracle == "reference" or recognised.backend is Backend.TORCH)
+    if not runs and recognised.form in (Form.KERNELBENCH, Form.FUNCTION):
+        raise _uncountable("the kernel is its own reference, and what it launches cannot be counted")
+    request = request.model_copy(update={"device": "cpu"})
+    outputs = list(request.outputs)
+    if recognised.form is Form.SOLVE and not runs:
+        outputs = output_pointers(solve_parameters(request.candidate), request.outputs, None)
+    files = messages.files_of_oracle(request, recognised, request.dims)
+    limits = Limits(request.memory_limit, request.process_limit, 8 << 30, True)
+    worker = server.spawn("counted", limits, files)
+    oracle = Oracle(worker, _cpu(), request.load_seconds, request.call_seconds)
+    try:
+        oracle.load(messages.counting_message(request, recognised, request.dims, runs=runs))
+        answer = oracle.ask("count", request.call_seconds, seed=_SEED, outputs=outputs)["count"]
+    except KoptError as error:
+        raise _advised(error) from error
+    finally:
+        oracle.close()
+    if answer is None:
+        raise _uncountable("its worker gave no count")
+    if answer["opaque"]:
+        raise _uncountable(f"no operator of PyTorch writes {answer['opaque'][0]}")
+    return _work(answer)
+
+
+def _work(answer: dict[str, Any]) -> Work:
+    for row in [*answer["reads"], *answer["writes"], *answer["operations"]]:
+        factors = row["factors"] if len(row["factors"]) <= _MOST_FACTORS else [_MOST]
+        amount = math.prod(factors) if max(factors, default=0) < _MOST else _MOST
+        if amount >= _MOST or amount != row.get("bytes", amount) or not 0 < row.get("calls", 1) < _MOST:
+            raise _uncountable(f"the count of {row['name'][:80]} is none that a problem can have")
+    if not any(row["bytes"] for row in [*answer["reads"], *answer["writes"]]):
+        raise _uncountable("its results need no bytes")
+    return Work(
+        how=answer["run"],
+        why=answer["why"],
+        read=tuple(Traffic(**_tuples(row)) for row in answer["reads"] if row["bytes"]),
+        written=tuple(Traffic(**_tuples(row)) for row in answer["writes"] if row["bytes"]),
+        operations=tuple(Operation(**_tuples(row)) for row in answer["operations"] if math.prod(row["factors"])),
+        uncounted=tuple(f"{row['name']} ({_calls(row['calls'])})" for row in answer["unknown"]),
+    )
+
+
+def _tuples(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+
+
+def _calls(n: int) -> str:
+    return f"{n} call{'s' * (n != 1)}"
+
+
+def _cpu() -> Any:
+    import torch
+
+    return torch.device("cpu")
+
+
+def _uncountable(why: str) -> UsageError:
+    return UsageError(
+        f"the work of the reference cannot be counted: {why}",
+        code="work_uncountable",
+        hint="Say what the problem needs, with --bytes and --operations: --bytes '2*M*N*4' --operations '5*M*N'.",
+    )
+
+
+def _advised(error: KoptError) -> KoptError:
+    """The same error with the way round it: to declare what could not be counted."""
+    if error.code == "out_of_memory":
+        error.hint = "Its values decide what is computed, so that it had to run: give smaller --dims."
+    error.hint = f"{error.hint} Or say what the problem needs, with --bytes and --operations."
+    return error

@@ -1,0 +1,204 @@
+"""`kopt profile`: what Nsight Compute counted, by our names, with every number where it stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from evaluator.profile import Chosen, Profile
+    from evaluator.request import Request
+
+_REPORT = "profile.ncu-rep"
+LaunchOption = Annotated[
+    str,
+    typer.Option("--launch", metavar="NAME|N", help="The launch: a kernel's name, or its place in the report, from 1."),
+]
+
+
+def profile(
+    candidate: Annotated[Path | None, typer.Argument(help="The kernel to run under ncu: a .py or .cu file.")] = None,
+    report: Annotated[
+        Path | None, typer.Option("--import", help="A report that is there: .ncu-rep, or CSV of its raw page.")
+    ] = None,
+    ref: Annotated[
+        Path | None, typer.Option("--ref", help="The reference, which makes the inputs if the kernel does not.")
+    ] = None,
+    inputs: Annotated[
+        Path | None, typer.Option("--inputs", help="Where inputs come from, as for `kopt bench`.")
+    ] = None,
+    dims: Annotated[str | None, typer.Option("--dims", help="Sizes: '{\"M\": 4096}' or M=4096,N=8192.")] = None,
+    launch: LaunchOption = "",
+    metrics: Annotated[str, typer.Option("--set", help="basic (seconds) or full (every section).")] = "basic",
+    device: Annotated[str, typer.Option("--device", help="cuda:N.")] = "cuda:0",
+    entry: Annotated[
+        str | None, typer.Option("--entry", help="The class or function to run, where several fit.")
+    ] = None,
+    outputs: Annotated[str, typer.Option("--outputs", help="Pointers that a .cu kernel writes: a,b.")] = "",
+    ptr_size: Annotated[
+        list[str] | None, typer.Option("--ptr-size", help="Elements of a pointer's buffer: NAME=M*N. May be repeated.")
+    ] = None,
+    include: Annotated[list[Path] | None, typer.Option("--include", "-I", help="Folder of headers for nvcc.")] = None,
+    nvcc_flags: Annotated[str, typer.Option("--nvcc-flags", help="Further words for nvcc.")] = "",
+    cuda_home: Annotated[Path | None, typer.Option("--cuda-home", help="The CUDA toolkit.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the files; by default <report or kernel>-profile.")
+    ] = None,
+    json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Profile a kernel with Nsight Compute, or read its report: ncu_summary.md, ncu_details.md, CSV, for one launch.
+
+    The kernel runs in the jail of `kopt bench`; one call is profiled after others, so that an autotuner's trials and
+    the making of inputs are left out. Of several launches the slowest is shown. The clocks are left as they are.
+
+    kopt profile softmax.py --ref ref.py · kopt profile --import report.ncu-rep --launch softmax_kernel
+    """
+
+    def work() -> Reply:
+        from kbs.errors import UsageError
+
+        if report is not None and candidate is None:
+            return imported(report, launch, out)
+        if candidate is not None and report is None:
+            words = {
+                "ref": ref,
+                "inputs": inputs,
+                "dims": dims,
+                "device": device,
+                "entry": entry,
+                "outputs": outputs,
+                "ptr_size": ptr_size,
+                "include": include,
+                "nvcc_flags": nvcc_flags,
+                "cuda_home": cuda_home,
+            }
+            return measured(candidate, words, metrics, launch, out)
+        raise UsageError(
+            "give either a kernel or --import FILE",
+            code="profile_of_what",
+            hint="Such as: kopt profile --import report.ncu-rep",
+        )
+
+    deliver("profile", json, debug, work)
+
+
+def imported(report: Path, launch: str, out: Path | None) -> Reply:
+    """Read a report and write its files. Raises `KoptError`."""
+    from evaluator.ncu_report_file import report_csv
+    from evaluator.profile import read_profile
+
+    data, name = report_csv(report)
+    found = read_profile(data, name)
+    folder = out or Path(f"{report.stem or 'report'}-profile")
+    return reply(found, found.choose(launch), data, folder)
+
+
+def measured(candidate: Path, words: dict[str, Any], metrics: str, launch: str, out: Path | None) -> Reply:
+    """Run a kernel under ncu, read what it counted, write the files. `words` are the command's. Raises `KoptError`."""
+    from evaluator.profile import read_profile
+    from evaluator.profiling import take_profile
+    from evaluator.sandbox import ForkServer
+    from kbs.errors import UsageError
+    from kopt.cli.output import progress_bar
+
+    if metrics not in ("basic", "full"):
+        raise UsageError(f"{metrics!r} is no set of metrics", code="set_unknown", hint="Sets are basic and full.")
+    with ForkServer("cuda") as server, progress_bar() as bar:
+        request = _request(candidate, words, server.python, server.environment)
+        taken = take_profile(request, server=server, metrics=metrics, launch=launch, progress=bar)  # type: ignore[arg-type]  # one of the two
+    data = taken.csv.encode()
+    found = read_profile(data, f"profile of {candidate.name}")
+    chosen = found.choose("" if launch.isdigit() else launch)
+    return reply(found, chosen, data, out or Path(f"{candidate.stem}-profile"), taken.report)
+
+
+def _request(candidate: Path, words: dict[str, Any], python: str, environment: dict[str, str]) -> Request:
+    from kopt.cli.bench_words import make_request, names, pairs
+
+    read = {
+        "outputs": names(words.pop("outputs")),
+        "ptr_sizes": pairs(words.pop("ptr_size") or ()),
+        "include": tuple(words.pop("include") or ()),
+    }
+    return make_request(
+        candidate=candidate,
+        workloads=None,
+        plan="signal",
+        tolerance=None,
+        sanitizers=None,
+        memory=None,
+        python=python,
+        environment=environment,
+        **words,
+        **read,
+    )
+
+
+def reply(found: Profile, chosen: Chosen, raw: bytes, folder: Path, report: bytes | None = None) -> Reply:
+    """Write the files of a profile, its `report` among them where there is one, and say what is in them. Raises
+    `KoptError`."""
+    from evaluator.ncu_report_file import RAW
+    from evaluator.profile_report import DETAILS, SUMMARY, computed, details, shown, summary
+    from kbs.profile_metrics import profile_metrics
+    from kbs.visible import visible
+    from kopt.cli.profile_schemas import ProfileData
+
+    files = write_files(
+        folder,
+        {
+            SUMMARY: summary(found, chosen).encode(),
+            DETAILS: details(found, chosen).encode(),
+            RAW: raw,
+            **({} if report is None else {_REPORT: report}),
+        },
+    )
+    data = ProfileData.of(found, chosen, files)
+
+    def show(console: Console) -> None:
+        def line(text: str) -> None:
+            console.print(visible(text), markup=False)
+
+        line(f"{chosen.launch.kernel}: {chosen.why}")
+        if len(found.launches) > 1:
+            for one in found.launches:
+                line(f"  {one.number:>4} {shown(one.metric('duration')):>14}  {one.function}")
+        for group, metrics in profile_metrics().groups().items():
+            have = [(metric, counter) for metric in metrics if (counter := chosen.launch.metric(metric.id))]
+            missing = len(metrics) - len(have)
+            line(f"{group}{f' ({missing} N/A)' if missing else ''}")
+            for metric, counter in have:
+                line(f"  {metric.name:<44} {counter.shown:>18}  {counter.ncu}")
+        line("computed")
+        for name, arithmetic in computed(chosen.launch):
+            line(f"  {name}: {arithmetic}")
+        for file in files:
+            line(f"wrote {file}")
+
+    warnings = [f"unit not known, so N/A: {visible(unread)}" for unread in chosen.launch.unread]
+    return Reply(data, show, warnings=warnings)
+
+
+def write_files(folder: Path, contents: dict[str, bytes]) -> list[Path]:
+    """Write files that are not there yet; those that are there and the same stay. Raises `KoptError`."""
+    from evaluator.files import make_folder, write_whole
+    from kbs.errors import UsageError
+
+    make_folder(folder)
+    for name, content in contents.items():
+        path = folder / name
+        if path.exists() and (not path.is_file() or path.read_bytes() != content):
+            raise UsageError(
+                f"{path} is there already, and has another content",
+                code="output_exists",
+                hint="Choose another folder with --out, or remove the file.",
+            )
+    for name, content in contents.items():
+        write_whole(folder / name, content)
+    return [folder / name for name in contents]

@@ -1,0 +1,150 @@
+"""Wires a diagnosis: threshold rows and techniques out of the wikis, ceilings out of KOPT_HOME, and the cited peak."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from evaluator.bottleneck import Ceilings, Diagnosis, Finding, diagnose
+from evaluator.profile import Launch
+from kbs.answers.knowledge import Knowledge
+from kbs.citation import Citation
+from kbs.errors import KoptError, UsageError
+from kbs.roofline import usable
+from kopt.peaks import product_of
+
+if TYPE_CHECKING:
+    from kbs.store import Store
+    from kopt.engine import Engine
+
+TECHNIQUES = 4
+"""Techniques that are named for a symptom."""
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """A technique that the wiki links to a symptom, or advises for the bottleneck."""
+
+    technique: str
+    """Id of the vocabulary, or of the page."""
+    because: str
+    citation: Citation
+
+
+@dataclass(frozen=True)
+class Diagnosed:
+    """A diagnosis and what the wiki says to try."""
+
+    diagnosis: Diagnosis
+    gpu: str
+    """Id of the product that the headroom is about; empty where it is not known."""
+    remedies: dict[str, tuple[Remedy, ...]]
+    """By symptom."""
+    advice: tuple[Remedy, ...]
+    """For the class."""
+    notes: tuple[str, ...]
+
+
+def diagnose_launch(engine: Engine, launch: Launch, gpu: str, *, grade: str = "full") -> Diagnosed:
+    """Diagnose with the wikis' thresholds. Raises `UsageError` (`gpu_unknown`) for a GPU that no page is about."""
+    return engine.with_store(lambda store: _diagnosed(engine, store, launch, gpu, grade), vectors=False)
+
+
+def _diagnosed(engine: Engine, store: Store, launch: Launch, gpu: str, grade: str) -> Diagnosed:
+    terms = engine.terms
+    rows = {id: store.rows("threshold", id) for id in terms.symptoms}
+    notes: list[str] = []
+    product = _product(engine, store, gpu, launch.device, notes)
+    ceilings = _ceilings(engine, store, product, launch.device, notes)
+    made = diagnose(launch, {id: found for id, found in rows.items() if found}, terms.symptoms, ceilings, grade=grade)
+    knowledge = Knowledge(store, terms, lambda question: engine.search(store, question.text, {}, 1))
+    remedies = {finding.symptom.id: _remedies(knowledge, finding) for finding in (*made.symptoms, *made.disputed)}
+    own_page = f"bottleneck/{made.bottleneck.value}"
+    advice = tuple(
+        Remedy(row.technique, row.because, row.citation)
+        for row in store.rows("advice", made.bottleneck.value, own_page)
+    )
+    if launch.unread:
+        notes.append(f"units that are not known, so not used: {', '.join(launch.unread)}")
+    return Diagnosed(made, product, remedies, advice, tuple(notes))
+
+
+def _remedies(knowledge: Knowledge, finding: Finding) -> tuple[Remedy, ...]:
+    """What the technique pages that name the symptom begin with.
+
+    Where there is none: advice about techniques that the symptom's own page names.
+    """
+    store, found, named = knowledge.store, list[Remedy](), list[str]()
+    for page in store.page_ids("symptom", finding.symptom.id):
+        facets = store.facet_values(page)
+        if facets["kind"] == ["technique"]:
+            lead = knowledge.lead(page)
+            if lead is not None:
+                found.append(Remedy(page.rsplit("/", 1)[-1], lead.text, lead.citations[0]))
+        elif facets["kind"] == ["profiling"]:
+            named += facets.get("technique", [])
+    if not found:
+        rows = [row for row in store.rows("advice") if row.technique in named]
+        first = {row.technique: row for row in reversed(rows)}
+        found = [Remedy(row.technique, row.because, row.citation) for row in reversed(first.values())]
+    return tuple(found[:TECHNIQUES])
+
+
+def _product(engine: Engine, store: Store, gpu: str, device: str, notes: list[str]) -> str:
+    """The product that `gpu` names, else the one whose name the report has for its device, whole."""
+    if gpu:
+        found = engine.terms.resolve("product", gpu)
+        if len(found) == 1:
+            return found[0]
+        documented = dict.fromkeys(spec.product for spec in store.specs())
+        near = found or engine.terms.nearest_products(gpu, documented)
+        raise UsageError(
+            f"{gpu!r} {'is several GPUs' if found else 'is no GPU that is known'}",
+            code="gpu_unknown",
+            hint=f"Say --gpu with one of {', '.join(near)}." if near else "See kopt spec --list.",
+        )
+    product = product_of(engine, device) if device else ""
+    if not product:
+        said = f"the report's GPU is {device}, which is no GPU of the wikis" if device else "the report names no GPU"
+        notes.append(f"{said}: say --gpu GPU for the headroom")
+    return product
+
+
+def _ceilings(engine: Engine, store: Store, product: str, device: str, notes: list[str]) -> Ceilings:
+    if not product:
+        return Ceilings()
+    spec = usable(store.specs(), product, "hbm_bandwidth", engine.terms)
+    peak = spec.base(engine.terms) if spec else None
+    if spec is None:
+        notes.append(f"{engine.terms.products[product].name} HBM bandwidth: UNKNOWN (gpu-wiki not found)")
+    measured, where = _measured(engine, product, device, notes)
+    return Ceilings(measured, where, peak, spec.citation_line(engine.terms) if spec else "")
+
+
+def _measured(
+    engine: Engine, product: str, device: str, notes: list[str]
+) -> tuple[tuple[tuple[str, Decimal], ...], str]:
+    """Figures of `kopt bench ceilings` for the same device; the newest where several drivers have some."""
+    folder = engine.settings.home / "ceilings"
+    files = sorted(folder.glob("*.json")) if folder.is_dir() else []
+    if not files:
+        notes.append("no ceilings are measured for this GPU: `kopt bench ceilings` measures them where it is")
+        return (), ""
+    from evaluator.ceilings import load  # it imports torch
+
+    kept = []
+    for file in files:
+        try:
+            found = load(file)
+        except KoptError as error:
+            notes.append(error.message)
+            continue
+        if found is not None and (found.device == device or product_of(engine, found.device) == product):
+            kept.append(found)
+    if not kept:
+        notes.append("no ceilings are measured for this GPU: `kopt bench ceilings` measures them where it is")
+        return (), ""
+    newest = max(kept, key=lambda one: one.created)
+    figures = tuple((f.name, Decimal(str(f.value)) * 10**9) for f in newest.figures if f.unit == "GB/s")
+    return figures, f"{newest.device}, driver {newest.driver}, {newest.created}"
