@@ -124,7 +124,7 @@ class Cases:
         """Inputs that cannot be drawn anew are moved a little, which no remembered result survives."""
         if not self.fixed or not self.jitters:
             return values
-        return values.with_tensors([jitter(t, self.generator) for t in values.tensors])
+        return self._moved(values)
 
     def _try_jitter(self, values: Values) -> None:
         """Whether the reference takes inputs that were moved a little; they stay as they are where it does not."""
@@ -134,15 +134,20 @@ class Cases:
                 False,
                 "every draw of the inputs is the same, and they hold no float that could be moved",
             )
-        else:
-            try:
-                result = self.oracle.run(self._fresh(values), "native")
-                broken = any(t.is_floating_point() and bool(t.isnan().any()) for t in result.tensors)
-            except UsageError:
-                broken = True
-            if broken:
-                self.jitters, said = False, "every draw of the inputs is the same, and the reference takes no others"
+        elif not self._takes_moved(values):
+            self.jitters, said = False, "every draw of the inputs is the same, and the reference takes no others"
         self.found.hazard("fixed_inputs", Severity.NOTE, said)
+
+    def _moved(self, values: Values) -> Values:
+        return values.with_tensors([jitter(t, self.generator) for t in values.tensors])
+
+    def _takes_moved(self, values: Values) -> bool:
+        """Whether the reference takes inputs that were moved a little."""
+        try:
+            result = self.oracle.run(self._moved(values), "native")
+        except UsageError:
+            return False
+        return not any(t.is_floating_point() and bool(t.isnan().any()) for t in result.tensors)
 
     def _shape(self, values: Values, result: Results, named: Sequence[str]) -> Shape:
         names = [spec["name"] for spec in values.specs]
@@ -264,12 +269,18 @@ class Cases:
             took = time.monotonic() - began
             values = self._fresh(values)
             if self._slow is None:
-                self._slow = took > _SLOW_DRAW and self.jitters
+                self._slow = took > _SLOW_DRAW and self._can_move(values)
                 self._drawn = values if self._slow else self._drawn
         else:
             assert self._drawn is not None
-            values = self._drawn.with_tensors([jitter(t, self.generator) for t in self._drawn.tensors])
+            values = self._moved(self._drawn)
         return self._case(GIVEN, values)
+
+    def _can_move(self, values: Values) -> bool:
+        """Whether moving the inputs a little makes others of them, which the reference takes."""
+        if not self.jitters or not any(t.is_floating_point() or t.is_complex() for t in values.tensors):
+            return False
+        return self.fixed or self._takes_moved(values)
 
     def save_memory(self) -> None:
         """Hold later results against the reference's own alone: those before were held against float64."""

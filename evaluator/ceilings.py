@@ -67,8 +67,12 @@ class RateWorker:
 
     def __init__(self, server: ForkServer, device: torch.device) -> None:
         self._worker: Worker = server.spawn("ceilings", Limits(_MEMORY, 64, 8 << 30, False), {})
-        self._ask("device", device=str(device))
-        reply = self._ask("clock", flush_bytes=0)
+        try:
+            self._ask("device", device=str(device))
+            reply = self._ask("clock", flush_bytes=0)
+        except BaseException:
+            self.close()
+            raise
         self.l2_bytes = int(reply["l2_bytes"])
         self.empty_us = statistics.median(reply["times"])
 

@@ -82,19 +82,26 @@ class DeviceClock:
 
     def sample(self) -> int:
         """The clock of the multiprocessors in MHz; 0 where NVML does not say."""
-        if self._handle is None or self.why:
+        if self._handle is None:
             return 0
         try:
             found = int(self._nvml.nvmlDeviceGetClockInfo(self._handle, self._nvml.NVML_CLOCK_SM))
-            if len(self.megahertz) % _EVERY == 0:
-                self._reasons |= int(self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle))
-                celsius = int(self._nvml.nvmlDeviceGetTemperature(self._handle, self._nvml.NVML_TEMPERATURE_GPU))
-                self._celsius = max(self._celsius, celsius)
         except self._nvml.NVMLError as error:
-            self.why = f"NVML: {error}"
+            self._handle, self.why = None, f"NVML: {error}"
             return 0
+        if len(self.megahertz) % _EVERY == 0:
+            self._sample_limits()
         self.megahertz.append(found)
         return found
+
+    def _sample_limits(self) -> None:
+        """Why the clock is held back, and the temperature. Not every device says them: its clock counts without."""
+        try:
+            self._reasons |= int(self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle))
+            celsius = int(self._nvml.nvmlDeviceGetTemperature(self._handle, self._nvml.NVML_TEMPERATURE_GPU))
+            self._celsius = max(self._celsius, celsius)
+        except self._nvml.NVMLError as error:
+            self.why = f"NVML: {error}"
 
     def too_slow(self, megahertz: int) -> bool:
         """Whether a turn at this clock counts for nothing."""

@@ -68,6 +68,7 @@ def not_checked(
     origin: SeedOrigin,
     workloads: Sequence[Dims],
     times: Timing | str,
+    sanitizers: Sequence[SanitizerRun],
     workers: Sequence[Worker],
 ) -> Iterator[str]:
     """What a reader may miss in a receipt, in sentences. `times`: why there are none, where it is text."""
@@ -85,7 +86,7 @@ def not_checked(
             yield "speed against anything: there is no baseline with times"
         if timing is not None and any(w.spans.status == "not run" for w in timing.workloads):
             yield "work outside the timed window: the profiler did not watch"
-        if not request.sanitizers:
+        if not sanitizers:
             yield "races and memory errors by compute-sanitizer: --sanitize asks for them"
     if not request.vary and len(workloads) == 1:
         yield "other sizes: no dims were named as free with --vary, and no --workloads given"

@@ -110,7 +110,7 @@ class Protocol:
             self._raised(error, case)
             return
         note_behaviour(called, self.found)
-        problems = problems_of(called, self.cases)
+        problems = problems_of(called, self.cases, self.found)
         name = label or case.distribution.name
         for n, output in enumerate(called.outputs):
             problem = problems.get(n, "")
@@ -196,7 +196,7 @@ class Protocol:
         except CandidateError as error:
             self.found.hazard("noncontiguous_inputs", Severity.NOTE, f"it raised: {error}")
             return
-        wrong = problems_of(called, self.cases) or any(
+        wrong = problems_of(called, self.cases, self.found) or any(
             not self.cases.compare(case, n, output).passed for n, output in enumerate(called.outputs)
         )
         if wrong:
@@ -247,16 +247,16 @@ def note_behaviour(called: Called, found: Findings) -> None:
         found.hazard("input_changed", Severity.NOTE, f"the input {called.changed[0]} was written")
 
 
-def problems_of(called: Called, cases: Cases) -> dict[int, str]:
+def problems_of(called: Called, cases: Cases, found: Findings) -> dict[int, str]:
     """Output number → what is wrong with it before any value is looked at: type, shape, place, what was not written,
-    and what was written that nobody may."""
-    problems = _returned(called, cases)
+    and what was written that nobody may. Hazards go to `found`."""
+    problems = _returned(called, cases, found)
     for n, name in enumerate(cases.shape.names):
         if n in problems:
             continue
         if called.unwritten[n]:
             problems[n] = f"{called.unwritten[n]} elements were never written"
-            cases.found.hazard("output_unwritten", Severity.NOTE, f"{name}: {problems[n]}")
+            found.hazard("output_unwritten", Severity.NOTE, f"{name}: {problems[n]}")
         elif called.guards:
             problems[n] = f"memory beside {called.guards[0]} was written"
         elif called.changed:
@@ -264,7 +264,7 @@ def problems_of(called: Called, cases: Cases) -> dict[int, str]:
     return problems
 
 
-def _returned(called: Called, cases: Cases) -> dict[int, str]:
+def _returned(called: Called, cases: Cases, found: Findings) -> dict[int, str]:
     """Output number → what is wrong with what the candidate returned for it."""
     problems: dict[int, str] = {}
     wanted = cases.shape.returned
@@ -278,14 +278,14 @@ def _returned(called: Called, cases: Cases) -> dict[int, str]:
         elif not entry["exact"]:
             problems[n] = f"a {entry['type']} was returned, not a torch.Tensor"
             if "ensor" in entry["type"]:
-                cases.found.hazard("output_type", Severity.REJECT, problems[n])
+                found.hazard("output_type", Severity.REJECT, problems[n])
         elif (entry["shape"], entry["dtype"]) != (spec["shape"], spec["dtype"]):
             problems[n] = f"shape {entry['shape']} {entry['dtype']}, wanted {spec['shape']} {spec['dtype']}"
         elif entry["device"] != cases.oracle.device.type:
             problems[n] = f"the result lies on {entry['device']}"
         elif entry["alias"] is not None and spec["alias"] is None:
             problems[n] = "the result lies in the memory of an input"
-            cases.found.hazard("output_aliases_input", Severity.REJECT, problems[n])
+            found.hazard("output_aliases_input", Severity.REJECT, problems[n])
     return problems
 
 

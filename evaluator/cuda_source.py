@@ -312,10 +312,14 @@ def _ambiguous(pointers: Sequence[Parameter], what: str) -> UsageError:
     return UsageError(f"{what}; the pointers are: {listed}", code="outputs_ambiguous", hint=hint)
 
 
-def evaluate_size(expression: str, dims: dict[str, int]) -> int:
-    """The number of elements that a --ptr-size expression gives: integers, names of dims, + - * // % and ( ) only.
+def evaluate_size(
+    expression: str, dims: dict[str, int], option: str = "--ptr-size y=M*N", most: int = MAX_ELEMENTS
+) -> int:
+    """The number that an expression gives, such as the elements of a --ptr-size: integers, names of dims, + - * // %
+    and ( ) only.
 
-    UsageError `size_invalid` for anything else, an unknown name, a division by zero, and values outside 1 … 2⁴⁰.
+    UsageError `size_invalid`, with `option` as an example of how it is given, for anything else, an unknown name, a
+    division by zero, and values outside 1 … `most`.
     """
 
     def refuse(why: str) -> UsageError:
@@ -323,7 +327,7 @@ def evaluate_size(expression: str, dims: dict[str, int]) -> int:
         return UsageError(
             f"the size {expression[:80]!r} cannot be used: {why}",
             code="size_invalid",
-            hint=f"Write it with whole numbers, + - * // % ( ) and the names of dims ({known}): --ptr-size y=M*N.",
+            hint=f"Write it with whole numbers, + - * // % ( ) and the names of dims ({known}): {option}.",
         )
 
     def value(node: ast.expr) -> int:
@@ -356,6 +360,7 @@ def evaluate_size(expression: str, dims: dict[str, int]) -> int:
         size = value(ast.parse(expression.strip(), mode="eval").body)
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise refuse("it is no expression") from error
-    if not 0 < size <= MAX_ELEMENTS:
-        raise refuse(f"it gives {size if abs(size) < 2**63 else 'a number that is too large'}, not 1 to 2^40 elements")
+    if not 0 < size <= most:
+        found = size if abs(size) < 2**63 else "a number that is too large"
+        raise refuse(f"it gives {found}, not 1 to 2^{most.bit_length() - 1}")
     return size

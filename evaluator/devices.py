@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 import torch
 
 from kbs.errors import NoGpuError, UsageError
 
+_GPU = re.compile(r"cuda(:(0|[1-9][0-9]{0,3}))?")
+
 
 def require_gpu(device: str, hint: str) -> None:
     """Raises `UsageError` for what names no GPU, and `NoGpuError`, with `hint`, where that GPU is not there."""
-    kind, _, number = device.partition(":")
-    if kind != "cuda" or not (number or "0").isdigit():
+    if not _GPU.fullmatch(device):
         raise UsageError(f"{device!r} is no GPU", code="device_unknown", hint="Such as --device cuda:0.")
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if int(number or 0) >= count:
+    if int(device.partition(":")[2] or 0) >= count:
         found = f"no more than {count}" if count else "no GPU"
         built = "" if torch.version.cuda else " (this PyTorch is a CPU build)"
         raise NoGpuError(f"{device} was asked for, and there is {found}{built}", code="no_gpu", hint=hint)

@@ -36,7 +36,7 @@ from evaluator.taskcheck import TaskExaminer
 from evaluator.timing import Race
 from evaluator.timing_records import WorkloadTiming
 from evaluator.worker.cuda_driver import CudaError
-from evaluator.workloads import check_dims, workloads
+from evaluator.workloads import check_declared, check_dims, workloads
 from kbs.errors import KoptError, NoGpuError, UsageError
 
 Progress = Callable[[str, int, int], None]
@@ -69,6 +69,7 @@ def evaluate(
     )
     _check_device(request, recognised)
     check_dims(request, recognised)
+    check_declared(request)
     own, baselines = server, None
     try:
         server = server or ForkServer(_kind(request), request.python, request.environment)
@@ -195,6 +196,7 @@ class _Evaluation:
                         self.seeds.origin,
                         self.workloads,
                         timing or self.untimed,
+                        self.sanitizers,
                         self.starter.workers,
                     )
                 ),
@@ -238,22 +240,21 @@ class _Evaluation:
             race = self._race(cases, dims, index)
             try:
                 protocol.run(first, contender)
-                if race is not None and contender is not None and self.plan.name == "signal" and self._sound():
-                    self._timed(partial(race.signal, contender, self.request.peak))
             except WorkerLostError as error:
                 self.lost = error
             finally:
                 if contender is not None:
                     self.output = contender.worker.output() or self.output
                     contender.close()
-                    if self.plan.name == "verdict":
-                        contender.worker.gone()
+                    if race is not None:
+                        contender.worker.gone()  # what comes next is timed
             if request.sanitizers and not self.sanitizers:
                 self._sanitize(cases, first.values, dims, request.sanitizers)
             inputs = first.values if cases.bytes <= _SANITIZED else None
             del first, protocol  # with all the memory that they hold
-            if race is not None and self.plan.name == "verdict" and self._sound():
-                self._timed(partial(race.verdict, self.request.peak))
+            if race is not None and contender is not None and self._sound():
+                take = race.verdict if self.plan.name == "verdict" else race.signal
+                self._timed(partial(take, self.request.peak))
                 if not self.sanitizers and self._is_rare():
                     if inputs is None:
                         self.found.skipped("compute-sanitizer", "the inputs are too large for it; give smaller --dims")

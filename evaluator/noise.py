@@ -14,12 +14,14 @@ from evaluator import intervals, messages, recording
 from evaluator.canonical import Seconds
 from evaluator.cases import Cases
 from evaluator.ceilings import device_clock
+from evaluator.contender import CandidateError
 from evaluator.contenders import Starter
 from evaluator.findings import Findings
 from evaluator.oracle import Oracle
 from evaluator.plan import SeedSchedule, TimingPlan
+from evaluator.racer import WrongResultError
 from evaluator.request import Request
-from evaluator.sandbox import ForkServer
+from evaluator.sandbox import ForkServer, WorkerLostError
 from evaluator.source import Form, recognise
 from evaluator.timing import Race
 from evaluator.timing_records import Ratio
@@ -71,10 +73,10 @@ def compare_with_itself(
     own = server
     server = server or ForkServer("cuda", request.python, request.environment)
     device = torch.device(request.device)
-    starter = Starter(request, recognised, server, server, seeds)
     plan = TimingPlan(restarts=request.restarts, seconds=request.timing_seconds, baselines=request.baselines)
     found: list[NoiseRun] = []
     try:
+        starter = Starter(request, recognised, server, server, seeds)
         files = messages.files_of_oracle(request, recognised, request.dims)
         worker = server.spawn("oracle", starter.limits, files, starter.reading)
         oracle = Oracle(worker, device, request.load_seconds, request.call_seconds)
@@ -91,7 +93,14 @@ def compare_with_itself(
                 progress("comparing", run, runs)
                 began = time.monotonic()
                 race = Race(starter, plan, cases, request.dims, seeds, device_clock(device), run, candidate="eager")
-                timing = race.verdict(None, floor=False)
+                try:
+                    timing = race.verdict(None, floor=False)
+                except (CandidateError, WorkerLostError, WrongResultError) as error:
+                    raise KoptError(
+                        f"the reference failed in a timed turn: {error}",
+                        code="reference_failed",
+                        hint="Run `kopt bench` on it.",
+                    ) from error
                 ratio = timing.baselines["eager"].ratio
                 if ratio is None or timing.candidate.summary is None:
                     raise KoptError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import torch
@@ -10,8 +11,12 @@ from evaluator.cases import Case, Cases, same_bits
 from evaluator.timing_records import CitedPeak, Physics
 from kbs.errors import UsageError
 
-SEGMENTS = 8
+PLACES = 64
 """Places of each input at which it is tried whether the results depend on them."""
+_PLACE_BYTES = 32
+"""The least that is read of device memory at once: who needs one byte of a place reads all of it."""
+_MAY_BE_WRONG = 1e-4
+"""With which chance the part that counts may be larger than it is."""
 _SLACK = 0.98
 """A time is called impossible only below this part of the least."""
 
@@ -56,25 +61,45 @@ def _least(size: int, l2_bytes: int, peak: CitedPeak) -> float:
 
 def _needed(cases: Cases, case: Case, draw: random.Random) -> int:
     """Bytes of inputs that the results depend on, from below: each float input is changed in a few places, one at a
-    time, and counts by the part of them that changed a result. Whole numbers, such as indices, count nothing."""
+    time, and what changed a result counts. Whole numbers, such as indices, count nothing."""
     found = 0.0
     for n, tensor in enumerate(case.values.tensors):
         if n in cases.shape.filled or not tensor.is_floating_point() or not tensor.numel():
             continue
-        changed = sum(_depends(cases, case, n, draw) for _ in range(SEGMENTS))
-        found += tensor.nbytes * changed / SEGMENTS
+        changed = sum(_depends(cases, case, n, draw) for _ in range(PLACES))
+        found += tensor.nbytes * least_part(changed, PLACES)
     return int(found)
+
+
+def least_part(changed: int, tried: int) -> float:
+    """The smallest part of all places that makes `changed` of `tried` likely enough.
+
+    The lower end of the exact binomial interval. Source: C. J. Clopper and E. S. Pearson, Biometrika 26, 1934.
+    """
+    low, high = 0.0, changed / tried
+    for _ in range(40):
+        middle = (low + high) / 2
+        at_least = math.fsum(
+            math.comb(tried, k) * middle**k * (1 - middle) ** (tried - k) for k in range(changed, tried + 1)
+        )
+        low, high = (low, middle) if at_least > _MAY_BE_WRONG else (middle, high)
+    return low
 
 
 def _depends(cases: Cases, case: Case, n: int, draw: random.Random) -> bool:
     tensors = list(case.values.tensors)
     moved = tensors[n].clone(memory_format=torch.contiguous_format)
-    length = max(1, moved.numel() // 1024)
-    first = draw.randrange(moved.numel() - length + 1)
+    length = max(1, min(moved.numel(), _PLACE_BYTES // moved.element_size()))
+    first = draw.randrange(-(-moved.numel() // length)) * length
     moved.view(-1)[first : first + length].mul_(-1.5).add_(1.0)
     tensors[n] = moved
     try:
         results = cases.oracle.run(case.values.with_tensors(tensors), "native", cases.shape.written).tensors
     except UsageError:  # the reference does not take it: nothing is known of this place
         return False
-    return any(not same_bits(a, b) for a, b in zip(results, case.native, strict=True))
+    return any(_differ(a, b) for a, b in zip(results, case.native, strict=True))
+
+
+def _differ(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether some number is another. Zero times a changed input may be -0, which a kernel need not tell from 0."""
+    return not same_bits(a, b) and (a.shape != b.shape or bool(((a != b) & ~(a.isnan() & b.isnan())).any()))

@@ -9,7 +9,6 @@ from typing import Any
 
 from evaluator import intervals, witnesses
 from evaluator.clocks import DeviceClock
-from evaluator.cuda_source import evaluate_size
 from evaluator.hazards import Severity
 from evaluator.intervals import Groups
 from evaluator.plan import Plan, TimingPlan
@@ -27,6 +26,7 @@ from evaluator.timing_records import (
 )
 from evaluator.verdict import Improvement
 from evaluator.witnesses import SHORT_US, Audit
+from evaluator.workloads import declared
 
 SLOWED = 1.05
 """A baseline that is slower by this beside the candidate makes the comparison unstable."""
@@ -90,6 +90,8 @@ def workload_timing(results: Results, request: Request, physics: Callable[[int, 
     if not confirmed:
         unstable.append("no witness confirms the device time")
         hazards.append(("device_time_unconfirmed", Severity.NOTE, audit.detail or span.detail or "no witness"))
+    if timed.late > own.n:
+        unstable.append("more than half of the candidate's turns were dropped, by its own word")
     if results.fixed:
         unstable.append("the inputs were the same in every turn")
     slowed = _slowed(results)
@@ -109,11 +111,14 @@ def workload_timing(results: Results, request: Request, physics: Callable[[int, 
     }
     against = next((name for name, one in baselines.items() if one.ratio is not None), "")
     improvement = baselines[against].improvement if against else Improvement.NOT_COMPARED
+    if not against and any(one.timed.status == "timed" for one in baselines.values()):
+        unstable.append("there is no pair of turns in which both sides count")
+        improvement = Improvement.UNSTABLE
     ratio = baselines[against].ratio if against else None
     if ratio is not None and ratio.median > LARGE:
-        notes.append(f"a ratio of {ratio.median:.1f} is rare: look at the baseline, and run the sanitizers")
-    size = evaluate_size(request.bytes, results.dims) if request.bytes else results.read_bytes + results.written_bytes
-    operations = evaluate_size(request.operations, results.dims) if request.operations else None
+        notes.append(f"a ratio of {ratio.median:.1f} is rare: look at the baseline, and at what the sanitizers say")
+    named, operations = declared(request, results.dims)
+    size = results.read_bytes + results.written_bytes if named is None else named
     bandwidth = size / claim / 1e3 if claim else None
     timing = WorkloadTiming(
         dims=results.dims,
@@ -177,7 +182,8 @@ def _timed(name: str, racers: Sequence[Racer], results: Results) -> Timed:
     detail = ""
     groups: Groups = [kept(racer, results.clock) for racer in racers]
     if not any(groups):
-        detail = "the host was late in every turn: the times include the host's"
+        late, slow = dropped.count("late"), dropped.count("clock")
+        detail = f"no turn counts by the rule, so all do: the host was late in {late}, the clock too low in {slow}"
         groups = [list(racer.turns.us) for racer in racers]
         dropped = [""] * len(dropped)
     return Timed(
@@ -250,9 +256,9 @@ def _slowed(results: Results) -> float:
     racers = [group[1] for group in results.restarts if len(group) > 1 and group[1].alone]
     alone = [t for racer in racers for t in racer.alone]
     beside = [t for racer in racers for t in kept(racer, results.clock)]
-    if len(alone) < 3 or not beside:
+    if len(alone) < 3 or not beside or not (usual := statistics.median(alone)):
         return 1.0
-    return statistics.median(beside) / statistics.median(alone)
+    return statistics.median(beside) / usual
 
 
 def timing_of(plan: Plan, timings: Sequence[WorkloadTiming], clock: DeviceClock | None) -> Timing | None:

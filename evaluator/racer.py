@@ -9,6 +9,7 @@ from evaluator.cases import Case, Cases
 from evaluator.clocks import DeviceClock
 from evaluator.contender import Called, Contender, Turn
 from evaluator.correctness import note_behaviour, problems_of, wrong_trial
+from evaluator.findings import Findings
 
 WARM_TURNS = 4
 _FIRST_SPIN_US = 1000.0
@@ -111,9 +112,9 @@ class Racer:
 
     def _judge(self, case: Case, called: Called) -> None:
         """Hold every output against the oracle; a wrong one of the candidate's stands in the receipt's table."""
-        if self.is_candidate:
-            note_behaviour(called, self.cases.found)
-        problems = problems_of(called, self.cases)
+        found = self.cases.found if self.is_candidate else Findings()  # no fault of the candidate's
+        note_behaviour(called, found)
+        problems = problems_of(called, self.cases, found)
         for n, output in enumerate(called.outputs):
             compared = None if n in problems else self.cases.compare(case, n, output)
             if compared is not None and compared.passed:

@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import os
 import secrets
+import select
 import shutil
 import signal
 import socket
@@ -41,6 +42,8 @@ START_SECONDS = 120.0
 """Time for the interpreter to import torch and triton, from a cold disk too."""
 OUTPUT = "output.txt"
 """What a worker prints to; `evaluator.worker.child` opens it under this name."""
+_POLL_SECONDS = 0.05
+"""After which it is looked whether another thread has read the message that this one waits for."""
 OUTPUT_LIMIT = 256 << 20
 """Bytes that a worker may print."""
 PASSED_ON = (
@@ -199,6 +202,7 @@ class ForkServer:
         message = {"op": "spawn", "id": id, "jail": jail_message(jail), "environment": environment}
         try:
             with self._lock:
+                self._control.settimeout(START_SECONDS)
                 protocol.send(self._control, message, [theirs.fileno()])
         except OSError as error:
             ours.close()
@@ -221,19 +225,36 @@ class ForkServer:
     def exit_status(self, id: int, seconds: float) -> int | None:
         """How a worker ended: its exit code, 128 and the signal's number if by a signal; None while it lives."""
         until = time.monotonic() + seconds
+        while id not in self._exits:
+            left = until - time.monotonic()
+            try:
+                if _readable(self._control, min(max(left, 0.01), _POLL_SECONDS)):
+                    self._read_exit()
+                elif left <= _POLL_SECONDS:
+                    break
+            except BlockingIOError:  # another thread has read what was there
+                continue
+            except (OSError, ValueError, EOFError, protocol.ProtocolError):
+                break
+        return self._exits.get(id)
+
+    def _read_exit(self) -> None:
+        """Take note of what the server says. Raises `EOFError` where it is gone."""
         with self._lock:
-            while id not in self._exits:
-                try:
-                    self._control.settimeout(max(0.01, until - time.monotonic()))
-                    received = protocol.receive(self._control)
-                except (TimeoutError, OSError, protocol.ProtocolError):
-                    return None
-                if received is None:
-                    return None
-                message = received[0]
-                if message.get("op") == "exited":
-                    self._exits[int(message["id"])] = int(message["status"])
-            return self._exits[id]
+            self._control.settimeout(0)
+            received = protocol.receive(self._control)
+            if received is None:
+                raise EOFError
+            message = received[0]
+            if message.get("op") == "exited":
+                self._exits[int(message["id"])] = int(message["status"])
+
+
+def _readable(channel: socket.socket, seconds: float) -> bool:
+    """Wait for a message, with no lock held: others spawn meanwhile. Raises `ValueError` for a closed channel."""
+    waiting = select.poll()
+    waiting.register(channel, select.POLLIN)
+    return bool(waiting.poll(seconds * 1000))
 
 
 def package_folder() -> str:

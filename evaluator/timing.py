@@ -18,7 +18,7 @@ from evaluator.audit import audit_turns
 from evaluator.cases import Case, Cases
 from evaluator.ceilings import RateWorker
 from evaluator.clocks import DeviceClock
-from evaluator.contender import CandidateError, Contender
+from evaluator.contender import CandidateError
 from evaluator.contenders import Starter
 from evaluator.devices import crowded
 from evaluator.physics import check, traffic
@@ -98,14 +98,8 @@ class Race:
 
         Raises `CandidateError`, `WorkerLostError` and `WrongResultError` for what the candidate did.
         """
-        self.began = time.monotonic()
-        torch.cuda.empty_cache()
-        if crowded(self.starter.device, self.cases.bytes):
-            self.cases.save_memory()
-            self.places = 1
-            self.notes.append("timed turns were held against the reference's own precision, to save memory")
-        self.cases.oracle.keeps = True  # memory that is freed is cleared meanwhile, at the cost of what is timed
-        self.first = self._case()
+        self._begin()
+        assert self.first is not None  # `_begin` drew it
         restarts = list(range(self.plan.restarts))
         size = self._at_once(self.first)
         audited = self.draw.choice(restarts)
@@ -113,19 +107,35 @@ class Race:
             self._wave(restarts[start : start + size], audited)
         return self._timing(peak, ceiling=floor)
 
-    def signal(self, contender: Contender, peak: CitedPeak | None) -> WorkloadTiming:
-        """A few turns in the process that was found correct, on a pool of inputs and some fresh ones."""
-        self.began = time.monotonic()
-        pool = [self._case(), self._case()]
-        self.first = pool[0]
-        racer = Racer("candidate", 0, contender, self.cases, self.clock, self.dims)
-        racer.warm(pool[0])
-        self.racers = [[racer]]
-        for n in range(SIGNAL_TURNS):
-            racer.turn(self._case() if n == SIGNAL_TURNS // 2 else self.draw.choice(pool), n)
-        self._audit(racer)
+    def signal(self, peak: CitedPeak | None) -> WorkloadTiming:
+        """A few turns in one fresh process, on a pool of inputs and some fresh ones. Raises as `verdict` does.
+
+        Not in the process that was examined: torch.compile falls back to eager where operators were watched.
+        """
+        self._begin()
+        (racer,) = self._start_candidates([0])
+        try:
+            self.racers = [[racer]]
+            pool = [self._given(), self._case()]
+            for n in range(SIGNAL_TURNS):
+                racer.turn(self._case() if n == SIGNAL_TURNS // 2 else self.draw.choice(pool), n)
+            self._audit(racer)
+        finally:
+            racer.contender.close()
         self.spans_why = "a signal takes no time for the profiler"
         return self._timing(peak, ceiling=False)
+
+    def _begin(self) -> None:
+        """Room in the device's memory, and from here on none that is freed: it is cleared then, at the cost of what is
+        timed meanwhile."""
+        self.began = time.monotonic()
+        torch.cuda.empty_cache()
+        if crowded(self.starter.device, self.cases.bytes):
+            self.cases.save_memory()
+            self.places = 1
+            self.notes.append("timed turns were held against the reference's own precision, to save memory")
+        self.cases.oracle.keeps = True
+        self.first = self._case()
 
     # --- a wave of restarts -----------------------------------------------------------------------------------------
 

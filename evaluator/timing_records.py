@@ -120,7 +120,7 @@ class Ratio(_Record):
     noise: float = Field(ge=0, allow_inf_nan=False)
     """Noise floor: how far one process of the baseline was from the others, as a part of its time."""
     converged: bool
-    """Whether the interval came to be narrower than 1 % of the median before the time was over."""
+    """Whether the interval came to be narrower than 1 % of the median, or than a few ticks of the events, in time."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

@@ -230,7 +230,7 @@ def noise(workload: WorkloadTiming) -> str:
     ended = "narrower" if ratio.converged else "NOT narrower"
     return (
         f"{percent(ratio.noise)} of {workload.against}'s time; after {ratio.pairs} pairs in {len(ratio.restarts)}"
-        f" restarts the interval is {ended} than 1%"
+        f" restarts the interval is {ended} than 1%, or a few ticks of the clock"
     )
 
 

@@ -1,7 +1,7 @@
 """What stands witness for a device time that the candidate's own process measured.
 
-Spans: in a process of its own, the driver's profiling interface sees every kernel and copy of the candidate; they must
-lie inside the timed window, and may not last longer than the time that was claimed elsewhere.
+Spans: after the turns of one restart, the driver's profiling interface sees every kernel and copy of the candidate;
+they must lie inside the timed window, and may not last longer than the time that was claimed.
 Audit: several calls on as many inputs, one behind the other, timed by kopt's own clock, which no candidate reaches.
 """
 

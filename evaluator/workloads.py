@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from evaluator.cuda_source import evaluate_size
 from evaluator.request import Request
 from evaluator.source import Form, Recognised, module_constants
 from kbs.errors import UsageError
+
+_MOST = 2**53
+"""Of bytes and operations: whole numbers above are no longer exact in every reader of JSON."""
 
 
 def check_dims(request: Request, recognised: Recognised) -> None:
@@ -42,6 +46,22 @@ def workloads(request: Request) -> tuple[dict[str, int], ...]:
         if dims not in unique:
             unique.append(dims)
     return tuple(unique)
+
+
+def declared(request: Request, dims: dict[str, int]) -> tuple[int | None, int | None]:
+    """(bytes, operations) that --bytes and --operations give for a workload; None for what is not given.
+
+    Raises `UsageError`.
+    """
+    size = evaluate_size(request.bytes, dims, "--bytes 2*M*N*4", _MOST) if request.bytes else None
+    work = evaluate_size(request.operations, dims, "--operations 2*M*N*K", _MOST) if request.operations else None
+    return size, work
+
+
+def check_declared(request: Request) -> None:
+    """Raises `UsageError` for --bytes and --operations that one of the workloads gives no number."""
+    for dims in workloads(request):
+        declared(request, dims)
 
 
 def _prime_below(n: int) -> int:

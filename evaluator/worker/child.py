@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import os
 import platform
@@ -24,6 +23,7 @@ from evaluator.worker.inputs import InputsError
 from evaluator.worker.isolation import Jail
 from evaluator.worker.operations import device_kernels, watching
 from evaluator.worker.subjects import CompileError, KernelBench, MissingError, Setup, Solve, compiled, make_subject
+from evaluator.worker.threads import Threads
 from evaluator.worker.timed import TimedWorker
 from evaluator.worker.values import UnsupportedValueError, flatten, names_of, rebuild
 
@@ -51,7 +51,7 @@ class Worker(TimedWorker, CompilingWorker):
         self.tensors: dict[str, list[torch.Tensor]] = {}
         """What was made and can be fetched: inputs, init, weights, results."""
         self.changed: Callable[[], list[str]] = list
-        self.threads = 0
+        self.threads = Threads()
         self.mapping = contextlib.ExitStack()
 
     def serve(self) -> None:
@@ -117,7 +117,7 @@ class Worker(TimedWorker, CompilingWorker):
             self.mapping.enter_context(on_the_cpu())  # for the rest of this process's life
         if message["role"] == "candidate":
             self.changed = integrity.watch()
-        self.threads = _thread._count()
+        self.threads = Threads()
         self.subject = make_subject(message, self.folder, self.device)
         unfilled = getattr(self.subject, "filler", "")
         return {**self._findings(), "unfilled": unfilled if isinstance(unfilled, str) else ""}
@@ -129,7 +129,7 @@ class Worker(TimedWorker, CompilingWorker):
         processes = children.read_text().split() if children.exists() else []
         return {
             "patched": self.changed(),
-            "threads": max(0, _thread._count() - self.threads),
+            "threads": self.threads.count(),
             "processes": len(processes),
         }
 
@@ -173,10 +173,11 @@ class Worker(TimedWorker, CompilingWorker):
 
     def do_fetch(self, message: dict[str, Any]) -> dict[str, Any]:
         """Copy kept tensors into the parent's buffers."""
-        kept = self.tensors.pop(message["what"])
+        kept = self.tensors[message["what"]]
         for spec, tensor in zip(message["tensors"], kept, strict=True):
             self._shared(spec).copy_(tensor)
         self._wait()
+        del self.tensors[message["what"]]  # not before: where memory was short, it is fetched once more
         if self.device.type == "cuda" and not message["keeps"] and sum(t.nbytes for t in kept) > _LARGE:
             kept.clear()
             tensor = torch.empty(0)

@@ -137,10 +137,13 @@ def noise(
     def work() -> Reply:
         from evaluator.devices import require_gpu
         from evaluator.noise import compare_with_itself
+        from kbs.errors import UsageError
         from kopt.cli.device_schemas import NoiseData
         from kopt.cli.output import progress_bar
 
         require_gpu(device, _WITHOUT)
+        if out is not None and (out.is_dir() or not out.parent.is_dir()):
+            raise UsageError(f"{out} cannot be written", code="out_folder", hint="Name a file in a folder that exists.")
         with progress_bar() as bar:
             found = compare_with_itself(
                 noise_request(ref, inputs, dims, seconds, restarts, device), runs, out, progress=bar

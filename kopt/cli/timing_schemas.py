@@ -49,6 +49,7 @@ class SummaryData(Data):
         summary = timed.summary
         return {
             **{name: getattr(timed, name) for name in ("name", "status", "detail", "late", "slow_clock")},
+            "first_call_seconds": timed.first_call_seconds,
             **{name: None if summary is None else getattr(summary, name) for name in figures},
             "n": 0 if summary is None else summary.n,
             "flags": list(timed.flags),
@@ -72,7 +73,7 @@ class RatioData(Data):
     noise: float
     """Noise floor: how far one process of the baseline was from the others, as a part of its time."""
     converged: bool
-    """Whether the interval came to be narrower than 1 % of the median before the time was over."""
+    """Whether the interval came to be narrower than 1 % of the median, or than a few ticks of the events, in time."""
 
     @classmethod
     def of(cls, ratio: Ratio | None) -> RatioData | None:

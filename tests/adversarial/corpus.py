@@ -165,7 +165,7 @@ def recorded(folder: Path = RECORDS) -> dict[str, list[str]]:
     for path in sorted(folder.glob("*.jsonl")):
         for text in path.read_text("utf-8").splitlines():
             line = json.loads(text)
-            if "test_caught[" in line["test"] and line["outcome"] == "passed":
+            if "test_caught[" in line.get("test", "") and line["outcome"] == "passed":
                 found[line["test"].partition("[")[2].removesuffix("]")] = line["reported"]
     return found
 

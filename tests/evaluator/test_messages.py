@@ -12,6 +12,7 @@ import torch
 from evaluator import messages
 from evaluator.messages import (
     DRAWN,
+    baseline_message,
     candidate_message,
     files_of_candidate,
     files_of_oracle,
@@ -293,3 +294,36 @@ def test_what_the_workers_may_read(tmp_path: Path, nvcc: Path) -> None:
     link.symlink_to(nvcc)
     linked = request(CU, environment={"PATH": str(link.parent)})
     assert messages.readable(linked, recognised(Form.SOLVE)) == (home,)
+
+
+# --- baselines --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [Form.KERNELBENCH, Form.FUNCTION, Form.SETUP])
+@pytest.mark.parametrize("how", ["eager", "compile"])
+def test_a_baseline_is_the_reference(form: Form, how: str) -> None:
+    asked = request(reference=REF, dims={"M": 2}, device="cpu")
+    found = recognised(form, setup_from="reference" if form is Form.SETUP else "none")
+    told = baseline_message(asked, found, {"M": 2}, how)
+    oracle = oracle_message(asked, found, {"M": 2})
+    assert told == {**oracle, "role": "baseline", "inputs": "", "how": how}
+    assert (told["form"], told["file"], told["entry"]) == (form.value, "reference.py", "reference")
+
+
+def test_a_baseline_makes_no_inputs() -> None:
+    asked = request(reference=REF, inputs=InputsFile(name="in.json", content=b"[[4]]"))
+    assert oracle_message(asked, recognised(), {})["inputs"] == "inputs_in.json"
+    assert baseline_message(asked, recognised(), {}, "eager")["inputs"] == ""
+
+
+def test_a_librarys_function_is_a_baseline_of_its_own_form() -> None:
+    told = baseline_message(request(reference=REF), recognised(Form.KERNELBENCH), {"n": 3}, "torch:nn.functional.relu")
+    assert (told["form"], told["entry"], told["role"]) == ("library", "torch:nn.functional.relu", "baseline")
+    assert (told["dims"], told["device"], told["inputs"]) == ({"n": 3}, "cpu", "")
+
+
+def test_the_baseline_of_a_cuda_kernel_is_its_python_reference(nvcc: Path, hopper: None) -> None:
+    asked = request(CU, reference=REF, device="cuda:0", cuda_home=nvcc.parent.parent)
+    found = recognised(Form.SOLVE, setup_from="reference")
+    told = baseline_message(asked, found, {"M": 2}, "eager")
+    assert (told["form"], told["file"], told["entry"]) == ("setup", "reference.py", "reference")

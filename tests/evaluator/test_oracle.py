@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from evaluator import oracle as oracle_module
 from evaluator.oracle import Oracle, _blamed
 from evaluator.sandbox import ForkServer
 from evaluator.worker.memory import DTYPES
@@ -96,6 +97,73 @@ def test_results_stay_when_the_memory_is_used_again(start: Start) -> None:
     made_by.run(values(-X), "native")
     assert torch.equal(first, X * 2)
     assert made_by.run(values(torch.ones(5)), "native").tensors[0].tolist() == [2.0] * 5
+
+
+def mapped(made_by: Oracle) -> int:
+    """Buffers that the oracle's process has mapped."""
+    return Path(f"/proc/{made_by.worker._pid}/maps").read_text().count("memfd:kopt")
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_large_memory_is_given_back_on_both_sides(start: Start, monkeypatch: pytest.MonkeyPatch, keeps: bool) -> None:
+    made_by = reference(start, "return x * 2, x + 1")
+    monkeypatch.setattr(oracle_module, "LARGE", 3 * 8192)  # two buffers of three pages each are less
+    made_by.run(values(X), "native")
+    assert (mapped(made_by), len(made_by._lent["resultsnative"])) == (3, 2)
+    monkeypatch.setattr(oracle_module, "LARGE", 8192)
+    made_by.keeps = keeps
+    lent = made_by._lent["resultsnative"]
+    for n in range(3):
+        found = made_by.run(values(X + n), "native")
+        assert [t.tolist() for t in found.tensors] == [((X + n) * 2).tolist(), (X + n + 1).tolist()]
+        assert mapped(made_by) == (3 if keeps else 1)
+        assert [shared.buffer.descriptor == -1 for shared in lent] == [not keeps] * 2
+    assert ("resultsnative" in made_by._lent) is keeps
+    assert "inputs" in made_by._lent  # what is lent for the arguments stays
+
+
+RUNS_OUT = """
+import torch
+tries = 0
+def reference(x):
+    global tries
+    tries += 1
+    if tries in FAILS:
+        raise ERROR
+    return x * tries
+"""
+
+
+def test_a_reference_that_ran_out_of_memory_is_run_once_more(start: Start) -> None:
+    error = "torch.OutOfMemoryError('CUDA out of memory.')"
+    made_by = start(RUNS_OUT.replace("ERROR", error).replace("FAILS", "(1, 3, 4)"))
+    assert made_by.run(values(X), "native").tensors[0].tolist() == (X * 2).tolist()
+    with pytest.raises(KoptError) as raised:
+        made_by.run(values(X), "native")
+    assert raised.value.code == "out_of_memory"
+    assert made_by.run(values(X), "native").tensors[0].tolist() == (X * 5).tolist()
+
+
+def test_any_other_failure_is_told_at_once(start: Start) -> None:
+    made_by = start(RUNS_OUT.replace("ERROR", "RuntimeError('of another kind')").replace("FAILS", "(1,)"))
+    with pytest.raises(UsageError, match="of another kind"):
+        made_by.run(values(X), "native")
+    assert made_by.run(values(X), "native").tensors[0].tolist() == (X * 2).tolist()
+
+
+def test_results_that_could_not_be_copied_are_fetched_once_more(start: Start) -> None:
+    """Nothing of them is lost by the first try."""
+    text = (
+        "import torch\ncopy, tries = torch.Tensor.copy_, []\n"
+        "def copy_(self, *words):\n"
+        "    tries.append(1)\n"
+        "    if len(tries) == 2: raise torch.OutOfMemoryError('CUDA out of memory.')\n"
+        "    return copy(self, *words)\n"
+        "torch.Tensor.copy_ = copy_\n"
+        "def reference(x): return x * 2, x + 1\n"
+    )
+    found = start(text).run(values(X), "native")
+    assert [t.tolist() for t in found.tensors] == [(X * 2).tolist(), (X + 1).tolist()]
 
 
 # --- runs -------------------------------------------------------------------------------------------------------------
@@ -308,4 +376,5 @@ def test_closing_ends_the_worker_and_gives_back_its_memory(server: ForkServer) -
     lent = [shared for tensors in made_by._lent.values() for shared in tensors]
     made_by.close()
     assert all(shared.buffer.descriptor == -1 for shared in lent)
+    assert made_by.worker.gone()
     assert not Path(f"/proc/{made_by.worker._pid}").exists()

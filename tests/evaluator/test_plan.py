@@ -124,5 +124,84 @@ def test_plans_that_make_no_sense(wrong: dict[str, Any]) -> None:
         plan(**wrong)
 
 
+EAGER = BaselineChoice(name="eager", how="eager")
+LIBRARY = BaselineChoice(name="mine_2.0-b", how="package.module:function")
+
+
+def timing(**changes: Any) -> TimingPlan:
+    """Five restarts beside one baseline."""
+    return TimingPlan(**{"restarts": 5, "seconds": 10.0, "baselines": (EAGER,), **changes})
+
+
+def test_how_times_will_be_taken() -> None:
+    planned = plan(timing=timing(baselines=(LIBRARY, EAGER)))
+    again = Plan.model_validate_json(planned.model_dump_json())
+    assert again == planned
+    assert again.timing is not None
+    assert [choice.name for choice in again.timing.baselines] == ["mine_2.0-b", "eager"]
+    assert timing(baselines=()).baselines == ()
+
+
+def test_the_hash_is_of_how_times_are_taken() -> None:
+    """The order of baselines too: the verdict speaks of the first."""
+    changes: list[dict[str, Any]] = [
+        {},
+        {"restarts": 6},
+        {"seconds": 11.0},
+        {"baselines": ()},
+        {"baselines": (EAGER, LIBRARY)},
+        {"baselines": (LIBRARY, EAGER)},
+        {"baselines": (BaselineChoice(name="eager", how="compile"),)},
+    ]
+    assert len({plan(timing=timing(**change)).hash for change in changes} | {plan().hash}) == len(changes) + 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"restarts": 0},
+        {"seconds": 0.0},
+        {"seconds": float("inf")},
+        {"seconds": float("nan")},
+        {"baselines": (EAGER, BaselineChoice(name="eager", how="compile"))},
+        {"baselines": (BaselineChoice(name="candidate", how="eager"),)},
+        {"more": 1},
+    ],
+    ids=str,
+)
+def test_times_that_cannot_be_taken(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        timing(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("", "eager"),
+        ("-x", "eager"),
+        ("a b", "eager"),
+        ("x" * 41, "eager"),
+        ("a\n", "eager"),
+        ("x", ""),
+        ("x", "fast"),
+        ("x", "module"),
+        ("x", "module:"),
+        ("x", ":function"),
+        ("x", "1module:function"),
+        ("x", "module:function()"),
+        ("x", "module:a:b"),
+        ("x", "eager\n"),
+    ],
+)
+def test_baselines_that_cannot_be_named(name: str, how: str) -> None:
+    with pytest.raises(ValidationError):
+        BaselineChoice(name=name, how=how)
+
+
+@pytest.mark.parametrize("how", ["eager", "compile", "m:f", "a.b.c:d.e", "_m:_f2"])
+def test_baselines_that_can(how: str) -> None:
+    assert BaselineChoice(name="x" * 40, how=how).how == how
+
+
 def test_the_time_is_written_as_plans_take_it() -> None:
     assert plan(created=utc_now()).created.endswith("Z")

@@ -9,12 +9,23 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from evaluator.plan import BaselineChoice, TimingPlan
 from evaluator.receipt import parse, render
 from evaluator.records import CandidateRecord, DeclaredTolerance, InputsRecord, SourceRecord
 from evaluator.request import InputsFile, Request, of_receipt
 from evaluator.source import Backend, Form, SourceFile
 from kbs.errors import UsageError
-from tests.evaluator.receipts import KERNEL, REFERENCE, SCHEDULE, plan, problem, receipt, source_record
+from tests.evaluator.receipts import (
+    KERNEL,
+    PEAK,
+    REFERENCE,
+    SCHEDULE,
+    plan,
+    problem,
+    receipt,
+    source_record,
+    timed_receipt,
+)
 
 SHAPES = InputsFile(name="in.json", content=b"[[64]]")
 ARRAYS = InputsFile(name="in.npz", content=b"\x00\xff")
@@ -64,6 +75,39 @@ def test_what_was_asked_on_the_command_line_comes_back() -> None:
     )
     assert (found.plan, found.sanitizers, found.memory_limit, found.device) == ("signal", ("memcheck",), 123, "cuda:1")
     assert (found.workloads, found.vary, found.allow_library, found.tolerance) == (workloads, ("n",), False, (0.1, 0.2))
+
+
+def test_how_times_were_taken_comes_back() -> None:
+    usual = Request(candidate=SourceFile(name="k.py", text="")).baselines
+    asked = TimingPlan(restarts=5, seconds=7.5, baselines=usual)
+    planned = plan(timing=asked, device="cuda:0")
+    made = parse(render(timed_receipt(problem=problem(bytes="8*n", operations="2*n"), plan=planned)))
+    found, _ = of_receipt(made, inputs=None, device=None, environment={})
+    kept = TimingPlan(restarts=found.restarts, seconds=found.timing_seconds, baselines=found.baselines)
+    assert kept == asked
+    assert (found.bytes, found.operations, found.peak) == ("8*n", "2*n", PEAK)
+
+
+def test_other_baselines_and_limits_come_back() -> None:
+    mine = (BaselineChoice(name="mine", how="a.b:c"), BaselineChoice(name="eager", how="eager"))
+    made = receipt(
+        plan=plan(timing=TimingPlan(restarts=3, seconds=1.5, baselines=mine), device="cuda:0"),
+        correctness=(),
+        verdict="crashed",
+    )
+    found, _ = of_receipt(made, inputs=None, device=None, environment={})
+    assert (found.baselines, found.restarts, found.timing_seconds) == (mine, 3, 1.5)
+
+
+def test_without_times_there_are_the_usual_words_and_no_peak() -> None:
+    found = again()
+    plain = Request(candidate=found.candidate)
+    assert (found.baselines, found.restarts, found.timing_seconds) == (
+        plain.baselines,
+        plain.restarts,
+        plain.timing_seconds,
+    )
+    assert (found.bytes, found.operations, found.peak) == ("", "", None)
 
 
 def test_a_tolerance_of_the_references_is_read_from_the_reference_again() -> None:

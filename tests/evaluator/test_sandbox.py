@@ -39,8 +39,8 @@ def start(server: ForkServer) -> Iterator[Start]:
         )
         worker = server.spawn("candidate", limits, {"candidate.py": text.encode()})
         started.append(worker)
-        message = {"form": "kernelbench", "role": "candidate", "file": "candidate.py", "entry": "", "dims": {}}
-        assert worker.request("load", 30, device="cpu", maps_cuda=False, **message)["ok"]
+        message: dict[str, Any] = {"form": "kernelbench", "role": "candidate", "file": "candidate.py", "entry": ""}
+        assert worker.request("load", 30, device="cpu", maps_cuda=False, dims={}, **message)["ok"]
         assert worker.request("build", 30, tree={"list": []}, tensors=[], seed=1)["ok"]
         return worker
 
@@ -242,6 +242,8 @@ def test_a_process_left_behind_ends_with_the_worker(start: Start) -> None:
     [
         "import threading; threading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
         "import _thread; _thread.start_new_thread(time.sleep, (60,))",
+        "import _thread; os.sched_setaffinity(0, list(os.sched_getaffinity(0))[:1])\n"
+        "_thread.start_new_thread(time.sleep, (60,))",  # on one core it begins only when the other waits
     ],
 )
 def test_a_thread_left_behind_is_told(start: Start, starting: str) -> None:

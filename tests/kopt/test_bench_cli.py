@@ -320,6 +320,16 @@ PAIR = ("k.py", "--ref", "r.py")
         (("k.py", "--python", "/nowhere/python"), SETUP, "python_not_started", 5),
         (("k.py", "--receipt", "nowhere/t.json"), SETUP, "receipt_folder", 2),
         (("k.py", "--receipt", "k.py"), SETUP, "receipt_exists", 2),
+        (("k.py", "--baselines", "eager,fast"), SETUP, "baseline_unknown", 2),
+        (("k.py", "--baselines", "mine=torch.relu"), SETUP, "baseline_invalid", 2),
+        (("k.py", "--baselines", "eager,eager"), SETUP, "baseline_invalid", 2),
+        (("k.py", "--restarts", "1"), SETUP, "usage", 2),
+        (("k.py", "--restarts", "51"), SETUP, "usage", 2),
+        (("k.py", "--restarts", "many"), SETUP, "usage", 2),
+        (("k.py", "--seconds", "0"), SETUP, "usage", 2),
+        (("k.py", "--seconds", "nan"), SETUP, "usage", 2),
+        (("k.py", "--bytes", "M*N", "--dims", "M=4"), SETUP, "size_invalid", 2),
+        (("k.py", "--operations", "2**9"), SETUP, "size_invalid", 2),
         (("k.cu", "--ptr-size", "x=4"), {"k__cu": 'extern "C" void solve(float* x) {}'}, "no_gpu", 6),
     ],
 )
@@ -328,6 +338,28 @@ def test_bad_input_is_named(
 ) -> None:
     done = bench(*words, *CPU, **files)
     assert (error(done), done.code) == (code, exit_code)
+
+
+@pytest.mark.parametrize("option", ["--bytes", "--operations"])
+def test_a_figure_that_cannot_be_computed_is_refused_before_the_run(bench: Bench, tmp_path: Path, option: str) -> None:
+    """Not when all is measured."""
+    done = bench("k.py", option, "M*K", "--dims", "M=4,N=80", *CPU, **SETUP)
+    assert (error(done), done.code) == ("size_invalid", 2)
+    (said,) = done.json["errors"]
+    assert "there is no size K" in said["message"]
+    assert f"the names of dims (M, N): {option} " in said["hint"]
+    assert not (tmp_path / "home" / "receipts").exists()  # not even a plan
+
+
+def test_what_is_counted_is_kept_for_a_replay(bench: Bench, tmp_path: Path) -> None:
+    words = ("--bytes", "8*M*N", "--operations", "M*N", "--dims", "M=4,N=80", "--plan", "signal")
+    first = bench("k.py", *words, *CPU, "--receipt", "first.json", **SETUP)
+    assert first.code == 0, first.out
+    again = bench("replay", "first.json", "--receipt", "again.json", "--json")
+    assert again.code == 0, again.out
+    for name in ("first.json", "again.json"):
+        problem = json.loads((tmp_path / name).read_bytes())["problem"]
+        assert (problem["bytes"], problem["operations"]) == ("8*M*N", "M*N")
 
 
 def test_a_missing_device_is_named(bench: Bench) -> None:

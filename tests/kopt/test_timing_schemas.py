@@ -38,6 +38,15 @@ def test_the_candidate_with_its_samples() -> None:
     assert found["ci_low_us"] < found["median_us"] < found["ci_high_us"]
 
 
+def test_the_first_calls_of_both_sides() -> None:
+    slow = baseline(timed=timed("eager", 178.5, first_call_seconds=41.25))
+    found = data(
+        timed_receipt(timing(workload_timing(candidate=timed(first_call_seconds=3.5), baselines={"eager": slow})))
+    )
+    assert found["timing"]["candidate"]["first_call_seconds"] == 3.5
+    assert found["timing"]["baselines"]["eager"]["first_call_seconds"] == 41.25
+
+
 def test_baselines_by_name() -> None:
     found = data()["timing"]["baselines"]
     assert list(found) == ["eager", "compile", "flashinfer"]

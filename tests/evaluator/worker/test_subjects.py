@@ -46,7 +46,8 @@ def make(tmp_path: Path) -> Iterator[Make]:
 
     yield make
     for name in set(sys.modules) - set(before):
-        del sys.modules[name]
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 # --- sizes in the text ------------------------------------------------------------------------------------------------
@@ -348,3 +349,91 @@ def test_solve_gets_pointers_and_numbers_in_their_order(tmp_path: Path, compiler
 def test_what_the_compiler_refuses_is_in_its_own_words(tmp_path: Path, compiler: str) -> None:
     with pytest.raises(CompileError, match=r"it\.cu:3.*undeclared_name"):
         solve(tmp_path, SOLVE.replace("x[i] *", "undeclared_name *").replace("#include <stdint.h>\n", ""), compiler)
+
+
+# --- a library's function ---------------------------------------------------------------------------------------------
+
+
+def library(make: Make, entry: str) -> Any:
+    """A baseline that is a function of a library."""
+    return make("raise RuntimeError('the reference is not run')\n", "library", entry=entry, role="baseline", how=entry)
+
+
+def test_a_librarys_function_is_called_as_the_reference_is(make: Make) -> None:
+    x = torch.tensor([-1.0, 2.0], requires_grad=True)
+    relu = library(make, "torch:nn.functional.relu")
+    assert relu.build([3, "any"], 7) == {}
+    by_place, by_name = relu.call([x]), relu.call({"input": x, "inplace": False})
+    assert by_place.tolist() == by_name.tolist() == [0.0, 2.0]
+    assert not by_place.requires_grad
+    assert library(make, "torch.nn.functional:relu").call([x]).tolist() == [0.0, 2.0]
+
+
+def test_a_library_beside_the_kernel_is_found(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "somebodys_kernels.py").write_text("class Fast:\n    @staticmethod\n    def add(a, b): return a + b\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert library(make, "somebodys_kernels:Fast.add").call([1, 2]) == 3
+
+
+@pytest.mark.parametrize("entry", ["no_such_library_anywhere:f", "torch.no_such_module:f"])
+def test_a_library_that_is_not_installed(make: Make, entry: str) -> None:
+    with pytest.raises(ModuleNotFoundError, match=entry.partition(":")[0]):
+        library(make, entry)
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("torch:no_such_function", "torch has no no_such_function"),
+        ("torch:nn.functional.no_such", "torch.nn.functional has no no_such"),
+        ("torch:Tensor.no_such", "Tensor has no no_such"),
+    ],
+)
+def test_a_library_without_that_name(make: Make, entry: str, said: str) -> None:
+    with pytest.raises(MissingError) as raised:
+        library(make, entry)
+    assert str(raised.value) == said
+
+
+# --- torch.compile ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def graphs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """The graphs that torch.compile made; a backend that runs them as they are needs no compiler."""
+    made: list[Any] = []
+    original = torch.compile
+
+    def backend(graph: Any, _: Any) -> Any:
+        made.append(graph)
+        return graph.forward
+
+    monkeypatch.setattr(torch, "compile", lambda model: original(model, backend=backend))
+    yield made
+    torch._dynamo.reset()
+
+
+def test_a_compiled_model_gives_what_the_model_gives(make: Make, graphs: list[Any]) -> None:
+    x = torch.tensor([1.0, -2.0])
+    weights = {"weight": torch.tensor([3.0, 5.0]), "count": torch.tensor(1)}
+    results = []
+    for how in ("eager", "compile"):
+        model = make(MODEL, "kernelbench", role="baseline", how=how)
+        assert list(model.build([], 1)) == ["weight", "count"]  # as the reference names them
+        model.load(weights)
+        assert len(graphs) == 0
+        results.append(model.call([x]).tolist())
+    assert results == [[3.0, -10.0]] * 2
+    assert len(graphs) == 1
+
+
+def test_a_compiled_function_gives_what_the_function_gives(make: Make, graphs: list[Any]) -> None:
+    text = "import torch\ndef f(x, y=2.0):\n    return torch.relu(x) * y\n"
+    x = torch.tensor([1.0, -2.0])
+    eager = make(text, entry="f", role="baseline", how="eager")
+    assert eager.call([x]).tolist() == [2.0, 0.0]
+    assert graphs == []
+    compiled = make(text, entry="f", role="baseline", how="compile")
+    assert compiled.call([x]).tolist() == [2.0, 0.0]
+    assert compiled.call({"x": x, "y": 3.0}).tolist() == [3.0, 0.0]
+    assert len(graphs) >= 1
