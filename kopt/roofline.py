@@ -277,7 +277,7 @@ def _measured(found: Ceilings, terms: Vocabulary) -> MeasuredCeilings:
         said = f"{best.name}, measured {found.created[:10]} on {found.device}, driver {found.driver}"
         return Roof(metric, terms.metrics[metric].name, value * scale, f"{value} {unit}", "measured", said)
 
-    compute = {metric: roof(f"{dtype} matmul", metric) for dtype, metric in _MATMULS.items()}
+    compute = {metric: roof(f"{dtype} ", metric) for dtype, metric in _MATMULS.items()}
     return MeasuredCeilings(
         copy=roof("copy ", BANDWIDTH),
         read=roof("read ", BANDWIDTH),

@@ -70,6 +70,8 @@ FAMILIES: dict[str, dict[str, Fraction]] = {
     "TOPS": OPS,
     "GB": SIZES,
     **dict.fromkeys(("KB", "MB"), CAPACITIES),
+    "B": plain("B", "bytes"),
+    "barriers": plain("barriers", "barrier"),
     "MHz": HERTZ,
     "W": WATTS,
     "bit": BITS,
