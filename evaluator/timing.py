@@ -32,7 +32,7 @@ from kbs.errors import KoptError
 
 FIRST_CASE = 1000
 """Number of the first draw of inputs for timed turns; those before are for correctness."""
-LEAST_BLOCKS = 5
+LEAST_BLOCKS = 4
 """Blocks of two pairs each in every restart, before anything is concluded."""
 ALONE = 6
 """Turns of the first baseline in each restart while no candidate runs; as many before as after."""

@@ -16,6 +16,7 @@ import json
 import statistics
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -205,13 +206,14 @@ def plain_do_bench(session: Session) -> Iterator[Case]:
             receipt = session.bench(KERNELS / f"{name}.py", KERNELS / f"{name}_ref.py", dims=dims)
             found = timed(receipt)
             ours = found.get("median_us")
-            return {**found, "do_bench_us": plain, "off": None if ours is None else ours / plain - 1}
+            return {**found, **plain, "off": None if ours is None else ours / plain["do_bench_us"] - 1}
 
         yield f"do_bench {name} {dims}", measure
 
 
-def do_bench(candidate: Path, reference: Path, dims: str) -> float:
-    """Median in microseconds, by triton.testing.do_bench."""
+def do_bench(candidate: Path, reference: Path, dims: str) -> dict[str, Any]:
+    """Medians in microseconds by triton.testing.do_bench: half a second back to back, and ten short runs with a pause
+    before each; the SM clock in MHz during both, the lowest and the median."""
     import importlib.util
 
     import torch
@@ -239,10 +241,42 @@ def do_bench(candidate: Path, reference: Path, dims: str) -> float:
     def call() -> None:
         model(*inputs)
 
-    found = 1e3 * triton.testing.do_bench(call, warmup=100, rep=500, return_mode="median")
+    def short() -> float:
+        time.sleep(0.3)
+        return float(triton.testing.do_bench(call, warmup=5, rep=20, return_mode="median"))
+
+    long, long_clock = with_clock(
+        lambda: float(triton.testing.do_bench(call, warmup=100, rep=500, return_mode="median"))
+    )
+    paused, paused_clock = with_clock(lambda: statistics.median(short() for _ in range(10)))
     inputs = None
     torch.cuda.empty_cache()
-    return float(found)
+    return {
+        "do_bench_us": 1e3 * long, "do_bench_mhz": long_clock,
+        "paused_us": 1e3 * paused, "paused_mhz": paused_clock,
+    }  # fmt: skip
+
+
+def with_clock(measure: Callable[[], float]) -> tuple[float, list[int]]:
+    """What is measured, and the lowest and the median SM clock in MHz meanwhile, read every 5 ms."""
+    import torch
+
+    from evaluator.ceilings import device_clock
+
+    clock, ended, seen = device_clock(torch.device("cuda:0")), threading.Event(), []
+
+    def watch() -> None:
+        while not ended.wait(0.005):
+            seen.append(clock.sample())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        found = measure()
+    finally:
+        ended.set()
+        watcher.join()
+    return found, [min(seen), int(statistics.median(seen))]
 
 
 def verdicts(session: Session) -> Iterator[Case]:
@@ -324,6 +358,12 @@ def report(done: dict[str, dict[str, Any]]) -> None:
         print(f"{line['case']:<40} {statistics.median(line['signal_seconds']):.2f} s warm ({line['verdict']})")
     for line in of("do_bench"):
         print(f"{line['case']:<40} {line['median_us']:.1f} us, do_bench {line['do_bench_us']:.1f}: {line['off']:+.2%}")
+        if "paused_us" in line:
+            off = line["median_us"] / line["paused_us"] - 1
+            clocks = f"{line['paused_mhz']} MHz, back to back {line['do_bench_mhz']} MHz"
+            print(
+                f"{'':<40} do_bench with pauses {line['paused_us']:.1f}: {off:+.2%}; SM clock (lowest, median) {clocks}"
+            )
     for line in of("verdict"):
         rest = line["verdict_seconds"] - line["first_compile_seconds"]
         print(f"{line['case']:<40} {line['verdict_seconds']:.1f} s, without the first torch.compile {rest:.1f} s")
