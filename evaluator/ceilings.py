@@ -18,9 +18,10 @@ from evaluator.clocks import DeviceClock
 from evaluator.environment import driver_version
 from evaluator.files import make_folder, write_whole
 from evaluator.plan import utc_now
-from evaluator.sandbox import ForkServer, Worker, WorkerLostError
+from evaluator.sandbox import ForkServer
 from evaluator.timing_records import Ceiling, Clocks, Figure
 from evaluator.worker.isolation import Limits
+from evaluator.worker_process import Worker, WorkerLostError
 from kbs.errors import KoptError
 
 FOLDER = "ceilings"

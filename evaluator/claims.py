@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NoReturn, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError, model_validator
 
 from evaluator.canonical import Seconds
-from evaluator.sandbox import Worker, WorkerLostError
+from evaluator.worker_process import Worker, WorkerLostError
 
 
 def _whole(text: str) -> str:

@@ -20,6 +20,9 @@ from evaluator.taskcheck import TaskExaminer
 from evaluator.tolerance import Comparison, looser
 from kbs.errors import UsageError
 
+_REALS = ("kappa", "rms_ratio", "max_ratio", "expected", "got")
+"""What a trial keeps of a comparison, NaN where nothing could be compared."""
+
 
 class Protocol:
     """One workload: the candidate called on every case of it."""
@@ -151,7 +154,6 @@ class Protocol:
                 self.found.hazard("nondeterministic", Severity.NOTE, said)
             if name == GIVEN.name:  # nothing else is called twice
                 self.firsts.setdefault(key, called.outputs[n])
-        nan = math.nan
         self.found.trials.append(
             Trial(
                 index=self.index,
@@ -161,13 +163,7 @@ class Protocol:
                 memory="new" if called.moved else "same",
                 output=self.cases.shape.names[n],
                 passed=not problem and compared is not None and compared.passed,
-                rule=compared.rule if compared else "the result has the reference's type, shape and place",
-                kappa=compared.kappa if compared else nan,
-                rms_ratio=compared.rms_ratio if compared else nan,
-                max_ratio=compared.max_ratio if compared else nan,
-                worst=compared.worst if compared else -1,
-                expected=compared.expected if compared else nan,
-                got=compared.got if compared else nan,
+                **_figures(compared),
                 bitwise=bitwise,
                 detail=(problem or (compared.detail if compared else "")).replace("\n", " ")[:500],
                 seconds=called.seconds,
@@ -207,7 +203,6 @@ def wrong_trial(
     cases: Cases, dims: dict[str, int], what: str, n: int, compared: Comparison | None, problem: str, *, moved: bool
 ) -> Trial:
     """Write down that output `n` of a call beside the protocol's own was wrong; `what` says which call."""
-    nan = math.nan
     detail = problem or (compared.detail if compared else "") or "it is outside its bound"
     found = Trial(
         index=1 + max((trial.index for trial in cases.found.trials), default=-1),
@@ -217,19 +212,21 @@ def wrong_trial(
         memory="new" if moved else "same",
         output=cases.shape.names[n],
         passed=False,
-        rule=compared.rule if compared else "the result has the reference's type, shape and place",
-        kappa=compared.kappa if compared else nan,
-        rms_ratio=compared.rms_ratio if compared else nan,
-        max_ratio=compared.max_ratio if compared else nan,
-        worst=compared.worst if compared else -1,
-        expected=compared.expected if compared else nan,
-        got=compared.got if compared else nan,
+        **_figures(compared),
         bitwise=None,
         detail=detail.replace("\n", " ")[:500],
         seconds=0.0,
     )
     cases.found.trials.append(found)
     return found
+
+
+def _figures(compared: Comparison | None) -> dict[str, Any]:
+    """What a trial keeps of a comparison; None: there was nothing to compare."""
+    if compared is None:
+        rule = "the result has the reference's type, shape and place"
+        return {"rule": rule, "worst": -1, **dict.fromkeys(_REALS, math.nan)}
+    return {name: getattr(compared, name) for name in ("rule", "worst", *_REALS)}
 
 
 def note_behaviour(called: Called, found: Findings) -> None:

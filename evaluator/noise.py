@@ -10,22 +10,22 @@ from pathlib import Path
 import torch
 from pydantic import BaseModel, ConfigDict
 
-from evaluator import intervals, messages, recording
+from evaluator import intervals, recording
 from evaluator.canonical import Seconds
 from evaluator.cases import Cases
 from evaluator.ceilings import device_clock
 from evaluator.contender import CandidateError
 from evaluator.contenders import Starter
 from evaluator.findings import Findings
-from evaluator.oracle import Oracle
 from evaluator.plan import SeedSchedule, TimingPlan
 from evaluator.racer import WrongResultError
 from evaluator.request import Request
-from evaluator.sandbox import ForkServer, WorkerLostError
-from evaluator.source import Form, recognise
+from evaluator.sandbox import ForkServer
+from evaluator.source import Form
 from evaluator.timing import Race
 from evaluator.timing_records import Ratio
 from evaluator.verdict import Improvement
+from evaluator.worker_process import WorkerLostError
 from kbs.errors import KoptError
 
 
@@ -62,13 +62,7 @@ def compare_with_itself(
 
     Raises `KoptError` where the reference cannot be run.
     """
-    recognised = recognise(
-        request.candidate,
-        request.reference,
-        inputs=request.inputs.name if request.inputs else None,
-        entry=request.entry,
-        backend=request.backend,
-    )
+    recognised = request.recognised()
     seeds = SeedSchedule.secret()
     own = server
     server = server or ForkServer("cuda", request.python, request.environment)
@@ -77,11 +71,8 @@ def compare_with_itself(
     found: list[NoiseRun] = []
     try:
         starter = Starter(request, recognised, server, server, seeds)
-        files = messages.files_of_oracle(request, recognised, request.dims)
-        worker = server.spawn("oracle", starter.limits, files, starter.reading)
-        oracle = Oracle(worker, device, request.load_seconds, request.call_seconds)
+        oracle = starter.start_oracle(request.dims)
         try:
-            oracle.load(messages.oracle_message(request, recognised, request.dims))
             cases = Cases(
                 seeds, oracle, Findings(), tolerance=recording.tolerance(request), own_oracle=False, first_index=0
             )

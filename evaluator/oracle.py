@@ -10,8 +10,8 @@ import torch
 
 from evaluator.buffers import SharedTensor, shared_tensors
 from evaluator.claims import claimed
-from evaluator.sandbox import Worker, WorkerLostError
 from evaluator.worker import memory
+from evaluator.worker_process import Worker, WorkerLostError
 from kbs.errors import KoptError, UsageError
 
 LARGE = 1 << 30

@@ -14,8 +14,9 @@ from typing import Any
 from evaluator.buffers import SharedTensor
 from evaluator.claims import claimed
 from evaluator.findings import SanitizerRun
-from evaluator.sandbox import ForkServer, WorkerLostError, package_folder
+from evaluator.sandbox import ForkServer, package_folder
 from evaluator.worker.isolation import Limits
+from evaluator.worker_process import WorkerLostError
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 SECONDS = 240.0

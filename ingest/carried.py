@@ -42,15 +42,20 @@ def carried_vectors(model: str, keys: set[str]) -> Mapping[str, bytes]:
     return {key: vectors[known[key[: 2 * _KEY_BYTES]]].tobytes() for key in keys if key[: 2 * _KEY_BYTES] in known}
 
 
-def write_carried_vectors() -> int:
-    """Embed the bundled wiki and write the file; returns the number of vectors."""
+def bundled_texts() -> dict[str, str]:
+    """key → embedded text of every passage of the bundled wiki."""
     wiki = bundled_wiki()
-    texts = {
+    return {
         passage.embedding_key: passage.embedded
         for page in wiki.pages(vocabulary())
         if isinstance(page, Page)
         for passage in passages_of(page, wiki.revision)
     }
+
+
+def write_carried_vectors() -> int:
+    """Embed the bundled wiki and write the file; returns the number of vectors."""
+    texts = bundled_texts()
     encoder = DefaultEncoder()
     keys = sorted(texts)
     vectors = encoder.encode([texts[key] for key in keys])

@@ -15,10 +15,11 @@ from pathlib import Path
 from ingest.carried import carried_vectors
 from ingest.passages import passages_of
 from kbs.embedding import Encoder
+from kbs.index_file import DamagedIndexError, set_aside, storage_error
 from kbs.lock import index_lock
 from kbs.passage import PageEntry, Passage
 from kbs.records import TableRow
-from kbs.store import DamagedIndexError, Store, set_aside, storage_error
+from kbs.store import Store
 from kbs.vectors import VectorIndex, VectorIndexError
 from kbs.vocabulary import Vocabulary
 from wiki.library import Wiki, WikiFile, products_of

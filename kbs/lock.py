@@ -14,7 +14,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from kbs.errors import IndexBusyError
-from kbs.store import storage_error
+from kbs.index_file import storage_error
 
 
 @contextlib.contextmanager

@@ -14,6 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+# One thread a process: tests run side by side, and threads of several processes that share cores wait for each other at
+# every operation. OpenBLAS looks once, when numpy is imported; commands and workers inherit it.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pytest
 import torch
 
@@ -33,9 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One thread a process: tests run side by side, and threads of several processes that share cores wait for each
-    other at every operation. One process writes the record, however many run the tests."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    """One process writes the record, however many run the tests."""
     torch.set_num_threads(1)
     if config.option.record and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Recorder(config.option.record))

@@ -107,3 +107,16 @@ def spec_of(tensor: torch.Tensor) -> dict[str, Any]:
         "dtype": NAMES.get(tensor.dtype, str(tensor.dtype).removeprefix("torch.")),
         "stride": list(tensor.stride()) if tensor.layout == torch.strided else None,
     }
+
+
+def alias(tensor: torch.Tensor, arguments: list[torch.Tensor]) -> int | None:
+    """Number of the argument whose storage the tensor shares."""
+    if tensor.numel() == 0 or tensor.layout is not torch.strided:
+        return None
+    start = tensor.untyped_storage().data_ptr()
+    end = start + tensor.untyped_storage().nbytes()
+    for n, argument in enumerate(arguments):
+        first = argument.data_ptr()
+        if argument.numel() and start <= first < end:
+            return n
+    return None

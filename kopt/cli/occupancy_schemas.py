@@ -117,6 +117,16 @@ class KernelOccupancyData(Data):
         )
 
 
+class RefusedKernelData(Data):
+    """A kernel of the file that the hardware cannot have."""
+
+    kernel: str
+    why: str
+    """What it has more of than there is."""
+    citation_lines: list[str]
+    """The limits."""
+
+
 class LimitData(Data):
     """One limit of the hardware."""
 
@@ -149,8 +159,14 @@ class OccupancyData(Data):
     """As it was named; the target of the compiled file where none was."""
     compute_capability: str | None
     """None where the wiki does not say it."""
+    how: str
+    """How the kernels of a file were compiled; empty where nothing was."""
     kernels: list[KernelOccupancyData]
+    refused: list[RefusedKernelData]
+    """Further kernels of the file, which cannot be launched."""
     limits: list[LimitData]
     """Every limit that the results rest on, with the line that states it."""
     gaps: list[str]
     """What the wiki does not say; nothing is computed then."""
+    notes: list[str]
+    """What a reader should know of how the kernels were compiled."""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from kopt.cli.data import Data
 
 if TYPE_CHECKING:
-    from evaluator.bottleneck import Finding
+    from evaluator.bottleneck import Minor
     from evaluator.profile import Chosen, Launch, Profile
+    from evaluator.symptoms import Finding
     from kbs.thresholds import Judgement
     from kopt.diagnosis import Diagnosed, Remedy
 
@@ -158,6 +159,10 @@ class SymptomData(Data):
     name: str
     bottleneck: str
     """The class that it speaks for."""
+    share: float | None
+    """What it costs of the launch's time, 0 to 1, estimated; null where the profile does not say it."""
+    share_arithmetic: list[str]
+    """How that was estimated; empty where it is a value of the profile."""
     disputed: bool
     """Sources judge one of its metrics differently."""
     judgements: list[JudgementData]
@@ -171,9 +176,36 @@ class SymptomData(Data):
             symptom=finding.symptom.id,
             name=finding.symptom.name,
             bottleneck=finding.symptom.bottleneck,
+            share=None if finding.share is None else float(finding.share.value),
+            share_arithmetic=[] if finding.share is None else list(finding.share.steps),
             disputed=finding.disputed,
             judgements=[JudgementData.of(judgement) for judgement in finding.judgements],
             remedies=[RemedyData.of(remedy) for remedy in remedies],
+        )
+
+
+class MinorData(Data):
+    """A defect that is there and costs too little to be named."""
+
+    symptom: str
+    name: str
+    share: float
+    """What it costs of the launch's time, 0 to 1."""
+    share_arithmetic: list[str]
+    by: JudgementData
+    """The row that says that this is too little."""
+
+    @classmethod
+    def of(cls, minor: Minor) -> MinorData:
+        """From the internal form."""
+        share, symptom = minor.finding.share, minor.finding.symptom
+        assert share is not None
+        return cls(
+            symptom=symptom.id,
+            name=symptom.name,
+            share=float(share.value),
+            share_arithmetic=list(share.steps),
+            by=JudgementData.of(minor.by),
         )
 
 
@@ -191,7 +223,7 @@ class BindingData(Data):
 
 
 class HeadroomData(Data):
-    """The launch's bytes a second against a rate of the device."""
+    """The launch's bytes or operations a second against a rate of the device."""
 
     against: str
     share: float
@@ -219,6 +251,8 @@ class DiagnoseData(Data):
     headroom: list[HeadroomData]
     symptoms: list[SymptomData]
     """The weightiest first."""
+    minor: list[MinorData]
+    """Defects that are there, and cost too little to be named."""
     disputed: list[SymptomData]
     """That the preferred source denies and another states."""
     unjudged: list[str]
@@ -258,6 +292,7 @@ class DiagnoseData(Data):
                 for h in made.headroom
             ],
             symptoms=[SymptomData.of(one, found.remedies.get(one.symptom.id, ())) for one in made.symptoms],
+            minor=[MinorData.of(one) for one in made.minor],
             disputed=[SymptomData.of(one, found.remedies.get(one.symptom.id, ())) for one in made.disputed],
             unjudged=[f"{one.row.symptom}: {one.why} ({one.row.citation.reference})" for one in made.unjudged],
             advice=[RemedyData.of(remedy) for remedy in found.advice],

@@ -18,6 +18,8 @@ class FunctionData(Data):
     """Without the types of its parameters."""
     version: str
     """Constants and options that tell it from other compilations of the same kernel; empty for CUDA."""
+    kernel: bool
+    """Whether it can be launched; other functions are called by kernels."""
     instructions: int
     """Instructions in its text, padding too."""
     opcodes: dict[str, int]

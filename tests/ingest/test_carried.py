@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ingest.carried import carried_vectors
-from ingest.passages import passages_of
+from ingest.carried import bundled_texts, carried_vectors
 from kbs.embedding import DefaultEncoder, default_identity
-from kbs.vocabulary import vocabulary
-from wiki.library import bundled_wiki
-from wiki.page import Page
 
 
 def test_every_passage_has_its_vector() -> None:
-    wiki = bundled_wiki()
-    texts = {
-        passage.embedding_key: passage.embedded
-        for page in wiki.pages(vocabulary())
-        if isinstance(page, Page)
-        for passage in passages_of(page, wiki.revision)
-    }
+    texts = bundled_texts()
     carried = carried_vectors(default_identity(), set(texts))
     assert carried.keys() == texts.keys(), "run `just vectors`"
     some = sorted(texts)[:: len(texts) // 5]

@@ -25,7 +25,7 @@ from ingest.update import Index
 from kbs.citation import lines_hash
 from kbs.embedding import Vectors, default_identity
 from kbs.errors import IndexBusyError
-from kbs.store import DamagedIndexError
+from kbs.index_file import DamagedIndexError
 from kbs.vocabulary import vocabulary
 from tests.command_server import Command
 from tests.conftest import command_server
@@ -45,7 +45,7 @@ WRITER = textwrap.dedent(
 
     import ingest.update as update
     from ingest.update import Index
-    from kbs import store, vectors
+    from kbs import index_file, vectors
     from kbs.vocabulary import vocabulary
     from wiki.library import open_wiki
 
@@ -90,7 +90,7 @@ WRITER = textwrap.dedent(
             return done
 
 
-    def connect(*words, _connect=store.sqlite3.connect, **more):
+    def connect(*words, _connect=index_file.sqlite3.connect, **more):
         real = _connect(*words, **more)
         moment("after the file was opened")
         return Database(real)
@@ -107,7 +107,7 @@ WRITER = textwrap.dedent(
 
 
     class Sqlite:
-        """sqlite3, as the store sees it."""
+        """sqlite3, as the index file sees it."""
 
         connect = staticmethod(connect)
 
@@ -119,7 +119,7 @@ WRITER = textwrap.dedent(
 
     import chromadb.api.models.Collection as collection
 
-    store.sqlite3 = Sqlite()
+    index_file.sqlite3 = Sqlite()
     vectors.VectorIndex.sync = around("sync", vectors.VectorIndex.sync)
     for method in ("upsert", "delete"):
         setattr(collection.Collection, method, around(method, getattr(collection.Collection, method)))

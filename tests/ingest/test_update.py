@@ -16,8 +16,8 @@ from ingest.carried import carried_vectors, write_carried_vectors
 from ingest.update import Index, UpdateResult, problem_count
 from kbs.embedding import Vectors
 from kbs.errors import IndexBusyError
+from kbs.index_file import DamagedIndexError
 from kbs.lock import index_lock
-from kbs.store import DamagedIndexError
 from kbs.vectors import VectorIndex, VectorIndexError
 from kbs.vocabulary import vocabulary
 from wiki.library import Wiki, open_wiki

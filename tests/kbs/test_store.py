@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import sqlite3
 import struct
 import threading
@@ -13,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from ingest.passages import passages_of
+from kbs.index_file import FILE_NAME, DamagedIndexError
 from kbs.passage import PageEntry, Passage
-from kbs.store import FILE_NAME, DamagedIndexError, Store, set_aside, storage_error
+from kbs.store import Store
 from wiki.library import Wiki, Wikis
 from wiki.page import Page
 
@@ -240,21 +240,6 @@ def test_vectors_are_kept_by_the_text(store: Store) -> None:
     assert {str(key) for (key,) in store.db.execute("SELECT key FROM embeddings")} == left
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"not a database at all, but a text that is long enough to be looked at" * 20,
-        b"SQLite format 3\x00" + b"\xff" * 500,
-    ],
-)
-def test_a_damaged_file_is_said_to_be(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / FILE_NAME).write_bytes(content)
-    with pytest.raises(DamagedIndexError) as caught:
-        Store(tmp_path)
-    assert "kopt ingest --rebuild" in caught.value.hint
-
-
 def test_a_foreign_or_older_database_is_said_to_be(tmp_path: Path, store: Store) -> None:
     with sqlite3.connect(tmp_path / FILE_NAME) as foreign:
         foreign.execute("CREATE TABLE theirs (x)")
@@ -280,32 +265,6 @@ def test_damage_inside_is_found(store: Store) -> None:
             assert again.check() != ""
     except DamagedIndexError:
         pass  # damage that shows when the file is opened
-
-
-def test_set_aside_never_overwrites(tmp_path: Path) -> None:
-    moved = []
-    for number in range(3):
-        folder = tmp_path / "index"
-        folder.mkdir()
-        (folder / "x").write_text(str(number))
-        moved.append(set_aside(folder))
-    assert len(set(moved)) == 3
-    assert [(path / "x").read_text() for path in moved] == ["0", "1", "2"]
-
-
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (OSError(errno.ENOSPC, "No space left on device"), "disk_full"),
-        (sqlite3.OperationalError("database or disk is full"), "disk_full"),
-        (OSError(errno.EACCES, "Permission denied"), "not_writable"),
-        (sqlite3.OperationalError("attempt to write a readonly database"), "not_writable"),
-        (sqlite3.OperationalError("no such table: x"), None),
-    ],
-)
-def test_storage_errors(tmp_path: Path, error: Exception, code: str | None) -> None:
-    found = storage_error(error, tmp_path)
-    assert (found.code if found else None) == code
 
 
 def test_a_full_disk_leaves_what_was_stored(store: Store) -> None:
