@@ -9,14 +9,17 @@ import torch
 
 from evaluator import messages, weights
 from evaluator.cases import Cases
-from evaluator.contender import Contender
+from evaluator.contender import CandidateError, Contender
 from evaluator.findings import NotTried
 from evaluator.hazards import Severity
+from evaluator.oracle import Oracle
 from evaluator.plan import SeedSchedule
 from evaluator.request import Request
-from evaluator.sandbox import ForkServer, Lineage, Worker
+from evaluator.sandbox import ForkServer, Lineage
 from evaluator.source import Form, Recognised
 from evaluator.worker.isolation import Limits
+from evaluator.worker_process import Worker
+from kbs.errors import UsageError
 
 COMPILE_MODULES = ("torch._dynamo", "torch._inductor.compile_fx")
 """What `torch.compile` imports at its first use, for seconds."""
@@ -67,6 +70,18 @@ class Starter:
         draw = random.Random(self.seeds.seed("memory", index))
         return Contender(worker, self.device, self.request.load_seconds, self.request.call_seconds, draw, places)
 
+    def start_oracle(self, dims: dict[str, int]) -> Oracle:
+        """A process that has loaded the reference. Raises `UsageError` and `KoptError` as the reference makes them."""
+        files = messages.files_of_oracle(self.request, self.recognised, dims)
+        worker = self.server.spawn("oracle", self.limits, files, self.reading)
+        oracle = Oracle(worker, self.device, self.request.load_seconds, self.request.call_seconds)
+        try:
+            oracle.load(messages.oracle_message(self.request, self.recognised, dims))
+        except BaseException:
+            oracle.close()
+            raise
+        return oracle
+
     def spawn_candidate(self, index: int, places: int = 2) -> Contender:
         """A process for the candidate, in which nothing of it has run yet. Raises `WorkerLostError`."""
         files = messages.files_of_candidate(self.request)
@@ -99,10 +114,12 @@ class Starter:
             contender.set_weights(cases.weights, names)
 
     def start_baseline(self, how: str, cases: Cases, dims: dict[str, int], index: int, places: int = 1) -> Contender:
-        """The reference, `eager` or `compile`d, or a library's `module:callable`, in a process of its own.
+        """The reference, `eager` or `compile`d, the incumbent, or a library's `module:callable`, in its own process.
 
         Raises `CandidateError` and `WorkerLostError`.
         """
+        if how == "incumbent":
+            return self._start_incumbent(cases, dims, index, places)
         files = messages.files_of_oracle(self.request, self.recognised, dims)
         worker = self.baselines.spawn(
             "baseline", self.limits, files, self.reading, lineage=self._lineage(self.baselines, how.replace("/", "-"))
@@ -118,3 +135,48 @@ class Starter:
             contender.close()
             raise
         return contender
+
+    def _start_incumbent(self, cases: Cases, dims: dict[str, int], index: int, places: int) -> Contender:
+        """The incumbent, as isolated as a candidate, with a compilers' folder of its own."""
+        request = self.request.of_incumbent()
+        recognised = request.recognised()
+        files = messages.files_of_candidate(request)
+        lineage = self._lineage(self.server, "incumbent")
+        worker = self.server.spawn("incumbent", self.limits, files, self.reading, lineage=lineage)
+        contender = self._contender(worker, index, places)
+        try:
+            contender.load(messages.candidate_message(request, recognised, dims))
+            if recognised.form is Form.KERNELBENCH:
+                own = contender.build(cases.init, self.seeds.seed("weights", 0))
+                names = weights.matched(cases.weights.specs, own) if cases.weights.specs else []
+                if isinstance(names, str):
+                    raise CandidateError("weights", {"type": "the incumbent", "message": names})
+                if names:
+                    contender.set_weights(cases.weights, names)
+        except BaseException:
+            contender.close()
+            raise
+        return contender
+
+
+def check_incumbent(request: Request, recognised: Recognised) -> None:
+    """UsageError `incumbent_missing` where a baseline asks for one that is not there, and `incumbent_form` where it
+    takes its arguments otherwise than the candidate."""
+    if request.incumbent is None:
+        if any(baseline.how == "incumbent" for baseline in request.baselines):
+            raise UsageError(
+                "a baseline is the incumbent, and none was given", code="incumbent_missing", hint="Give --against FILE."
+            )
+        return
+    try:
+        form = request.of_incumbent().recognised().form
+    except UsageError as error:
+        said = f"the kernel to compare with, {request.incumbent.name}: {error.message}"
+        raise UsageError(said, code=error.code, hint=error.hint) from error
+    if form is not recognised.form:
+        raise UsageError(
+            f"{request.incumbent.name} is of the form {form.value}, and the candidate of the form"
+            f" {recognised.form.value}: they do not take the same arguments",
+            code="incumbent_form",
+            hint="Compare each with the reference, in an evaluation of its own.",
+        )

@@ -13,29 +13,29 @@ from evaluator import conclusion, messages, planning, recording
 from evaluator.cases import Case, Cases
 from evaluator.ceilings import device_clock
 from evaluator.contender import CandidateError, Contender
-from evaluator.contenders import COMPILE_MODULES, Starter, UnplacedError
+from evaluator.contenders import COMPILE_MODULES, Starter, UnplacedError, check_incumbent
 from evaluator.correctness import Protocol
-from evaluator.cuda_source import output_pointers, solve_parameters
 from evaluator.devices import crowded, require_gpu
 from evaluator.environment import WorkerEnvironment, gather
 from evaluator.findings import CandidateOutput, Findings, SanitizerRun, TaskCheck
 from evaluator.hazards import Hazard, Severity
-from evaluator.oracle import Oracle, Values
+from evaluator.oracle import Values
 from evaluator.plan import Plan, SeedSchedule, utc_now
 from evaluator.planning import compiles, make_plan
 from evaluator.race_results import LARGE, timing_of
 from evaluator.racer import WrongResultError
 from evaluator.receipt import Receipt, ReceiptContent
 from evaluator.request import Request
-from evaluator.sandbox import ForkServer, WorkerLostError
+from evaluator.sandbox import ForkServer
 from evaluator.sanitize import TOOLS
 from evaluator.sanitize_candidate import sanitize_candidate
 from evaluator.scan import scan
-from evaluator.source import Form, Recognised, recognise
+from evaluator.source import Form, Recognised
 from evaluator.taskcheck import TaskExaminer
 from evaluator.timing import Race
 from evaluator.timing_records import WorkloadTiming
 from evaluator.worker.cuda_driver import CudaError
+from evaluator.worker_process import WorkerLostError
 from evaluator.workloads import check_declared, check_dims, workloads
 from kbs.errors import KoptError, NoGpuError, UsageError
 
@@ -60,14 +60,9 @@ def evaluate(
     plan before any code of the candidate runs. `schedule` makes a replay.
     """
     started = time.monotonic()
-    recognised = recognise(
-        request.candidate,
-        request.reference,
-        inputs=request.inputs.name if request.inputs else None,
-        entry=request.entry,
-        backend=request.backend,
-    )
+    recognised = request.recognised()
     _check_device(request, recognised)
+    check_incumbent(request, recognised)
     check_dims(request, recognised)
     check_declared(request)
     own, baselines = server, None
@@ -75,9 +70,8 @@ def evaluate(
         server = server or ForkServer(_kind(request), request.python, request.environment)
         if compiles(request, recognised):
             baselines = ForkServer(_kind(request), request.python, request.environment, COMPILE_MODULES)
-        run = _Evaluation(
-            request, recognised, server, baselines or server, schedule or planning.schedule(request), kopt, progress
-        )
+        seeds = schedule or planning.schedule(request)
+        run = _Evaluation(Starter(request, recognised, server, baselines or server, seeds), kopt, progress)
         on_plan(run.plan)
         return run.receipt(started)
     except (torch.OutOfMemoryError, CudaError) as error:
@@ -116,28 +110,18 @@ def _check_device(request: Request, recognised: Recognised) -> None:
 class _Evaluation:
     """The state of one evaluation."""
 
-    def __init__(
-        self,
-        request: Request,
-        recognised: Recognised,
-        server: ForkServer,
-        baselines: ForkServer,
-        seeds: SeedSchedule,
-        kopt: str,
-        progress: Progress,
-    ) -> None:
-        self.request = request
-        self.recognised = recognised
-        self.server = server
-        self.seeds = seeds
-        self.starter = Starter(request, recognised, server, baselines, seeds)
+    def __init__(self, starter: Starter, kopt: str, progress: Progress) -> None:
+        self.starter = starter
+        self.request = starter.request
+        self.recognised = starter.recognised
+        self.seeds = starter.seeds
+        self.device = starter.device
         self.kopt = kopt
         self.progress = progress
-        self.device = torch.device(request.device)
-        self.workloads = workloads(request)
-        self.plan = make_plan(request, recognised, self.workloads, seeds)
+        self.workloads = workloads(self.request)
+        self.plan = make_plan(self.request, self.recognised, self.workloads, self.seeds)
         self.found = Findings()
-        self.task = TaskExaminer(declared=recording.tolerance(request))
+        self.task = TaskExaminer(declared=recording.tolerance(self.request))
         self.lost: WorkerLostError | None = None
         self.output = ""
         self.unplaced = ""
@@ -146,7 +130,7 @@ class _Evaluation:
         self.untimed = ""
         """Why an accepted candidate has no times."""
         self.sanitizers: list[SanitizerRun] = []
-        self.outputs: tuple[str, ...] = request.outputs
+        self.outputs: tuple[str, ...] = self.request.outputs
 
     # --- the work ---------------------------------------------------------------------------------------------------
 
@@ -176,6 +160,7 @@ class _Evaluation:
                     self.request, self.recognised, self.workloads, self.outputs, self.found.tolerance_looser
                 ),
                 candidate=recording.candidate(self.request, self.recognised),
+                incumbent=recording.incumbent(self.request),
                 plan=self.plan,
                 seed=self.seeds.reveal(),
                 environment=self._environment(),
@@ -210,11 +195,8 @@ class _Evaluation:
 
     def _workload(self, dims: dict[str, int]) -> None:
         request, recognised = self.request, self.recognised
-        files = messages.files_of_oracle(request, recognised, dims)
-        worker = self.server.spawn("oracle", self.starter.limits, files, self.starter.reading)
-        oracle = Oracle(worker, self.device, request.load_seconds, request.call_seconds)
+        oracle = self.starter.start_oracle(dims)
         try:
-            oracle.load(messages.oracle_message(request, recognised, dims))
             index = 1 + max((t.index for t in self.found.trials), default=-1)
             cases = Cases(
                 self.seeds,
@@ -267,17 +249,9 @@ class _Evaluation:
 
     def _outputs(self, named: Sequence[str], written: Sequence[str]) -> list[str]:
         """Names of the outputs in the forms that write their arguments."""
-        if self.recognised.form is Form.SOLVE:
-            found = output_pointers(
-                solve_parameters(self.request.candidate),
-                self.request.outputs or tuple(named),
-                frozenset(written) if written else None,
-            )
-        elif self.recognised.form is Form.SETUP:
-            found = list(self.request.outputs or named)
-        else:
-            return []
-        self.outputs = tuple(dict.fromkeys([*found, *written]))
+        found = self.request.written(self.recognised.form, named, written)
+        if self.recognised.form in (Form.SOLVE, Form.SETUP):
+            self.outputs = tuple(dict.fromkeys([*found, *written]))
         return found
 
     def _tell_apart(self, cases: Cases, first: Case) -> None:
@@ -375,14 +349,14 @@ class _Evaluation:
             kopt=self.kopt,
             device=self.request.device,
             worker=WorkerEnvironment(
-                executable=self.server.python,
+                executable=self.starter.server.python,
                 python=versions.get("python", "unknown"),
                 torch=versions.get("torch"),
                 cuda=versions.get("cuda"),
                 triton=versions.get("triton"),
                 numpy=versions.get("numpy"),
             ),
-            variables=self.server.environment,
+            variables=self.starter.server.environment,
             layers=worker.layers if worker else [],
             nvcc=messages.nvcc_path(self.request) if self.recognised.form is Form.SOLVE else None,
         )

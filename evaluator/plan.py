@@ -29,8 +29,9 @@ class BaselineChoice(BaseModel):
 
     name: Line = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,39}$")
     """What it is called."""
-    how: Line = Field(pattern=r"^(eager|compile|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*)$")
-    """`eager`: the reference as it is; `compile`: under torch.compile; else a library's `module:callable`."""
+    how: Line = Field(pattern=r"^(eager|compile|incumbent|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*)$")
+    """`eager`: the reference as it is; `compile`: under torch.compile; `incumbent`: another kernel for the same
+    problem; else a library's `module:callable`."""
 
 
 class TimingPlan(BaseModel):

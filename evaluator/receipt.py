@@ -17,7 +17,7 @@ from evaluator.environment import Environment
 from evaluator.findings import CandidateOutput, DeviceKernel, LibraryOperation, NotTried, SanitizerRun, TaskCheck, Trial
 from evaluator.hazards import Hazard, Severity
 from evaluator.plan import Plan
-from evaluator.records import CandidateRecord, ProblemRecord
+from evaluator.records import CandidateRecord, ProblemRecord, SourceRecord
 from evaluator.timing_records import Ceiling, Physics, Timing
 from evaluator.verdict import Improvement, Verdict
 
@@ -41,6 +41,8 @@ class ReceiptContent(BaseModel):
     """What was to be computed."""
     candidate: CandidateRecord
     """What was to compute it."""
+    incumbent: SourceRecord | None = None
+    """Another kernel that the candidate was compared with in time; None where there was none."""
     plan: Plan
     """What was to be done, as it was written before the candidate ran."""
     seed: Sha256
@@ -91,6 +93,9 @@ class ReceiptContent(BaseModel):
         reference = None if self.problem.reference is None else self.problem.reference.hash
         if reference != self.plan.reference_hash:
             raise ValueError("the plan was made for another reference")
+        planned = () if self.plan.timing is None else self.plan.timing.baselines
+        if self.incumbent is None and any(baseline.how == "incumbent" for baseline in planned):
+            raise ValueError("the plan compares with an incumbent, and there is none")
         if len({(trial.index, trial.output) for trial in self.correctness}) != len(self.correctness):
             raise ValueError("one output of one call stands in the table twice")
         return self

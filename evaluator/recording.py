@@ -74,6 +74,11 @@ def candidate(request: Request, recognised: Recognised) -> CandidateRecord:
     )
 
 
+def incumbent(request: Request) -> SourceRecord | None:
+    """The kernel that the candidate is compared with, as a receipt keeps it; None where there is none."""
+    return None if request.incumbent is None else _record(request.incumbent)
+
+
 def _inputs_hash(request: Request, recognised: Recognised) -> str | None:
     record = _inputs_record(request)
     return record.hash if record and recognised.setup_from == "inputs" else None

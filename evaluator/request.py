@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,9 +12,11 @@ import psutil
 from pydantic import BaseModel, ConfigDict, Field
 
 from evaluator.canonical import FileName
+from evaluator.cuda_source import output_pointers, solve_parameters
 from evaluator.plan import BaselineChoice, SeedSchedule
 from evaluator.receipt import Receipt
-from evaluator.source import SourceFile
+from evaluator.records import SourceRecord
+from evaluator.source import Form, Recognised, SourceFile, recognise
 from evaluator.timing_records import CitedPeak
 from kbs.errors import UsageError
 
@@ -45,6 +48,9 @@ class Request(BaseModel):
 
     candidate: SourceFile
     """The kernel."""
+    incumbent: SourceFile | None = None
+    """Another kernel for the same problem, of the same form, that the candidate is compared with in time where a
+    baseline says `incumbent`. Untrusted like the candidate; its results speak neither for nor against the candidate."""
     reference: SourceFile | None = None
     """What says which result is right; None: the candidate itself, at its own precision."""
     inputs: InputsFile | None = None
@@ -109,6 +115,29 @@ class Request(BaseModel):
     process_limit: int = Field(default=64, ge=2)
     """Processes of each worker."""
 
+    def of_incumbent(self) -> Request:
+        """The same request with the incumbent in the candidate's place. There must be one."""
+        assert self.incumbent is not None  # asked for by whoever saw one
+        return self.model_copy(update={"candidate": self.incumbent, "incumbent": None, "entry": None, "backend": None})
+
+    def recognised(self) -> Recognised:
+        """What the texts are, see `recognise`. Raises `UsageError`."""
+        return recognise(
+            self.candidate,
+            self.reference,
+            inputs=self.inputs.name if self.inputs else None,
+            entry=self.entry,
+            backend=self.backend,
+        )
+
+    def written(self, form: Form, named: Sequence[str], written: Sequence[str]) -> list[str]:
+        """Names of the outputs in the forms that write their arguments: by `outputs`, else by what the setup
+        named, else by what the reference wrote. Raises `UsageError` where nothing says which they are."""
+        if form is Form.SOLVE:
+            parameters = solve_parameters(self.candidate)
+            return output_pointers(parameters, self.outputs or tuple(named), frozenset(written) if written else None)
+        return list(self.outputs or named) if form is Form.SETUP else []
+
 
 def of_receipt(
     receipt: Receipt,
@@ -137,7 +166,8 @@ def of_receipt(
     own = problem.tolerance is not None and problem.tolerance.declared_by == "command line"
     request = Request(
         candidate=SourceFile(name=receipt.candidate.name, text=receipt.candidate.text),
-        reference=SourceFile(name=problem.reference.name, text=problem.reference.text) if problem.reference else None,
+        incumbent=_source(receipt.incumbent),
+        reference=_source(problem.reference),
         inputs=file,
         dims=problem.dims,
         workloads=problem.workloads,
@@ -159,6 +189,10 @@ def of_receipt(
         memory_limit=plan.memory_limit,
     )
     return request, SeedSchedule.replayed(receipt.seed)
+
+
+def _source(record: SourceRecord | None) -> SourceFile | None:
+    return None if record is None else SourceFile(name=record.name, text=record.text)
 
 
 def _timing_of(receipt: Receipt) -> dict[str, Any]:

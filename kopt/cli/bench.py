@@ -11,6 +11,19 @@ from typer.core import TyperGroup
 from kbs.visible import visible
 from kopt.cli.bench_timing import ceilings, noise
 from kopt.cli.bench_words import check_device, make_request, names, pairs, read_inputs
+from kopt.cli.options import (
+    CallSecondsOption,
+    CudaHomeOption,
+    DimsOption,
+    EntryOption,
+    EnvOption,
+    IncludeOption,
+    InputsOption,
+    NvccFlagsOption,
+    OutputsOption,
+    PtrSizeOption,
+    PythonOption,
+)
 from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 
 if TYPE_CHECKING:
@@ -50,13 +63,8 @@ def run(
     ref: Annotated[
         Path | None, typer.Option("--ref", help="The reference. Without it the kernel is its own oracle.")
     ] = None,
-    inputs: Annotated[
-        Path | None,
-        typer.Option(
-            "--inputs", help="Where inputs come from: .py, .npz, .safetensors, .pt, or .json (shapes, or raw)."
-        ),
-    ] = None,
-    dims: Annotated[str | None, typer.Option("--dims", help="Sizes: '{\"M\": 4096}' or M=4096,N=8192.")] = None,
+    inputs: InputsOption = None,
+    dims: DimsOption = None,
     plan: Annotated[str, typer.Option("--plan", help="signal (quick) or verdict (everything).")] = "verdict",
     device: Annotated[
         str | None, typer.Option("--device", help="cuda:N or cpu; by default the first GPU, else cpu.")
@@ -73,13 +81,9 @@ def run(
     backend: Annotated[
         str | None, typer.Option("--backend", help="triton, cuda or torch; by default from the source.")
     ] = None,
-    entry: Annotated[
-        str | None, typer.Option("--entry", help="The class or function to run, where several fit.")
-    ] = None,
-    outputs: Annotated[str, typer.Option("--outputs", help="Pointers that a .cu kernel writes: a,b.")] = "",
-    ptr_size: Annotated[
-        list[str] | None, typer.Option("--ptr-size", help="Elements of a pointer's buffer: NAME=M*N. May be repeated.")
-    ] = None,
+    entry: EntryOption = None,
+    outputs: OutputsOption = "",
+    ptr_size: PtrSizeOption = None,
     tolerance: Annotated[
         str | None, typer.Option("--tolerance", help="ATOL,RTOL in place of the evaluator's own bound.")
     ] = None,
@@ -90,6 +94,10 @@ def run(
     baselines: Annotated[
         str, typer.Option("--baselines", help="What it is compared with: eager, compile, NAME=module:callable.")
     ] = "eager,compile",
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", help="Another kernel for the same problem: the verdict on speed speaks of it first."),
+    ] = None,
     restarts: Annotated[
         int, typer.Option("--restarts", help="Processes of each contender, for a verdict on speed.", min=2, max=50)
     ] = 5,
@@ -102,13 +110,11 @@ def run(
     operations: Annotated[
         str, typer.Option("--operations", help="Operations that the problem needs: 2*M*N*K, for TFLOP/s.")
     ] = "",
-    python: Annotated[Path | None, typer.Option("--python", help="Interpreter with the kernels' packages.")] = None,
-    env: Annotated[
-        list[str] | None, typer.Option("--env", help="Environment variable that the kernels get. May be repeated.")
-    ] = None,
-    cuda_home: Annotated[Path | None, typer.Option("--cuda-home", help="The CUDA toolkit.")] = None,
-    include: Annotated[list[Path] | None, typer.Option("--include", "-I", help="Folder of headers for nvcc.")] = None,
-    nvcc_flags: Annotated[str, typer.Option("--nvcc-flags", help="Further words for nvcc.")] = "",
+    python: PythonOption = None,
+    env: EnvOption = None,
+    cuda_home: CudaHomeOption = None,
+    include: IncludeOption = None,
+    nvcc_flags: NvccFlagsOption = "",
     seed: Annotated[
         str | None, typer.Option("--seed", help="Draw the inputs of another run; by default a secret.")
     ] = None,
@@ -182,6 +188,7 @@ def run(
             eng = Engine(settings)
             request = make_request(
                 candidate=candidate,
+                against=against,
                 ref=ref,
                 inputs=inputs,
                 dims=dims,
@@ -248,7 +255,7 @@ def _reply(receipt: Receipt, path: Path, warnings: list[str]) -> Reply:
     from evaluator.verdict import Verdict
     from kbs.errors import ExitCode
     from kopt.cli.bench_report import report
-    from kopt.cli.schemas import BenchData
+    from kopt.cli.bench_schemas import BenchData
 
     accepted = receipt.verdict is Verdict.ACCEPTED
     data = BenchData.of(receipt, path)
@@ -276,7 +283,7 @@ def verify(
         from evaluator.seal import verify as verify_bytes
         from evaluator.store import read_receipt
         from kbs.errors import ExitCode
-        from kopt.cli.schemas import VerifyData
+        from kopt.cli.bench_schemas import VerifyData
         from kopt.settings import load_settings
 
         found = verify_bytes(read_receipt(receipt), load_key(load_settings().home))
@@ -303,12 +310,10 @@ def replay(
         Path | None, typer.Option("--inputs", help="The file of inputs, where the receipt does not hold it.")
     ] = None,
     device: Annotated[str | None, typer.Option("--device", help="cuda:N or cpu; by default the receipt's.")] = None,
-    python: Annotated[Path | None, typer.Option("--python", help="Interpreter with the kernels' packages.")] = None,
-    env: Annotated[
-        list[str] | None, typer.Option("--env", help="Environment variable that the kernels get. May be repeated.")
-    ] = None,
-    cuda_home: Annotated[Path | None, typer.Option("--cuda-home", help="The CUDA toolkit.")] = None,
-    timeout: Annotated[float, typer.Option("--timeout", help="Seconds for one call.", min=0.1, max=3600)] = 60.0,
+    python: PythonOption = None,
+    env: EnvOption = None,
+    cuda_home: CudaHomeOption = None,
+    timeout: CallSecondsOption = 60.0,
     save: Annotated[Path | None, typer.Option("--receipt", help="Where to write the receipt of the replay.")] = None,
     json: JsonFlag = False,
     debug: DebugFlag = False,
@@ -326,8 +331,8 @@ def replay(
         from evaluator.store import read_receipt
         from kbs.errors import ExitCode
         from kopt.cli.bench_report import report
+        from kopt.cli.bench_schemas import BenchData, ReplayData
         from kopt.cli.output import progress_bar
-        from kopt.cli.schemas import BenchData, ReplayData
         from kopt.settings import load_settings
 
         original = parse(read_receipt(receipt))

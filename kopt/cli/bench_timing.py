@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kopt.cli.options import DimsOption, GpuDeviceOption, InputsOption
 from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def read_baselines(text: str) -> tuple[BaselineChoice, ...]:
             raise UsageError(
                 f"{name!r} is no baseline: a library's is NAME=module:callable", code="baseline_unknown", hint=hint
             )
-        if equals and (name in (*BUILT_IN, "candidate") or ":" not in how):
+        if equals and (name in (*BUILT_IN, "candidate", "incumbent") or ":" not in how):
             raise UsageError(f"the baseline {word!r} cannot be read", code="baseline_invalid", hint=hint)
         try:
             found.append(BaselineChoice(name=name, how=how if equals else name))
@@ -59,7 +60,7 @@ def peak_of(engine: Engine, device: str) -> CitedPeak | None:
 
 
 def ceilings(
-    device: Annotated[str, typer.Option("--device", help="cuda:N.")] = "cuda:0",
+    device: GpuDeviceOption = "cuda:0",
     show_kept: Annotated[bool, typer.Option("--show", help="Show what was measured before; measure nothing.")] = False,
     json: JsonFlag = False,
     debug: DebugFlag = False,
@@ -119,12 +120,12 @@ def ceilings(
 
 def noise(
     ref: Annotated[Path, typer.Argument(help="The reference, which is compared with itself.")],
-    inputs: Annotated[Path | None, typer.Option("--inputs", help="Where inputs come from.")] = None,
-    dims: Annotated[str | None, typer.Option("--dims", help="Sizes: '{\"M\": 4096}' or M=4096,N=8192.")] = None,
+    inputs: InputsOption = None,
+    dims: DimsOption = None,
     runs: Annotated[int, typer.Option("--runs", help="How many comparisons.", min=1, max=1000)] = 10,
     seconds: Annotated[float, typer.Option("--seconds", help="Limit of the turns of one run.", min=0.1, max=600)] = 2.0,
     restarts: Annotated[int, typer.Option("--restarts", help="Processes of each side.", min=2, max=50)] = 5,
-    device: Annotated[str, typer.Option("--device", help="cuda:N.")] = "cuda:0",
+    device: GpuDeviceOption = "cuda:0",
     out: Annotated[Path | None, typer.Option("--out", help="Append one JSON line a run, as it ends.")] = None,
     json: JsonFlag = False,
     debug: DebugFlag = False,

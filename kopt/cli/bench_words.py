@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 def make_request(**words: Any) -> Request:
     """The request that the words of `kopt bench` make; each is named as the command's parameter."""
+    from evaluator.plan import BaselineChoice
     from evaluator.request import Request
     from evaluator.sanitize import TOOLS
     from evaluator.source import read_source
@@ -29,7 +30,12 @@ def make_request(**words: Any) -> Request:
             code="sanitizer_unknown",
             hint=f"Tools are {', '.join(TOOLS)}, or all.",
         )
+    against = words.pop("against", None)
+    baselines = {"baselines": read_baselines(words["baselines"])} if "baselines" in words else {}
+    if against is not None and "baselines" in baselines:
+        baselines = {"baselines": (BaselineChoice(name="incumbent", how="incumbent"), *baselines["baselines"])}
     read = {
+        "incumbent": None if against is None else read_source(against, "incumbent"),
         "candidate": read_source(words.pop("candidate"), "candidate"),
         "reference": None if words["ref"] is None else read_source(words["ref"], "reference"),
         "inputs": None if words["inputs"] is None else read_inputs(words["inputs"]),
@@ -38,7 +44,7 @@ def make_request(**words: Any) -> Request:
         "tolerance": _tolerance(words["tolerance"]),
         "nvcc_flags": tuple(words["nvcc_flags"].split()),
         "sanitizers": tools,
-        **({"baselines": read_baselines(words["baselines"])} if "baselines" in words else {}),
+        **baselines,
     }
     del words["ref"]
     memory = words.pop("memory")

@@ -12,14 +12,16 @@ import torch
 from evaluator import messages
 from evaluator.cases import Case, Cases
 from evaluator.contender import CandidateError, Contender
-from evaluator.contenders import Starter, UnplacedError
+from evaluator.contenders import Starter, UnplacedError, check_incumbent
 from evaluator.findings import Findings
 from evaluator.oracle import Oracle
-from evaluator.plan import SeedSchedule
+from evaluator.plan import BaselineChoice, SeedSchedule
 from evaluator.request import Request
-from evaluator.sandbox import ForkServer, Worker
+from evaluator.sandbox import ForkServer
 from evaluator.source import Form, SourceFile, recognise
 from evaluator.worker.isolation import Limits
+from evaluator.worker_process import Worker
+from kbs.errors import UsageError
 
 SEEDS = SeedSchedule.given("contenders")
 COUNTS = """
@@ -132,6 +134,45 @@ def test_a_candidate_without_a_place_for_the_weights(make: Make) -> None:
     assert field.starter.names == []
 
 
+def test_an_incumbent_is_loaded_like_a_candidate_with_a_compilers_folder_of_its_own(make: Make) -> None:
+    theirs = SourceFile(
+        name="other.py", text=CANDIDATE.replace("self.weight", "self.gain").replace("ModelNew", "Model")
+    )
+    field = make(incumbent=theirs)
+    ours = field.candidate()
+    other = field.baseline("incumbent")
+    assert torch.equal(field.result(other), field.case.native[0])
+    assert (field.more(ours), field.more(other), field.more(field.baseline("incumbent"))) == (0, 0, 1)
+    assert field.starter.names == ["weight"]  # the candidate's own
+
+
+def test_an_incumbent_without_a_place_for_the_weights_fails_as_a_baseline_does(make: Make) -> None:
+    text = CANDIDATE.replace("self.weight = torch.nn.Parameter(torch.ones(width))", "self.weight = 1.0")
+    field = make(incumbent=SourceFile(name="other.py", text=text))
+    with pytest.raises(CandidateError, match="no place for the weights"):
+        field.baseline("incumbent")
+
+
+SETUP = "def setup(n):\n    return {}\ndef run_kernel(x, y, n):\n    pass\n"
+SOLVE = 'extern "C" void solve(const float* x, float* y, int n) { }'
+
+
+@pytest.mark.parametrize(
+    ("incumbent", "code"),
+    [(None, "incumbent_missing"), (("k.py", "x = 1\n"), "no_kernel"), (("k.cu", SOLVE), "incumbent_form")],
+)
+def test_what_is_no_incumbent(incumbent: tuple[str, str] | None, code: str) -> None:
+    request = Request(
+        candidate=SourceFile(name="k.py", text=SETUP),
+        reference=SourceFile(name="r.py", text=SETUP + "def reference(x, y, n):\n    y.copy_(x)\n"),
+        incumbent=None if incumbent is None else SourceFile(name=incumbent[0], text=incumbent[1]),
+        baselines=(BaselineChoice(name="parent", how="incumbent"),),
+    )
+    with pytest.raises(UsageError) as raised:
+        check_incumbent(request, request.recognised())
+    assert raised.value.code == code
+
+
 def test_no_weights_need_no_place(make: Make) -> None:
     reference = REFERENCE.replace("torch.nn.Parameter(torch.ones(width))", "2.0")
     field = make(CANDIDATE.replace("torch.nn.Parameter(torch.ones(width))", "2.0"), reference)
@@ -188,7 +229,7 @@ def test_a_baseline_that_does_not_start_leaves_no_process(make: Make, server: Fo
 def test_baselines_come_from_their_own_server(make: Make, server: ForkServer) -> None:
     field = make()
     candidates, baselines = Recorded(server), Recorded(server)
-    field.starter.server, field.starter.baselines = candidates, baselines  # type: ignore[assignment]
+    field.starter.server, field.starter.baselines = candidates, baselines  # type: ignore[assignment]  # they spawn
     field.candidate()
     field.baseline("eager")
     field.baseline("torch:nn.functional.relu")

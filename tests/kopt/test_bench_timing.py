@@ -121,6 +121,27 @@ def refused(done: Run) -> dict[str, str]:
     return dict(found)
 
 
+def test_another_kernel_is_kept_in_the_receipt_and_replayed(bench: Callable[..., Run], tmp_path: Path) -> None:
+    (tmp_path / "k.py").write_text(REFERENCE.replace("x * 2", "x + x"))
+    (tmp_path / "other.py").write_text("import torch\ndef mine(x):\n    return 2 * x\n")
+    words = ("--ref", "r.py", "--inputs", "in.json", "--device", "cpu", "--allow-library", "--plan", "signal")
+    done = bench("k.py", "--against", "other.py", "--entry", "reference", *words, "--receipt", "receipt.json", "--json")
+    assert done.code == 0, done.out + done.err
+    kept = json.loads((tmp_path / "receipt.json").read_bytes())["incumbent"]
+    assert (kept["name"], "mine" in kept["text"]) == ("other.py", True)
+    again = bench("replay", "receipt.json", "--inputs", "in.json", "--receipt", "again.json", "--json")
+    assert again.code == 0, again.out + again.err
+    assert json.loads((tmp_path / "again.json").read_bytes())["incumbent"] == kept
+
+
+def test_another_kernel_that_is_none(bench: Callable[..., Run], tmp_path: Path) -> None:
+    (tmp_path / "other.py").write_text("x = 1\n")
+    words = ("r.py", "--entry", "reference", "--ref", "r.py", "--inputs", "in.json", "--device", "cpu", "--json")
+    found = refused(bench(*words, "--against", "other.py"))
+    assert (found["code"], "other.py" in found["message"]) == ("no_kernel", True)
+    assert refused(bench(*words, "--against", "none.py"))["code"] == "file_not_found"
+
+
 @pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="there is a GPU")
 @pytest.mark.parametrize("words", [("ceilings",), ("ceilings", "--show"), ("noise", "r.py", "--inputs", "in.json")])
 def test_there_is_no_gpu_to_take_times_on(bench: Callable[..., Run], tmp_path: Path, words: tuple[str, ...]) -> None:
@@ -393,6 +414,19 @@ def test_a_kernel_that_is_slower_is_accepted_and_said_to_be_slower(timed: Callab
     data = done.json["data"]
     assert (data["verdict"], data["improvement"]) == ("accepted", "slower")
     assert data["timing"]["ratio"]["ci_high"] < 1
+
+
+@pytest.mark.gpu
+def test_a_kernel_against_another_one(timed: Callable[..., Run], tmp_path: Path) -> None:
+    (tmp_path / "same.py").write_text((tmp_path / "k.py").read_text() + "# the same\n")
+    words = ("--against", "same.py", "--baselines", "eager", "--restarts", "2", "--seconds", "2")
+    done = timed(*PAIR, *words, "--receipt", "receipt.json")
+    assert done.code == 0, done.out + done.err
+    times = done.json["data"]["timing"]
+    assert (times["against"], list(times["baselines"])) == ("incumbent", ["incumbent", "eager"])
+    assert times["ratio"]["ci_low"] <= 1.01
+    assert times["ratio"]["ci_high"] >= 0.99
+    assert times["baselines"]["eager"]["ratio"]["ci_low"] > 1
 
 
 @pytest.mark.gpu
