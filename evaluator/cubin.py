@@ -1,48 +1,33 @@
-"""What the kernels of a compiled file take of an SM: registers, shared memory, block size, barriers.
+"""What the kernels of a file take of an SM: registers, shared memory, block size, barriers.
 
-`cuobjdump --dump-resource-usage` prints registers and shared memory; `cuobjdump -elf` prints the attributes that the
-compiler left for the driver: `EIATTR_REQNTID` (the block size that the code demands, as Triton's does),
-`EIATTR_MAX_THREADS` (`__launch_bounds__`) and `EIATTR_NUM_BARRIERS` (before CUDA 13 the barriers stand in bits 20 to 26
-of the flags of the kernel's section instead). From sm_90 on the printed shared memory begins
-with the part that the system reserves; the file then has a section `.nv.shared.reserved.0`.
+A compiled file is read as it is; any other file is compiled in the sandbox first (`evaluator/sass_compile.py`).
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
-import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 
-from evaluator.disassembler import Target, disassembler, find_tool
-from evaluator.disassembly import read_usage
+from evaluator.disassembler import Target, disassembler
+from evaluator.disassembly import Usage, read_targets, read_usage
+from evaluator.sass_compile import Machine
 from kbs.errors import ConfigurationError, UsageError
 
+SUFFIX = ".cubin"
+"""Of a compiled file."""
 _TIMEOUT = 300
-_RESERVED_FROM = 90
-"""Targets from here on have the reserved shared memory laid out in front of a kernel's own."""
-_TARGET = re.compile(r"^64-?bit elf:[^\n]*\bsm=(?P<number>\d{2,3})(?P<suffix>[af]?)\b", re.IGNORECASE | re.MULTILINE)
-_SECTION = re.compile(r"^\.nv\.info\.(?P<name>\S+)$")
-_ATTRIBUTE = re.compile(r"Attribute:\s*(?P<name>EIATTR_\w+)\s*Format:\s*\w+\s*Value:\s*(?P<value>[^\n]*)")
-_TEXT = re.compile(
-    r"^(?:\s*[0-9a-f]+){5}\s+PROGBITS\s+(?P<flags>[0-9a-f]+)\s+[0-9a-f]+\s+[0-9a-f]+\s+\.text\.(?P<name>\S+)\s*$",
-    re.MULTILINE,
-)
-_RESERVED = re.compile(r"\s\.nv\.shared\.reserved\.0\s*$", re.MULTILINE)
-_LAST_LINES = 12
 
 
 @dataclass(frozen=True)
 class KernelResources:
-    """What one kernel of a compiled file takes."""
+    """What one kernel takes."""
 
     name: str
-    """As it stands in the file; a C++ name is mangled."""
+    """As it stands in the file; a C++ name is mangled. With what tells it from other compilations of the same kernel,
+    where there are such."""
     registers: int
     """Of a thread."""
     static_shared_memory: int
@@ -56,7 +41,7 @@ class KernelResources:
     max_threads: int | None
     """Largest block size that the code was compiled for."""
     dynamic_shared_memory: int | None
-    """Bytes that the launcher adds, where Triton's description of the kernel lies beside the file."""
+    """Bytes that the launcher adds, where Triton says so: of a launch, or in its description beside the file."""
 
 
 @dataclass(frozen=True)
@@ -67,47 +52,52 @@ class Cubin:
     exact: bool
     """Whether the code runs on that target alone (`sm_90a`), and not on later ones of its major version."""
     kernels: tuple[KernelResources, ...]
+    how: str = ""
+    """How kernels, types and constants were found; empty for a compiled file."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know of how it came about."""
 
 
-def kernel_resources(path: Path, target: Target | None, reserved: Callable[[Target], int]) -> Cubin:
-    """The kernels of a `.cubin`, or of a `.cu` file that is compiled for `target`.
+def compiled_kernels(machine: Machine, target: Target) -> Cubin:
+    """The kernels of a candidate that was compiled for `target`, which it must have been without an error."""
+    kernels = []
+    for function in machine.functions:
+        of = function.resources
+        if not function.kernel or of.registers is None or of.static_shared_bytes is None or of.barriers is None:
+            continue
+        kernels.append(
+            KernelResources(
+                name=f"{function.name} [{function.version}]" if function.version else function.name,
+                registers=of.registers,
+                static_shared_memory=of.static_shared_bytes,
+                local_memory=of.stack_bytes or 0,
+                barriers=of.barriers,
+                required_threads=of.required_threads,
+                max_threads=of.max_threads,
+                dynamic_shared_memory=of.dynamic_shared_bytes,
+            )
+        )
+    return Cubin(target, target.exact.endswith("a"), tuple(kernels), machine.how, machine.notes)
 
-    `reserved` says how many bytes of shared memory the system takes of each block.
-    Raises `UsageError` for another file, one that the compiler refuses, or one without a kernel; `ConfigurationError`
-    where nvcc or cuobjdump is missing.
+
+def read_cubin(path: Path) -> Cubin:
+    """The kernels of a file that the CUDA compiler has written for one target.
+
+    Raises `UsageError` for another file or one without a kernel, `ConfigurationError` where cuobjdump is missing.
     """
     if not path.is_file():
         raise UsageError(
-            f"there is no file {path}", code="file_not_found", hint="Give --kernel a .cubin or a .cu file."
+            f"there is no file {path}", code="file_not_found", hint="Give --kernel a .cubin, a .cu or a .py file."
         )
-    if path.suffix == ".cubin":
-        return read_cubin(path, reserved)
-    if path.suffix != ".cu":
-        raise UsageError(
-            f"{path.name} is neither a .cubin nor a .cu file",
-            code="kernel_form",
-            hint="`kopt sass` compiles Python files and prints registers and shared memory; Triton keeps a kernel's "
-            "cubin in its cache.",
-        )
-    if target is None:
-        raise UsageError(
-            f"{path.name} must be compiled for a GPU", code="gpu_missing", hint="Name one with --gpu, such as sm_90."
-        )
-    with tempfile.TemporaryDirectory(prefix="kopt-") as folder:
-        return read_cubin(_compiled(path, target, Path(folder)), reserved)
-
-
-def read_cubin(path: Path, reserved: Callable[[Target], int]) -> Cubin:
-    """The kernels of a file that the CUDA compiler has written for one target; raises as `kernel_resources`."""
     tool = str(disassembler(os.environ))
-    usage, elf = (_run([tool, option, str(path.resolve())]) for option in ("--dump-resource-usage", "-elf"))
-    targets = sorted({(int(match["number"]), match["suffix"].lower()) for match in _TARGET.finditer(elf.stdout)})
-    if usage.returncode or elf.returncode or not targets:
-        said = (usage.stderr or elf.stderr).strip().splitlines()[-1:]
+    printed = _run([tool, "-res-usage", "-elf", str(path.resolve())])
+    targets = read_targets(printed.stdout)
+    if printed.returncode or not targets:
+        said = printed.stderr.strip().splitlines()[-1:]
         raise UsageError(
             f"{path.name} is no compiled kernel" + (f" ({' '.join(said[0].split())})" if said else ""),
             code="not_a_cubin",
-            hint="Give a .cubin (`nvcc -cubin`, or Triton's from its cache), or a .cu file.",
+            hint="Give a .cubin (`nvcc -cubin`, or Triton's from its cache), or a .cu or .py file.",
         )
     if len(targets) > 1:
         names = ", ".join(f"sm_{number}{suffix}" for number, suffix in targets)
@@ -116,75 +106,25 @@ def read_cubin(path: Path, reserved: Callable[[Target], int]) -> Cubin:
             code="several_targets",
             hint="Take the one for your GPU out: `cuobjdump -xelf all FILE`.",
         )
-    (number, suffix) = targets[0]
-    laid_out = number >= _RESERVED_FROM and _RESERVED.search(elf.stdout) is not None
-    kept = reserved(Target(number)) if laid_out else 0
-    attributes, flagged = _attributes(elf.stdout), _barriers(elf.stdout)
-    kernels = []
-    for name, found in read_usage(usage.stdout).items():
-        if name not in attributes:  # a device function, not a kernel
-            continue
-        of = attributes[name]
-        kernels.append(
-            KernelResources(
-                name=name,
-                registers=found.registers,
-                static_shared_memory=found.shared - (kept if found.shared >= kept else 0),
-                local_memory=found.stack + found.local,
-                barriers=int(of["EIATTR_NUM_BARRIERS"], 0) if "EIATTR_NUM_BARRIERS" in of else flagged.get(name, 1),
-                required_threads=_threads(of.get("EIATTR_REQNTID")),
-                max_threads=_threads(of.get("EIATTR_MAX_THREADS")),
-                dynamic_shared_memory=_launcher_shared_memory(path, name),
-            )
-        )
+    ((number, suffix),) = targets
+    kernels = [_kernel(path, name, found) for name, found in read_usage(printed.stdout).items() if found.kernel]
     if not kernels:
         hint = "A kernel is a __global__ function; a template must be instantiated."
         raise UsageError(f"{path.name} has no kernel", code="no_kernel", hint=hint)
     return Cubin(Target(number), suffix == "a", tuple(kernels))
 
 
-def _compiled(path: Path, target: Target, folder: Path) -> Path:
-    """A cubin of a `.cu` file, in `folder`. nvcc reads the file and executes nothing of it."""
-    nvcc = find_tool("nvcc", os.environ)
-    if nvcc is None:
-        raise ConfigurationError(
-            "there is no nvcc, which compiles .cu files",
-            code="no_nvcc",
-            hint="Put the CUDA toolkit on the PATH, or give the kernel's numbers with --regs, --smem and --threads.",
-        )
-    compiled = folder / f"{path.stem}.cubin"
-    done = _run([str(nvcc), "-cubin", f"-arch={target.exact}", "-o", str(compiled), str(path.resolve())])
-    if done.returncode or not compiled.exists():
-        said = "\n".join((done.stderr or done.stdout).strip().splitlines()[-_LAST_LINES:])
-        raise UsageError(
-            f"nvcc does not compile {path.name} for {target.exact}:\n{said}",
-            code="compile_error",
-            hint="Mend the file, or give the kernel's numbers with --regs, --smem and --threads.",
-        )
-    return compiled
-
-
-def _attributes(text: str) -> dict[str, dict[str, str]]:
-    """Attribute → value of each kernel, as `cuobjdump -elf` prints them."""
-    found: dict[str, dict[str, str]] = {}
-    for block in re.split(r"\n(?=\.\S+\n)", text):
-        heading, _, body = block.partition("\n")
-        section = _SECTION.match(heading)
-        if section:
-            found[section["name"]] = {match["name"]: match["value"].strip() for match in _ATTRIBUTE.finditer(body)}
-    return found
-
-
-def _barriers(text: str) -> dict[str, int]:
-    """Barriers of a block of each kernel whose section says so in its flags, as files of toolkits before 13 do."""
-    counts = {match["name"]: int(match["flags"], 16) >> 20 & 0x7F for match in _TEXT.finditer(text)}
-    return {name: count for name, count in counts.items() if count}
-
-
-def _threads(sides: str | None) -> int | None:
-    """Threads of a block of the size `0x100 0x1 0x1`."""
-    numbers = [int(side, 0) for side in (sides or "").split()]
-    return prod(numbers) if len(numbers) == 3 else None
+def _kernel(path: Path, name: str, found: Usage) -> KernelResources:
+    return KernelResources(
+        name=name,
+        registers=found.registers,
+        static_shared_memory=found.shared,
+        local_memory=found.stack + found.local,
+        barriers=found.barriers,
+        required_threads=found.required_threads,
+        max_threads=found.max_threads,
+        dynamic_shared_memory=_launcher_shared_memory(path, name),
+    )
 
 
 def _launcher_shared_memory(path: Path, name: str) -> int | None:

@@ -3,15 +3,17 @@
 The profiler is started and stopped around that call, so that neither the making of inputs nor an autotuner's trials
 stand in the report. The clocks are left as they are. What comes back is as untrusted as the candidate.
 Source: NVIDIA, Nsight Compute CLI (--set, --profile-from-start, --kernel-name, --launch-skip, --launch-count,
---clock-control, --import, --csv, --page raw).
+--clock-control, --target-processes, --import, --csv, --page raw; what it says of a return code, of no kernels, of
+permissions, of a driver resource in use).
 """
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
@@ -19,15 +21,15 @@ import torch
 from evaluator import messages, planning, recording
 from evaluator.cases import Cases
 from evaluator.claims import claimed
-from evaluator.contenders import Starter
-from evaluator.cuda_source import output_pointers, solve_parameters
+from evaluator.contender import CandidateError
+from evaluator.contenders import Starter, UnplacedError
 from evaluator.devices import require_gpu
 from evaluator.findings import Findings
-from evaluator.oracle import Oracle
 from evaluator.request import Request
-from evaluator.sandbox import ForkServer, WorkerLostError, package_folder
-from evaluator.source import Form, Recognised, recognise
+from evaluator.sandbox import ForkServer, package_folder
+from evaluator.source import Form
 from evaluator.standalone_job import job_of
+from evaluator.worker_process import WorkerLostError
 from evaluator.workloads import check_dims
 from kbs.errors import ConfigurationError, KoptError, UsageError
 
@@ -35,9 +37,17 @@ SECONDS = 180.0
 """For ncu and for what prints its report."""
 MOST_LAUNCHES = 16
 """Launches of one call that are profiled where none is chosen."""
+_WORDS = (
+    *("--profile-from-start", "off", "--clock-control", "none"),
+    # The call runs in the process that ncu starts; the compilers that this one starts are left alone.
+    *("--target-processes", "application-only"),
+)
 _MOST_CSV = 16 << 20
 _MOST_REPORT = 256 << 20
 _NO_PERMISSION = re.compile(r"ERR_NVGPUCTRPERM|permission to access NVIDIA GPU Performance Counters", re.IGNORECASE)
+_IN_USE = re.compile(r"driver resource was unavailable|DriverResourceUnavailable", re.IGNORECASE)
+_NO_PROFILER = re.compile(r"Failed to initialize the profiler|failed to connect to the CUDA driver", re.IGNORECASE)
+_STOPPED = re.compile(r"application returned an error code", re.IGNORECASE)
 _NOTHING = re.compile(r"No kernels were profiled", re.IGNORECASE)
 
 
@@ -63,8 +73,9 @@ def take_profile(
 ) -> Taken:
     """Profile one call of the request's candidate. `launch` is the name of a kernel, or the number of a launch, from 1.
 
-    Raises `NoGpuError`; `ConfigurationError` for no ncu (`no_ncu`) and no permission to read counters
-    (`no_counter_permission`); `UsageError` for a kernel that was never launched (`kernel_not_launched`); `KoptError`
+    Raises `NoGpuError`; `ConfigurationError` for no ncu (`no_ncu`), no permission to read counters
+    (`no_counter_permission`), counters that another tool has (`counters_in_use`) and a driver that ncu cannot use
+    (`no_profiler`); `UsageError` for a kernel that was never launched (`kernel_not_launched`); `KoptError`
     (`profile_failed`) with what was said otherwise.
     """
     require_gpu(request.device, "kopt profile --import reads a report that was made elsewhere.")
@@ -75,16 +86,10 @@ def take_profile(
             code="no_ncu",
             hint="Install NVIDIA Nsight Compute, or give a report that it made elsewhere with --import.",
         )
-    recognised = recognise(
-        request.candidate,
-        request.reference,
-        inputs=request.inputs.name if request.inputs else None,
-        entry=request.entry,
-        backend=request.backend,
-    )
+    recognised = request.recognised()
     check_dims(request, recognised)
     starter = Starter(request, recognised, server, server, planning.schedule(request))
-    oracle = _oracle(starter, recognised)
+    oracle = starter.start_oracle(request.dims)
     try:
         progress("profiling", 0, 1)
         cases = Cases(
@@ -97,10 +102,10 @@ def take_profile(
         )
         first = cases.prepare(
             kernelbench=recognised.form is Form.KERNELBENCH,
-            outputs=lambda named, written: _outputs(request, recognised, named, written),
+            outputs=partial(request.written, recognised.form),
         )
         _match_weights(starter, cases)
-        command = [ncu, "--set", metrics, "--profile-from-start", "off", "--clock-control", "none", *_chosen(launch)]
+        command = [ncu, "--set", metrics, *_WORDS, *_chosen(launch)]
         with job_of(starter, cases, first.values, request.dims) as (job, lent):
             files = messages.files_of_candidate(request)
             with server.spawn("profile", starter.limits, files, starter.reading, loopback=True) as worker:
@@ -113,33 +118,14 @@ def take_profile(
                 report = worker.read_file(found["report"], _MOST_REPORT) if found["report"] else None
     except WorkerLostError as error:
         raise _failed(error.detail) from error
+    except (CandidateError, UnplacedError) as error:
+        raise _failed(str(error)) from error
     finally:
         oracle.close()
         torch.cuda.empty_cache()
     if table is None:
         raise _why(found["text"], launch)
     return Taken(table.decode("utf-8", "replace"), report, found["text"])
-
-
-def _oracle(starter: Starter, recognised: Recognised) -> Oracle:
-    request = starter.request
-    files = messages.files_of_oracle(request, recognised, request.dims)
-    worker = starter.server.spawn("oracle", starter.limits, files, starter.reading)
-    oracle = Oracle(worker, starter.device, request.load_seconds, request.call_seconds)
-    try:
-        oracle.load(messages.oracle_message(request, recognised, request.dims))
-    except BaseException:
-        oracle.close()
-        raise
-    return oracle
-
-
-def _outputs(request: Request, recognised: Recognised, named: Sequence[str], written: Sequence[str]) -> list[str]:
-    """Names of the outputs in the forms that write their arguments."""
-    if recognised.form is Form.SOLVE:
-        parameters = solve_parameters(request.candidate)
-        return output_pointers(parameters, request.outputs or tuple(named), frozenset(written) if written else None)
-    return list(request.outputs or named) if recognised.form is Form.SETUP else []
 
 
 def _match_weights(starter: Starter, cases: Cases) -> None:
@@ -154,7 +140,7 @@ def _match_weights(starter: Starter, cases: Cases) -> None:
 def _chosen(launch: str) -> list[str]:
     if not launch:
         return ["--launch-count", str(MOST_LAUNCHES)]
-    if launch.isdigit():
+    if launch.isdecimal():
         return ["--launch-skip", str(max(0, int(launch) - 1)), "--launch-count", "1"]
     return ["--kernel-name", f"regex:{re.escape(launch)}", "--launch-count", str(MOST_LAUNCHES)]
 
@@ -165,10 +151,28 @@ def _why(said: str, launch: str) -> KoptError:
         return ConfigurationError(
             "ncu may not read the GPU's performance counters",
             code="no_counter_permission",
-            hint="Run as root; or let the administrator set the module option NVreg_RestrictProfilingToAdminUsers=0; or"
-            " give the container the capability SYS_ADMIN.",
+            hint="Let the administrator set the module option NVreg_RestrictProfilingToAdminUsers=0. Or run ncu"
+            " yourself, as root or in a container with the capability SYS_ADMIN, and read its report with --import: a"
+            " kernel that kopt runs has neither.",
         )
-    if _NOTHING.search(said) or (launch and "no kernels" in said.lower()):
+    if _IN_USE.search(said):
+        return ConfigurationError(
+            "another tool has the GPU's performance counters",
+            code="counters_in_use",
+            hint="Data Center GPU Manager (DCGM) and other profilers take them: let the administrator run"
+            " `dcgmi profile --pause`, or wait until the other profile is done.",
+        )
+    if _NO_PROFILER.search(said):
+        return ConfigurationError(
+            f"ncu cannot use the driver of this machine: {_last(said, _NO_PROFILER)}",
+            code="no_profiler",
+            hint="It needs an ncu that knows this driver, and a GPU that is not behind a sandbox for system calls."
+            " Read a report that was made elsewhere with --import.",
+        )
+    if _STOPPED.search(said):  # before what ncu says next, that no kernels were profiled
+        own = "\n".join(line for line in said.splitlines() if not line.startswith("==PROF=="))
+        return _failed(own)
+    if _NOTHING.search(said):
         what = f"no kernel like {launch!r}" if launch else "no kernel"
         return UsageError(
             f"{what} was launched by the profiled call",
@@ -178,8 +182,15 @@ def _why(said: str, launch: str) -> KoptError:
     return _failed(said)
 
 
+def _last(said: str, pattern: re.Pattern[str]) -> str:
+    """The last line of what ncu said in which a pattern stands, without its mark."""
+    found = [line for line in said.splitlines() if pattern.search(line)][-1]
+    return found.replace("==ERROR==", "").strip()[:300]
+
+
 def _failed(said: str) -> KoptError:
-    last = [line.strip() for line in said.splitlines() if line.strip()][-3:]
+    told = [line.strip() for line in said.splitlines() if line.strip() and not _NOTHING.search(line)]
+    last = told[-4:]
     return KoptError(
         f"the profile was not taken: {' | '.join(last)[:600] or 'ncu said nothing'}",
         code="profile_failed",

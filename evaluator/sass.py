@@ -31,9 +31,15 @@ class Resources(_Part):
     spill_load_bytes: int | None
     """Bytes a thread that it loads again."""
     static_shared_bytes: int | None
-    """Bytes of shared memory a block that the binary declares."""
+    """Bytes of shared memory a block that the binary declares, without the part that the system reserves."""
     dynamic_shared_bytes: int | None
     """Bytes of shared memory a block that the launch adds; None where the launch is not known, as in a .cu file."""
+    barriers: int | None
+    """Barriers a block."""
+    required_threads: int | None
+    """Block size that the code demands, as Triton's does; None where it demands none."""
+    max_threads: int | None
+    """Largest block size that the code was compiled for, as with `__launch_bounds__`; None where none is stated."""
 
 
 class Function(_Part):
@@ -43,6 +49,8 @@ class Function(_Part):
     """As it stands in the binary; a C++ name is mangled."""
     version: str
     """What tells it from other compilations of the same kernel: constants, warps, stages. Empty for CUDA."""
+    kernel: bool
+    """Whether it can be launched; other functions are called by kernels."""
     instructions: int
     """Instructions in its text, padding too."""
     opcodes: dict[str, int]

@@ -20,11 +20,12 @@ from evaluator.disassembler import Target, disassembler
 from evaluator.disassembly import DisassemblyError, Spills, Usage, read_opcodes, read_spills, read_usage
 from evaluator.messages import candidate_message, files_of_candidate, files_of_oracle, nvcc_path, oracle_message
 from evaluator.request import Request
-from evaluator.sandbox import ForkServer, Worker, WorkerLostError
+from evaluator.sandbox import ForkServer
 from evaluator.sass import Function, Resources
 from evaluator.source import Backend, is_cuda, recognise
 from evaluator.triton_types import KernelTypes
 from evaluator.worker.isolation import Limits
+from evaluator.worker_process import Worker, WorkerLostError
 from kbs.errors import ConfigurationError, KoptError, UsageError
 
 MAX_TEXT = 64 << 20
@@ -136,7 +137,7 @@ def _triton(
     functions: list[Function] = []
     versions = _versions(binaries)
     for n, binary in enumerate(binaries):
-        functions += _functions(texts[n], logs[n], versions[n], binary["shared"])
+        functions += _functions(*texts[n], logs[n], versions[n], binary["shared"])
     return Machine(target=target.exact, how=how, functions=tuple(functions), notes=tuple(notes))
 
 
@@ -205,7 +206,7 @@ def _cuda(server: ForkServer, request: Request, target: Target, tool: Path) -> M
         _asked(worker, "nvcc", request, words=words, file="candidate.cu")
         content = [_read(worker, "kernel0.cubin")]
         log = _read(worker, "kernel0.log").decode("utf-8", "replace")
-    functions = _functions(_disassembled(server, request, tool, content)[0], log, "", None)
+    functions = _functions(*_disassembled(server, request, tool, content)[0], log, "", None)
     if not functions:
         raise UsageError(
             f"{request.candidate.name} leaves no function in the machine code",
@@ -263,21 +264,25 @@ def _read(worker: Worker, name: str) -> bytes:
     return content
 
 
-def _disassembled(server: ForkServer, request: Request, tool: Path, binaries: Sequence[bytes]) -> list[str]:
-    """Each binary as text, from a worker that has executed nothing of the candidate's."""
+def _disassembled(server: ForkServer, request: Request, tool: Path, binaries: Sequence[bytes]) -> list[tuple[str, str]]:
+    """Each binary as (instructions, resources), from a worker that has executed nothing of the candidate's."""
     files = {f"code{n}.cubin": content for n, content in enumerate(binaries)}
     with _spawn(server, request, "disassembler", files, [tool.resolve().parent]) as worker:
-        try:
-            words = [str(tool), "-res-usage", "-sass"]
-            reply = claimed(worker, worker.request("disassemble", request.load_seconds, words=words, files=[*files]))
-        except WorkerLostError as error:
-            raise _tool_failed(tool, error.detail) from error
-        if not reply["ok"]:
-            raise _tool_failed(tool, reply["error"]["message"])
-        said = next(filter(None, reply["failed"]), "")
-        if said:
-            raise _tool_failed(tool, said)
-        return [_read(worker, f"{name}.txt").decode("utf-8", "replace") for name in files]
+
+        def printed(*options: str) -> list[str]:
+            words = [str(tool), *options]
+            try:
+                reply = claimed(
+                    worker, worker.request("disassemble", request.load_seconds, words=words, files=[*files])
+                )
+            except WorkerLostError as error:
+                raise _tool_failed(tool, error.detail) from error
+            said = reply["error"]["message"] if not reply["ok"] else next(filter(None, reply["failed"]), "")
+            if said:
+                raise _tool_failed(tool, said)
+            return [_read(worker, f"{name}.txt").decode("utf-8", "replace") for name in files]
+
+        return list(zip(printed("-sass"), printed("-res-usage", "-elf"), strict=True))
 
 
 def _tool_failed(tool: Path, said: str) -> ConfigurationError:
@@ -288,20 +293,21 @@ def _tool_failed(tool: Path, said: str) -> ConfigurationError:
     )
 
 
-def _functions(text: str, log: str, version: str, dynamic_shared: int | None) -> list[Function]:
+def _functions(instructions: str, resources: str, log: str, version: str, dynamic_shared: int | None) -> list[Function]:
     try:
-        opcodes = read_opcodes(text)
+        opcodes = read_opcodes(instructions)
     except DisassemblyError as error:
         raise KoptError(
             f"the disassembly cannot be read: {error}",
             code="disassembly_invalid",
             hint="Report it with the version of cuobjdump; --cuda-home names another one.",
         ) from error
-    usage, spills = read_usage(text), read_spills(log)
+    usage, spills = read_usage(resources), read_spills(log)
     return [
         Function(
             name=name,
             version=version,
+            kernel=name in usage and usage[name].kernel,
             instructions=counts.total(),
             opcodes=dict(counts.most_common()),
             resources=_resources(usage.get(name), spills.get(name), dynamic_shared),
@@ -318,4 +324,7 @@ def _resources(usage: Usage | None, spills: Spills | None, dynamic_shared: int |
         spill_load_bytes=spills.loads if spills else None,
         static_shared_bytes=usage.shared if usage else None,
         dynamic_shared_bytes=dynamic_shared,
+        barriers=usage.barriers if usage else None,
+        required_threads=usage.required_threads if usage else None,
+        max_threads=usage.max_threads if usage else None,
     )

@@ -180,7 +180,7 @@ def _modules_take_new_parameters() -> Iterator[None]:
     try:
         yield
     finally:
-        torch.nn.Module._apply = kept  # type: ignore[method-assign]
+        torch.nn.Module._apply = kept  # type: ignore[method-assign]  # as it was
 
 
 def _made(subject: Any, seed: int) -> tuple[Any, list[str]]:

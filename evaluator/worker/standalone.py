@@ -5,8 +5,10 @@ Everything it needs stands in its folder: `job.json`, and each tensor's bytes in
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -106,14 +108,27 @@ def _finished(command: list[str], folder: Path, until: float, into: Path | None 
             text=True,
             errors="replace",
             cwd=folder,
+            start_new_session=True,
         )
         try:
             out, err = process.communicate(timeout=max(0.1, until - time.monotonic()))
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-            return {"code": None, "text": "it did not end in time"}
+            return {"code": None, "text": f"{_stopped(process)}\nit did not end in time".lstrip()}
     return {"code": process.returncode, "text": ((err if into else out) or "")[-6000:]}
+
+
+def _stopped(process: subprocess.Popen[str]) -> str:
+    """The end of what a session of processes printed until it was killed.
+
+    All of it is: a tool is a script that starts it, and it starts the program, and each of them holds the pipe.
+    """
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    try:
+        out, err = process.communicate(timeout=5)
+    except subprocess.TimeoutExpired:  # what left the session goes with the worker
+        return ""
+    return (out or err or "")[-6000:].rstrip()
 
 
 def under(tools: list[str], folder: Path, program: str, package: str, seconds: float) -> list[dict[str, Any]]:
@@ -143,6 +158,7 @@ def under(tools: list[str], folder: Path, program: str, package: str, seconds: f
                     errors="replace",
                     cwd=folder,
                     env=environment,
+                    start_new_session=True,
                 )
             ]
     except FileNotFoundError:
@@ -155,7 +171,5 @@ def _ended(process: subprocess.Popen[str], until: float, seconds: float) -> dict
     try:
         text, _ = process.communicate(timeout=max(0.1, until - time.monotonic()))
     except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        return {"code": None, "text": f"it did not end within {seconds:g} s"}
+        return {"code": None, "text": f"{_stopped(process)}\nit did not end within {seconds:g} s".lstrip()}
     return {"code": process.returncode, "text": text[-6000:]}

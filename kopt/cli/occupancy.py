@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kopt.cli.compile_words import (
+    COMPILE_SECONDS,
+    CallReferenceOption,
+    CompileMemoryOption,
+    CompileSecondsOption,
+    CompileWords,
+    NumStagesOption,
+    NumWarpsOption,
+    SignatureOption,
+)
+from kopt.cli.options import (
+    CudaHomeOption,
+    DimsOption,
+    EntryOption,
+    EnvOption,
+    IncludeOption,
+    InputsOption,
+    NvccFlagsOption,
+    PythonOption,
+)
 from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 
 if TYPE_CHECKING:
-    from evaluator.cubin import Cubin, KernelResources
+    from rich.console import Console
+
+    from evaluator.cubin import Cubin
     from evaluator.disassembler import Target
     from kbs.answers.knowledge import Knowledge
-    from kbs.occupancy import SmLimits, Usage
+    from kbs.occupancy import SmLimits
     from kbs.spec import Spec
     from kbs.store import Store
-    from kopt.cli.occupancy_schemas import KernelOccupancyData
+    from kbs.vocabulary import Vocabulary
+    from kopt.cli.occupancy_kernels import Asked
+    from kopt.cli.occupancy_schemas import KernelOccupancyData, OccupancyData, RefusedKernelData
     from kopt.engine import Engine
-
-_SIZE = re.compile(r"\s*(\d{1,12})\s*(B|KB|KiB|K)?\s*", re.IGNORECASE)
 
 
 def occupancy(
@@ -44,23 +65,58 @@ def occupancy(
         typer.Option("--carveout", help="Preferred share of shared memory, in percent of the largest one."),
     ] = None,
     kernel: Annotated[
-        Path | None, typer.Option("--kernel", help="A compiled kernel (.cubin), or a .cu file, in place of numbers.")
+        Path | None,
+        typer.Option("--kernel", help="A compiled kernel (.cubin), or a .cu or .py file, in place of numbers."),
     ] = None,
     function: Annotated[
         str, typer.Option("--function", help="With --kernel: only functions whose name has this.")
     ] = "",
+    ref: CallReferenceOption = None,
+    inputs: InputsOption = None,
+    dims: DimsOption = None,
+    entry: EntryOption = None,
+    signature: SignatureOption = None,
+    num_warps: NumWarpsOption = 0,
+    num_stages: NumStagesOption = 0,
+    python: PythonOption = None,
+    env: EnvOption = None,
+    cuda_home: CudaHomeOption = None,
+    include: IncludeOption = None,
+    nvcc_flags: NvccFlagsOption = "",
+    timeout: CompileSecondsOption = COMPILE_SECONDS,
+    memory: CompileMemoryOption = None,
     json: JsonFlag = False,
     debug: DebugFlag = False,
 ) -> None:
     """Blocks and warps on an SM, the resource that limits them, and what one more block would need.
 
+    A .cu or .py file is compiled as by `kopt sass`, and each of its kernels is listed: give what the call of a Triton
+    kernel needs (--ref, --dims, --inputs), or its types with --signature. Exit code 4 if the file does not compile.
+
     kopt occupancy --gpu h100-sxm --regs 72 --smem 48KB --threads 256 · kopt occupancy --kernel softmax.cubin
     """
 
     def work() -> Reply:
+        from kopt.cli.occupancy_kernels import Asked, read_bytes
         from kopt.cli.support import engine
 
-        asked = _Asked(gpu, regs, _bytes(smem), threads, barriers, carveout, kernel, function)
+        words = CompileWords(
+            ref=ref,
+            inputs=inputs,
+            dims=dims,
+            entry=entry,
+            signature=tuple(signature or ()),
+            num_warps=num_warps,
+            num_stages=num_stages,
+            python=python,
+            env=tuple(env or ()),
+            cuda_home=cuda_home,
+            include=tuple(include or ()),
+            nvcc_flags=nvcc_flags,
+            timeout=timeout,
+            memory=memory,
+        )
+        asked = Asked(gpu, regs, read_bytes(smem), threads, barriers, carveout, kernel, function, words)
         asked.check()
         with engine() as eng:
             reply = eng.with_store(lambda store: _reply(eng, store, asked), vectors=False)
@@ -70,69 +126,10 @@ def occupancy(
     deliver("occupancy", json, debug, work)
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """The words of the command."""
-
-    gpu: str
-    regs: int | None
-    smem: int | None
-    threads: int | None
-    barriers: int | None
-    carveout: int | None
-    kernel: Path | None
-    function: str
-
-    def check(self) -> None:
-        """Raises `UsageError` for words that do not fit together."""
-        from kbs.errors import UsageError
-
-        numbers = {"--regs": self.regs, "--threads": self.threads}
-        if self.kernel is None:
-            missing = [name for name, value in {"--gpu": self.gpu or None, **numbers}.items() if value is None]
-            if missing:
-                raise UsageError(
-                    f"without --kernel, {' and '.join(missing)} must be given",
-                    code="kernel_missing",
-                    hint="Such as: kopt occupancy --gpu h100-sxm --regs 72 --smem 48KB --threads 256",
-                )
-            if self.function:
-                raise UsageError("--function belongs to --kernel", code="function_alone", hint="Give a --kernel FILE.")
-        elif self.regs is not None or self.barriers is not None:
-            raise UsageError(
-                "--kernel says how many registers and barriers the code takes",
-                code="two_kernels",
-                hint="Give either --kernel, or --regs and --barriers.",
-            )
-        least = {"--regs": (self.regs, 0), "--threads": (self.threads, 1), "--barriers": (self.barriers, 0)}
-        for name, (value, lowest) in least.items():
-            if value is not None and value < lowest:
-                raise UsageError(
-                    f"{name} {value} is less than {lowest}", code="value_invalid", hint=f"Give {lowest} or more."
-                )
-        if self.carveout is not None and not 0 <= self.carveout <= 100:
-            raise UsageError(
-                f"--carveout {self.carveout} is no percentage", code="value_invalid", hint="Give 0 to 100."
-            )
-
-
-def _bytes(text: str) -> int | None:
-    from kbs.errors import UsageError
-
-    if not text:
-        return None
-    found = _SIZE.fullmatch(text)
-    if found is None:
-        raise UsageError(
-            f"--smem {text!r} is no size", code="value_invalid", hint="Give bytes, such as 49152, or KB, such as 48KB."
-        )
-    return int(found[1]) * (1 if (found[2] or "B").upper() == "B" else 1024)
-
-
-def _reply(eng: Engine, store: Store, asked: _Asked) -> Reply:
+def _reply(eng: Engine, store: Store, asked: Asked) -> Reply:
     from kbs.answers.knowledge import Knowledge
     from kbs.errors import ExitCode
-    from kopt.cli.occupancy_schemas import LimitData, OccupancyData
+    from kopt.cli.occupancy_kernels import read_kernels, runs_on
     from kopt.cli.occupancy_words import show, show_gaps
 
     knowledge = Knowledge(store, eng.terms, lambda question: eng.search(store, question.text, {}, 1))
@@ -141,34 +138,78 @@ def _reply(eng: Engine, store: Store, asked: _Asked) -> Reply:
     stated: list[Spec] = []
     if asked.gpu:
         target, stated, gaps = _target(asked.gpu, knowledge)
-    compiled: Cubin | None = None
+    compiled: Cubin | dict[str, str] | None = None
     if asked.kernel is not None and not gaps:
-        from evaluator.cubin import kernel_resources
-
-        compiled = kernel_resources(asked.kernel, target, lambda own: _reserved(own, knowledge))
-        target = _runs_on(compiled, target, asked)
-    name = asked.gpu or (target.name if target else "")
+        compiled = read_kernels(asked, target, knowledge)
+    if isinstance(compiled, dict):
+        said = compiled["message"]
+        data = _data(eng, asked, target, stated)
+        return Reply(data, lambda console: _say(console, said), ExitCode.REJECTED, errors=[compiled])
+    if compiled is not None:
+        target = runs_on(compiled, target, asked)
     found = _limits(target, knowledge) if target and not gaps else gaps
     if isinstance(found, list):
-        eng.log_gap(f"occupancy --gpu {name}", "not_in_wiki", found)
-        data = OccupancyData(
-            gpu=name,
-            compute_capability=_capability(target) if target else None,
-            kernels=[],
-            limits=[LimitData.of(spec, eng.terms) for spec in stated],
-            gaps=found,
-        )
+        data = _data(eng, asked, target, stated, gaps=found)
+        eng.log_gap(f"occupancy --gpu {data.gpu}", "not_in_wiki", found)
         return Reply(data, lambda console: show_gaps(console, found), ExitCode.ABSTAINED)
-    assert target is not None
-    kernels = [_kernel(each, found, asked, knowledge) for each in _chosen(compiled, asked)]
-    data = OccupancyData(
-        gpu=name,
-        compute_capability=_capability(target),
-        kernels=kernels,
-        limits=[LimitData.of(spec, eng.terms) for spec in (*stated, *found.specs.values())],
-        gaps=[],
-    )
+    kernels, refused = _filled(compiled, found, asked, knowledge.vocabulary)
+    data = _data(eng, asked, target, [*stated, *found.specs.values()], compiled, kernels, refused)
     return Reply(data, lambda console: show(console, data))
+
+
+def _filled(
+    compiled: Cubin | None, limits: SmLimits, asked: Asked, vocabulary: Vocabulary
+) -> tuple[list[KernelOccupancyData], list[RefusedKernelData]]:
+    """(how each kernel fills an SM, those that it cannot have). UsageError `beyond_hardware` where it can have none."""
+    from kbs.errors import UsageError
+    from kopt.cli.occupancy_kernels import chosen, kernel_occupancy
+    from kopt.cli.occupancy_schemas import KernelOccupancyData
+
+    kernels: list[KernelOccupancyData] = []
+    refused: list[RefusedKernelData] = []
+    for each in chosen(compiled, asked):
+        found = kernel_occupancy(each, limits, asked, vocabulary)
+        if isinstance(found, KernelOccupancyData):
+            kernels.append(found)
+        else:
+            refused.append(found)
+    if not kernels:
+        raise UsageError(
+            "\n".join(f"{each.kernel}: {each.why}" if each.kernel else each.why for each in refused),
+            code="beyond_hardware",
+            hint="\n".join(dict.fromkeys(line for each in refused for line in each.citation_lines)),
+        )
+    return kernels, refused
+
+
+def _data(
+    eng: Engine,
+    asked: Asked,
+    target: Target | None,
+    stated: Sequence[Spec],
+    compiled: Cubin | None = None,
+    kernels: Sequence[KernelOccupancyData] = (),
+    refused: Sequence[RefusedKernelData] = (),
+    gaps: Sequence[str] = (),
+) -> OccupancyData:
+    from kopt.cli.occupancy_schemas import LimitData, OccupancyData
+
+    return OccupancyData(
+        gpu=asked.gpu or (target.name if target else ""),
+        compute_capability=_capability(target) if target else None,
+        how=compiled.how if compiled else "",
+        kernels=list(kernels),
+        refused=list(refused),
+        limits=[LimitData.of(spec, eng.terms) for spec in stated],
+        gaps=list(gaps),
+        notes=list(compiled.notes) if compiled else [],
+    )
+
+
+def _say(console: Console, text: str) -> None:
+    from kbs.visible import visible
+
+    console.print("\n".join(visible(line) for line in text.split("\n")), markup=False)
 
 
 def _capability(target: Target) -> str:
@@ -226,123 +267,3 @@ def _limits(target: Target, knowledge: Knowledge) -> SmLimits | list[str]:
         name = terms.products[page].name
         return [f"{name} {terms.metrics[metric].name}: UNKNOWN (gpu-wiki not found)" for metric in found]
     return found
-
-
-def _reserved(target: Target, knowledge: Knowledge) -> int:
-    """Bytes of shared memory that the system takes of a block; 0 where the wiki does not say, and nothing follows."""
-    found = _limits(target, knowledge)
-    return 0 if isinstance(found, list) else found.reserved_shared_memory
-
-
-def _runs_on(compiled: Cubin, target: Target | None, asked: _Asked) -> Target:
-    """The target to compute for: the named one, if the code runs there, else the file's own."""
-    from kbs.errors import UsageError
-
-    own = compiled.target
-    if target is None or target == own:
-        return own
-    later = target.number // 10 == own.number // 10 and target.number > own.number
-    if compiled.exact or not later:
-        raise UsageError(
-            f"{asked.kernel} is code for {own.name}{'a' if compiled.exact else ''}, which does not run on {asked.gpu}",
-            code="other_gpu",
-            hint=f"Leave --gpu out, or compile the kernel for {target.name}.",
-        )
-    return target
-
-
-@dataclass(frozen=True)
-class _Kernel:
-    """A kernel whose occupancy is asked for."""
-
-    name: str
-    usage: Usage
-    static: int | None
-    notes: tuple[str, ...]
-
-
-def _chosen(compiled: Cubin | None, asked: _Asked) -> list[_Kernel]:
-    """The kernels that are asked about."""
-    from kbs.errors import UsageError
-    from kbs.occupancy import Usage
-
-    if compiled is None:
-        assert asked.regs is not None
-        assert asked.threads is not None
-        usage = Usage(asked.threads, asked.regs, asked.smem or 0, 1 if asked.barriers is None else asked.barriers)
-        return [_Kernel("", usage, None, ())]
-    chosen = [kernel for kernel in compiled.kernels if asked.function in kernel.name]
-    if not chosen:
-        names = ", ".join(kernel.name for kernel in compiled.kernels)
-        raise UsageError(
-            f"no kernel of {asked.kernel} has {asked.function!r} in its name",
-            code="function_unknown",
-            hint=f"It has {names}.",
-        )
-    return [_from_file(kernel, asked) for kernel in chosen]
-
-
-def _from_file(kernel: KernelResources, asked: _Asked) -> _Kernel:
-    """A kernel's usage from its code and the launch that the user describes."""
-    from kbs.errors import UsageError
-    from kbs.occupancy import Usage
-
-    notes = []
-    threads = asked.threads
-    if threads is None:
-        threads = kernel.required_threads or kernel.max_threads
-        if threads is None:
-            raise UsageError(
-                f"the code of {kernel.name} does not say how many threads a block has",
-                code="threads_missing",
-                hint="Give --threads N.",
-            )
-        said = "the code demands" if kernel.required_threads else "the launch bounds allow"
-        notes.append(f"{threads} threads a block, as {said}")
-    elif threads != (kernel.required_threads or threads) or threads > (kernel.max_threads or threads):
-        raise UsageError(
-            f"{kernel.name} cannot be launched with {threads} threads a block: its code is for "
-            f"{kernel.required_threads or f'at most {kernel.max_threads}'}",
-            code="threads_other",
-            hint="Leave --threads out, or compile the kernel for that block size.",
-        )
-    dynamic = asked.smem
-    if dynamic is None:
-        dynamic = kernel.dynamic_shared_memory
-        notes.append(
-            "no dynamic shared memory is counted; give what the launch adds with --smem"
-            if dynamic is None
-            else f"{dynamic:,} B of dynamic shared memory, as Triton's description beside the file says"
-        )
-    shared = kernel.static_shared_memory + (dynamic or 0)
-    if kernel.local_memory:
-        notes.append(f"{kernel.local_memory:,} B of local memory a thread: stack or spilled registers")
-    return _Kernel(
-        kernel.name,
-        Usage(threads, kernel.registers, shared, kernel.barriers),
-        kernel.static_shared_memory,
-        tuple(notes),
-    )
-
-
-def _kernel(kernel: _Kernel, limits: SmLimits, asked: _Asked, knowledge: Knowledge) -> KernelOccupancyData:
-    from kbs.errors import UsageError
-    from kbs.occupancy import excesses
-    from kbs.occupancy import occupancy as fill
-    from kopt.cli.occupancy_schemas import KernelOccupancyData
-
-    beyond = excesses(kernel.usage, limits)
-    if beyond:
-        lines = [limits.specs[each.metric].citation_line(knowledge.vocabulary) for each in beyond]
-        subject = f"{kernel.name}: " if kernel.name else ""
-        raise UsageError(
-            subject + "; ".join(f"{each.value:,} {each.what} are more than {each.limit:,}" for each in beyond),
-            code="beyond_hardware",
-            hint="\n".join(lines),
-        )
-    found = fill(kernel.usage, limits, asked.carveout)
-    notes = list(kernel.notes)
-    if kernel.usage.shared_memory > limits.shared_memory_per_block_default:
-        line = limits.specs["shared_memory_per_block_default"].citation_line(knowledge.vocabulary)
-        notes.append(f"the launch must opt in to this much shared memory, and it must be dynamic: {line}")
-    return KernelOccupancyData.of(kernel.name, kernel.static, found, notes)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kbs.visible import visible
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -22,13 +24,21 @@ def show(console: Console, data: OccupancyData) -> None:
         if number:
             console.print()
         _show_kernel(console, kernel, data)
+    for refused in data.refused:
+        console.print(f"\n{visible(refused.kernel)}: cannot be launched: {refused.why}", markup=False)
+        for line in refused.citation_lines:
+            console.print(f"  {line}", markup=False)
+    if data.how:
+        console.print(f"\nCompiled by {visible(data.how)}", markup=False)
+    for note in data.notes:
+        console.print(f"Note: {visible(note)}", markup=False)
     console.print("\nLimits", markup=False)
     for limit in data.limits:
         console.print(f"  {limit.citation_line}  ({limit.confidence}; {limit.source})", markup=False)
 
 
 def _show_kernel(console: Console, kernel: KernelOccupancyData, data: OccupancyData) -> None:
-    subject = f"{kernel.kernel} on " if kernel.kernel else ""
+    subject = f"{visible(kernel.kernel)} on " if kernel.kernel else ""
     named = f" ({data.gpu})" if data.gpu else ""
     lines = [
         f"{subject}compute capability {data.compute_capability}{named}: {kernel.threads} threads a block, "

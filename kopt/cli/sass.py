@@ -8,6 +8,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kopt.cli.compile_words import (
+    COMPILE_SECONDS,
+    CallReferenceOption,
+    CompileMemoryOption,
+    CompileSecondsOption,
+    CompileWords,
+    NumStagesOption,
+    NumWarpsOption,
+    SignatureOption,
+    present_target,
+)
+from kopt.cli.options import (
+    CudaHomeOption,
+    DimsOption,
+    EntryOption,
+    EnvOption,
+    IncludeOption,
+    InputsOption,
+    NvccFlagsOption,
+    PythonOption,
+)
 from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 
 if TYPE_CHECKING:
@@ -25,32 +46,20 @@ def sass(
         list[str] | None, typer.Option("--method", help="Only these methods: ID, or ID,ID; may be repeated.")
     ] = None,
     diff: Annotated[Path | None, typer.Option("--diff", help="Another version, to compare with.")] = None,
-    ref: Annotated[
-        Path | None, typer.Option("--ref", help="The reference, whose inputs the kernel is called with once.")
-    ] = None,
-    inputs: Annotated[Path | None, typer.Option("--inputs", help="A file that inputs come from.")] = None,
-    dims: Annotated[str | None, typer.Option("--dims", help="Sizes: '{\"M\": 4096}' or M=4096,N=8192.")] = None,
-    entry: Annotated[str | None, typer.Option("--entry", help="Class or function to call.")] = None,
-    signature: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--signature",
-            help="Compile this Triton kernel from types alone: 'KERNEL: *fp32:16, i32, 1024'. May be repeated.",
-        ),
-    ] = None,
-    num_warps: Annotated[int, typer.Option("--num-warps", help="With --signature: warps a block.", min=0, max=64)] = 0,
-    num_stages: Annotated[int, typer.Option("--num-stages", help="With --signature: stages.", min=0, max=32)] = 0,
-    python: Annotated[Path | None, typer.Option("--python", help="Interpreter with the kernels' packages.")] = None,
-    env: Annotated[
-        list[str] | None, typer.Option("--env", help="Environment variable that the kernel's process gets.")
-    ] = None,
-    cuda_home: Annotated[Path | None, typer.Option("--cuda-home", help="The CUDA toolkit.")] = None,
-    include: Annotated[list[Path] | None, typer.Option("--include", "-I", help="Folder of headers for nvcc.")] = None,
-    nvcc_flags: Annotated[str, typer.Option("--nvcc-flags", help="Further words for nvcc.")] = "",
-    timeout: Annotated[float, typer.Option("--timeout", help="Seconds to load and compile.", min=1, max=3600)] = 300.0,
-    memory: Annotated[
-        float | None, typer.Option("--memory", help="GB of host memory of the kernel's process.", min=0.1)
-    ] = None,
+    ref: CallReferenceOption = None,
+    inputs: InputsOption = None,
+    dims: DimsOption = None,
+    entry: EntryOption = None,
+    signature: SignatureOption = None,
+    num_warps: NumWarpsOption = 0,
+    num_stages: NumStagesOption = 0,
+    python: PythonOption = None,
+    env: EnvOption = None,
+    cuda_home: CudaHomeOption = None,
+    include: IncludeOption = None,
+    nvcc_flags: NvccFlagsOption = "",
+    timeout: CompileSecondsOption = COMPILE_SECONDS,
+    memory: CompileMemoryOption = None,
     json: JsonFlag = False,
     debug: DebugFlag = False,
 ) -> None:
@@ -64,45 +73,33 @@ def sass(
     """
 
     def work() -> Reply:
-        from evaluator.sandbox import ForkServer, passed_environment
-        from evaluator.sass_compile import machine_code
-        from evaluator.triton_types import read_kernel_types
-        from kopt.cli.bench_words import make_request, names
+        from kopt.cli.bench_words import names
         from kopt.cli.sass_words import reply_of
         from kopt.cli.support import engine
         from kopt.methods import read_methods
 
-        kernels = [read_kernel_types(text, num_warps, num_stages) for text in signature or ()]
+        words = CompileWords(
+            ref=ref,
+            inputs=inputs,
+            dims=dims,
+            entry=entry,
+            signature=tuple(signature or ()),
+            num_warps=num_warps,
+            num_stages=num_stages,
+            python=python,
+            env=tuple(env or ()),
+            cuda_home=cuda_home,
+            include=tuple(include or ()),
+            nvcc_flags=nvcc_flags,
+            timeout=timeout,
+            memory=memory,
+        )
         with engine() as eng:
             methods = read_methods(eng.library)
             chosen = methods.chosen([name for word in method or () for name in names(word)])
             target, multiprocessors = _target(eng, gpu)
-            environment = passed_environment(env or ())
-            with ForkServer("cuda", "" if python is None else str(python), environment) as server:
-                words = {
-                    "ref": ref,
-                    "inputs": inputs,
-                    "dims": dims,
-                    "workloads": None,
-                    "plan": "signal",
-                    "tolerance": None,
-                    "sanitizers": None,
-                    "entry": entry,
-                    "include": tuple(include or ()),
-                    "nvcc_flags": nvcc_flags,
-                    "cuda_home": cuda_home,
-                    "python": server.python,
-                    "environment": environment,
-                    "load_seconds": timeout,
-                    "memory": memory,
-                }
-                requests = [
-                    make_request(candidate=path, **words)
-                    for path in ([candidate] if diff is None else [candidate, diff])
-                ]
-                made = [machine_code(server, request, target, kernels, multiprocessors) for request in requests]
-            sources = [request.candidate for request in requests]
-            return reply_of(sources, made, chosen, methods.signatures, target, eng.warnings)
+            made = words.compiled([candidate] if diff is None else [candidate, diff], target, multiprocessors)
+            return reply_of(made, chosen, methods.signatures, target, eng.warnings)
 
     deliver("sass", json, debug, work)
 
@@ -110,16 +107,11 @@ def sass(
 def _target(eng: Engine, gpu: str | None) -> tuple[Target, int | None]:
     """(what to compile for, multiprocessors where a page states them). UsageError `gpu_unknown`; NoGpuError."""
     from evaluator.disassembler import Target, read_target
-    from evaluator.environment import gpu_capability
-    from kbs.errors import NoGpuError, UsageError
+    from kbs.errors import UsageError
 
     hint = "Name a target, such as --gpu sm_90, or a GPU of `kopt spec --list`."
     if gpu is None or gpu == "auto":
-        capability = gpu_capability()
-        found = read_target(capability) if capability else None
-        if found is None:
-            raise NoGpuError("there is no GPU whose architecture could be compiled for", code="no_gpu", hint=hint)
-        return found, None
+        return present_target(hint), None
     found = read_target(gpu)
     if found is not None:
         return found, None

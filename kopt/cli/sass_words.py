@@ -9,6 +9,7 @@ from evaluator.sass import Resources, judge
 from evaluator.sass_difference import Change, Difference, compare
 from kbs.errors import ExitCode
 from kbs.visible import visible
+from kopt.cli.compile_words import compile_error
 from kopt.cli.output import Reply
 from kopt.cli.sass_schemas import FunctionData, SassData
 
@@ -27,24 +28,17 @@ _SHOWN = 16
 
 
 def reply_of(
-    sources: Sequence[SourceFile],
-    made: Sequence[Machine],
+    compiled: Sequence[tuple[SourceFile, Machine]],
     methods: Sequence[str],
     signatures: Sequence[SignatureRow],
     target: Target,
     warnings: list[str],
 ) -> Reply:
-    """The reply about a candidate, `sources[0]`, and the version that it is compared with, `sources[1]`, if any."""
+    """The reply about a candidate, the first that was compiled, and the version that it is compared with, if any."""
+    sources = [source for source, _ in compiled]
+    made = [machine for _, machine in compiled]
     machine = made[0]
-    errors = [
-        {
-            "code": "compile_error",
-            "message": f"{source.name} does not compile for {m.target}: {m.compile_error}",
-            "hint": "Mend what the compiler names, or choose another --gpu.",
-        }
-        for source, m in zip(sources, made, strict=True)
-        if m.compile_error
-    ]
+    errors = [compile_error(source, each) for source, each in compiled if each.compile_error]
     difference = None
     if len(made) == 2 and not errors:
         difference = compare(made[1].functions, machine.functions, methods, signatures, target.number)

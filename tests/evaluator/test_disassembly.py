@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evaluator.disassembly import DisassemblyError, Spills, Usage, read_opcodes, read_spills, read_usage
+from evaluator.disassembly import (
+    RESERVED_BYTES,
+    DisassemblyError,
+    Spills,
+    Usage,
+    read_opcodes,
+    read_spills,
+    read_targets,
+    read_usage,
+)
+from wiki.library import bundled_wiki
 
 CUOBJDUMP = """
 Resource usage:
@@ -75,6 +86,71 @@ def test_resources_of_each_function() -> None:
     }
 
 
+ELF = """
+64-bit elf: type=ET_EXEC, ABI=8, sm={target}, toolkit=13.0, flags=0x6005a04
+Index Offset   Size ES Align                      Type    Flags Link     Info Name
+   10    980    200  0 80                     PROGBITS   200006    3        c .text.k
+   14    f00      0  0  1                       NOBITS        3    0        0 {section}
+ index           value           size      info    other  shndx    name
+ 0xc               0           0x200     0x12     0x10   0x10     k
+ 0xd               0           0x180     0x12        0   0x11     called
+
+.nv.info.k
+\tAttribute:\tEIATTR_REQNTID
+\tFormat:\tEIFMT_SVAL
+\tValue:\t0x60 0x2 0x1
+\tAttribute:\tEIATTR_MAX_THREADS
+\tFormat:\tEIFMT_SVAL
+\tValue:\t{most}
+
+Resource usage:
+ Function k:
+  REG:14 STACK:8 SHARED:{shared} LOCAL:0 CONSTANT[0]:548 TEXTURE:0 SURFACE:0 SAMPLER:0
+ Function called:
+  REG:14 STACK:8 SHARED:0 LOCAL:0 CONSTANT[0]:548 TEXTURE:0 SURFACE:0 SAMPLER:0
+"""
+RESERVED = ".nv.shared.reserved.0"
+
+
+@pytest.mark.parametrize(
+    ("target", "section", "shared", "own"),
+    [
+        ("90a", RESERVED, 3072, 2048),
+        ("90", RESERVED, 1024, 0),
+        ("120", RESERVED, 1040, 16),
+        ("80", RESERVED, 3072, 3072),
+        ("90", ".nv.shared.k", 3072, 3072),
+        ("90", RESERVED, 512, 512),
+    ],
+)
+def test_shared_memory_without_the_systems_part(target: str, section: str, shared: int, own: int) -> None:
+    found = read_usage(ELF.format(target=target, section=section, shared=shared, most="0x100 0x1 0x1"))
+    assert found["k"].shared == own
+    assert found["called"].shared == 0
+
+
+def test_what_kernels_demand() -> None:
+    found = read_usage(ELF.format(target="90", section=RESERVED, shared=0, most="0x100 0x1 0x1"))
+    assert found["k"] == Usage(14, 8, 0, 0, kernel=True, barriers=2, required_threads=192, max_threads=256)
+    assert found["called"] == Usage(14, 8, 0, 0)
+    assert read_targets(ELF.format(target="90a", section=RESERVED, shared=0, most="")) == [(90, "a")]
+
+
+@pytest.mark.parametrize("most", ["", "0x100 0x1", "0x100 0x0 0x1", "many 0x1 0x1", "0x100 0x1 0x1 0x1"])
+def test_a_size_that_is_none_is_not_known(most: str) -> None:
+    assert read_usage(ELF.format(target="90", section=RESERVED, shared=0, most=most))["k"].max_threads is None
+
+
+def test_the_reserved_part_is_the_wikis() -> None:
+    """The pages of every capability say as much as the compiler lays out."""
+    pages = sorted((bundled_wiki().root / "hardware").glob("cc-*.md"))
+    said = [
+        re.findall(r"^\| Reserved shared memory per block \| (\d+) \| KB", p.read_text("utf-8"), re.M) for p in pages
+    ]
+    assert said == [[str(RESERVED_BYTES // 1024)]] * len(pages)
+    assert len(pages) >= 6
+
+
 def test_resources_that_are_printed_in_part_are_left_out() -> None:
     assert read_usage(" Function f:\n  REG:14 STACK:8\n") == {}
     assert read_usage(" Function f:\n\n  REG:14 STACK:8 SHARED:0 LOCAL:0\n") == {}
@@ -111,12 +187,15 @@ def test_text_without_functions_has_none() -> None:
     assert read_opcodes("cuobjdump info    : File does not contain device code\n") == {}
 
 
-LINES = CUOBJDUMP.splitlines() + NVDISASM.splitlines() + PTXAS.splitlines()
+LINES = [line for text in (CUOBJDUMP, NVDISASM, PTXAS, ELF) for line in text.splitlines()]
 
 
 @given(st.lists(st.one_of(st.sampled_from(LINES), st.text(max_size=60))).map("\n".join))
 @example("\t\tFunction : \x00\n")
 @example("/*" * 5000)
+@example("a" * 5000)
+@example(" 1" * 5000)
+@example("\n" * 5000)
 def test_any_text_gives_counts_or_one_error(text: str) -> None:
     read_usage(text)
     read_spills(text)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.cubin import kernel_resources
+from evaluator.cubin import read_cubin
 from evaluator.disassembler import Target
 from kbs.occupancy import Usage, occupancy
 from tests.evaluator.cubins import assemble_heavy
@@ -103,7 +103,7 @@ def test_equal_to_the_driver(made: Made, driver: Driver, tmp_path: Path) -> None
     )
     limits = limits_of(f"{target.number // 10}.{target.number % 10}")
     cubin = assemble_heavy(tmp_path, target.name, made.live, made.shared, made.barriers)
-    (kernel,) = kernel_resources(cubin, None, lambda _: limits.reserved_shared_memory).kernels
+    (kernel,) = read_cubin(cubin).kernels
     function = driver.load(cubin)
     assert kernel.registers == driver.number("cuFuncGetAttribute", REGISTERS, function)
     assert kernel.static_shared_memory == driver.number("cuFuncGetAttribute", SHARED, function)

@@ -17,7 +17,17 @@ from kbs.errors import ConfigurationError, ExitCode, KoptError, UsageError
 def test_launches_are_chosen_by_name_or_number() -> None:
     assert _chosen("") == ["--launch-count", "16"]
     assert _chosen("3") == ["--launch-skip", "2", "--launch-count", "1"]
+    assert _chosen("²")[0] == "--kernel-name"
     assert _chosen("soft.max<int>")[:2] == ["--kernel-name", r"regex:soft\.max<int>"]
+
+
+STOPPED = """==PROF== Connected to process 7 (/usr/bin/python3)
+Traceback (most recent call last):
+RuntimeError: the kernel's own words
+==PROF== Disconnected from process 7
+==ERROR== The application returned an error code (1).
+==WARNING== No kernels were profiled.
+"""
 
 
 @pytest.mark.parametrize(
@@ -27,6 +37,13 @@ def test_launches_are_chosen_by_name_or_number() -> None:
         ("permission to access NVIDIA GPU Performance Counters", "", "no_counter_permission", ConfigurationError),
         ("==WARNING== No kernels were profiled.", "softmax", "kernel_not_launched", UsageError),
         ("==WARNING== No kernels were profiled.", "", "kernel_not_launched", UsageError),
+        ("==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool", "",
+         "counters_in_use", ConfigurationError),
+        ("==ERROR== Failed to initialize the profiler: LibraryNotLoaded. Check that", "", "no_profiler",
+         ConfigurationError),
+        ("==ERROR== Nsight Compute failed to connect to the CUDA driver (stub libcuda.so[.1] on path?).\n"
+         "==ERROR== The application returned an error code (1).", "", "no_profiler", ConfigurationError),
+        (STOPPED, "softmax", "profile_failed", KoptError),
         ("RuntimeError: something else", "", "profile_failed", KoptError),
         ("", "", "profile_failed", KoptError),
     ],
@@ -35,6 +52,13 @@ def test_what_ncu_says_instead_is_a_named_error(said: str, launch: str, code: st
     error = _why(said, launch)
     assert (error.code, type(error)) == (code, kind)
     assert error.hint
+
+
+def test_a_program_that_stopped_is_told_in_its_own_words() -> None:
+    error = _why(STOPPED, "softmax")
+    assert "RuntimeError: the kernel's own words | ==ERROR== The application returned" in error.message
+    assert "==PROF==" not in error.message
+    assert "No kernels" not in error.message
 
 
 def test_all_three_remedies_for_counters_are_named() -> None:

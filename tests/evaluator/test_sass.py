@@ -37,9 +37,17 @@ def function(
         spill_load_bytes=spills[1],
         static_shared_bytes=0,
         dynamic_shared_bytes=None,
+        barriers=1,
+        required_threads=None,
+        max_threads=None,
     )
     return Function(
-        name=name, version=version, instructions=sum(counted.values()), opcodes=counted, resources=resources
+        name=name,
+        version=version,
+        kernel=True,
+        instructions=sum(counted.values()),
+        opcodes=counted,
+        resources=resources,
     )
 
 

@@ -73,6 +73,28 @@ def test_the_candidate_runs_in_the_sandbox_and_not_here(server: ForkServer) -> N
     assert made(server, spy).functions
 
 
+@needs_nvcc
+@pytest.mark.parametrize("target", [80, 90, 100, 120])
+def test_static_shared_memory_is_the_kernels_own(server: ForkServer, target: int) -> None:
+    """From sm_90 on the compiler lays the system's 1,024 bytes in front of it; they are no part of it."""
+    text = (
+        'extern "C" __global__ void __launch_bounds__(128) some(float *x) { __shared__ float t[300];'
+        " t[threadIdx.x] = x[threadIdx.x]; __syncthreads(); x[threadIdx.x] = t[127 - threadIdx.x]; }\n"
+        'extern "C" __global__ void none(float *x) { x[threadIdx.x] = 1; }\n'
+    )
+    found = {f.name: f.resources for f in made(server, text, "k.cu", target).functions}
+    assert {name: needs.static_shared_bytes for name, needs in found.items()} == {"some": 1200, "none": 0}
+    assert {name: needs.max_threads for name, needs in found.items()} == {"some": 128, "none": None}
+
+
+@needs_triton
+@pytest.mark.parametrize("target", [80, 90])
+def test_a_triton_kernel_demands_its_block_size(server: ForkServer, target: int) -> None:
+    (function,) = made(server, KERNEL, "k.py", target, "scale: *fp32:16, *fp32:16, i32, 1024").functions
+    needs = function.resources
+    assert (function.kernel, needs.required_threads, needs.static_shared_bytes) == (True, 128, 0)
+
+
 @needs_triton
 def test_every_configuration_of_an_autotuner_is_compiled_once(server: ForkServer) -> None:
     tuned = CALLED.replace("CAPABILITY", "(9, 0)").replace(

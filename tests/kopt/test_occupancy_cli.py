@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from tests.evaluator.cubins import assemble
 
 Kopt = Callable[..., Run]
 KERNEL = ("--regs", "72", "--smem", "48KB", "--threads", "256")
+needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")
+needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 LINE = re.compile(r"<- gpu-wiki/hardware/[a-z0-9-]+\.md:L\d+")
 
 
@@ -128,6 +132,7 @@ def test_what_the_wiki_does_not_say(words: tuple[str, ...], gap: str, home: Path
         (("--gpu", "sm_90", "--regs", "32", "--threads", "64", "--smem", "-4"), "value_invalid"),
         (("--gpu", "sm_90", "--regs", "32", "--threads", "64", "--carveout", "101"), "value_invalid"),
         (("--gpu", "sm_90", *KERNEL, "--function", "f"), "function_alone"),
+        (("--gpu", "sm_90", *KERNEL, "--num-warps", "4"), "compiled_alone"),
         (("--gpu", "sm_90", *KERNEL, "--kernel", "x.cubin"), "two_kernels"),
         (("--gpu", "sm_90", "--kernel", "absent.cubin"), "file_not_found"),
     ],
@@ -206,8 +211,165 @@ def test_code_for_8_0_runs_on_8_6_and_code_for_9_0a_runs_there_alone(kopt: Kopt,
     assert exact.json["errors"][0]["code"] == "other_gpu"
 
 
-def test_a_python_file_is_for_kopt_sass(kopt: Kopt, tmp_path: Path) -> None:
-    (tmp_path / "k.py").write_text("pass\n", "utf-8")
-    done = kopt("occupancy", "--kernel", str(tmp_path / "k.py"), "--gpu", "sm_90", "--json")
-    assert (done.code, done.json["errors"][0]["code"]) == (2, "kernel_form")
-    assert "kopt sass" in done.json["errors"][0]["hint"]
+def test_a_kernel_that_the_hardware_cannot_have_stands_beside_the_others(kopt: Kopt, tmp_path: Path) -> None:
+    words = ("occupancy", "--kernel", str(assemble(tmp_path, "sm_80")), "--threads", "192", "--smem", "166000")
+    done = kopt(*words, "--json")
+    assert done.code == 0, done.out
+    assert set(kernels(done)) == {"bounded", "free"}
+    (refused,) = done.json["data"]["refused"]
+    assert (refused["kernel"], refused["why"]) == (
+        "demanding",
+        "170,096 bytes of shared memory are more than 166,912",
+    )
+    said = kopt(*words).out
+    assert LINE.search(said.partition("demanding: cannot be launched: ")[2].splitlines()[1])
+    alone = kopt(*words, "--function", "demanding", "--json")
+    assert (alone.code, alone.json["errors"][0]["code"]) == (2, "beyond_hardware")
+
+
+# --- files that are compiled first ------------------------------------------------------------------------------------
+
+TRITON = """
+import torch, triton, triton.language as tl
+
+@triton.autotune([triton.Config({"BLOCK": 1024}, num_warps=w) for w in (4, 8)], key=["n"])
+@triton.jit
+def rows(x, y, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    v = tl.load(x + tl.program_id(0) * n + at, mask=at < n, other=0.0)
+    tl.store(y + tl.program_id(0) * n + at, v / tl.sum(v, 0), mask=at < n)
+
+@triton.jit
+def square(a, c, B: tl.constexpr, D: tl.constexpr, S: tl.constexpr):
+    i, k = tl.arange(0, B), tl.arange(0, D)
+    acc = tl.zeros((B, B), tl.float32)
+    for step in tl.range(0, 4, num_stages=S):
+        tile = tl.load(a + step + i[:, None] * D + k[None, :])
+        acc += tl.dot(tile, tl.trans(tile))
+    tl.store(c + i[:, None] * B + i[None, :], acc)
+
+def setup(N=1000):
+    x = torch.rand(8, N, device="cuda")
+    return {"inputs": {"x": x, "y": torch.empty_like(x), "n": N}, "outputs": ["y"]}
+
+def run_kernel(x, y, n):
+    rows[(x.shape[0],)](x, y, n)
+    a = torch.empty(64, 64, device="cuda", dtype=torch.float16)
+    square[(1,)](a, torch.empty(64, 64, device="cuda"), 64, 64, 4)
+"""
+CUDA = """
+extern "C" __global__ void __launch_bounds__(128) bounded(float *x) {
+    __shared__ float t[256];
+    t[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    x[threadIdx.x] = t[127 - threadIdx.x];
+}
+extern "C" __global__ void plain(float *x) { x[threadIdx.x] = 1; }
+"""
+
+
+def written(folder: Path, name: str, text: str) -> str:
+    (folder / name).write_text(text, "utf-8")
+    return str(folder / name)
+
+
+@needs_triton
+def test_every_kernel_of_a_triton_file_as_kopt_sass_compiles_it(kopt: Kopt, tmp_path: Path) -> None:
+    """Constants, registers and shared memory of each configuration; the block size is the code's own."""
+    file = written(tmp_path, "k.py", TRITON)
+    done = kopt("occupancy", "--kernel", file, "--gpu", "h100-sxm", "--dims", "N=1024", "--json")
+    assert done.code == 0, done.out
+    data = OccupancyData.model_validate(done.json["data"])
+    assert data.how.startswith("one call of run_kernel")
+    assert [(kernel.kernel.partition(" ")[0], kernel.threads) for kernel in data.kernels] == [
+        ("rows", 128),
+        ("rows", 256),
+        ("square", 128),
+    ]
+    assert data.refused == []
+    compiled = kopt("sass", file, "--gpu", "h100-sxm", "--dims", "N=1024", "--json").json["data"]["functions"]
+    for kernel, function in zip(data.kernels, compiled, strict=True):
+        needs = function["resources"]
+        assert kernel.kernel == f"{function['name']} [{function['version']}]"
+        assert (kernel.registers, kernel.threads, kernel.barriers) == (
+            needs["registers"],
+            needs["required_threads"],
+            needs["barriers"],
+        )
+        assert kernel.shared_memory == needs["static_shared_bytes"] + needs["dynamic_shared_bytes"]
+    assert data.kernels[2].shared_memory >= 64 * 64 * 2
+
+
+@needs_triton
+def test_a_triton_kernel_from_types_alone(kopt: Kopt, tmp_path: Path) -> None:
+    file = written(tmp_path, "k.py", TRITON)
+    words = ("occupancy", "--kernel", file, "--gpu", "sm_100", "--signature", "rows: *fp32:16, *fp32:16, i32, 1024")
+    done = kopt(*words, "--num-warps", "2", "--json")
+    assert done.code == 0, done.out
+    (kernel,) = done.json["data"]["kernels"]
+    assert (kernel["threads"], kernel["warps_per_block"]) == (64, 2)
+
+
+@needs_nvcc
+def test_a_cuda_file(kopt: Kopt, tmp_path: Path) -> None:
+    file = written(tmp_path, "k.cu", CUDA)
+    words = ("occupancy", "--kernel", file, "--gpu", "sm_90")
+    done = kopt(*words, "--threads", "128", "--smem", "2KB", "--json")
+    assert done.code == 0, done.out
+    assert done.json["data"]["how"].startswith("nvcc -arch=sm_90a")
+    assert {name: (k["static_shared_memory"], k["shared_memory"]) for name, k in kernels(done).items()} == {
+        "bounded": (1024, 3072),
+        "plain": (0, 2048),
+    }
+    assert "bounded on compute capability 9.0 (sm_90): 128 threads" in kopt(*words, "--function", "bounded").out
+    assert kopt(*words, "--json").json["errors"][0]["code"] == "threads_missing"
+
+
+@needs_nvcc
+def test_a_file_that_does_not_compile_is_rejected(kopt: Kopt, tmp_path: Path) -> None:
+    file = written(tmp_path, "k.cu", CUDA.replace("t[127", "y[127"))
+    words = ("occupancy", "--kernel", file, "--gpu", "sm_90")
+    done = kopt(*words, "--json")
+    assert (done.code, done.json["status"]) == (4, "rejected")
+    assert done.json["errors"][0]["code"] == "compile_error"
+    assert done.json["data"]["kernels"] == []
+    assert 'identifier "y" is undefined' in kopt(*words).out
+
+
+def test_nvcc_runs_in_the_jail(kopt: Kopt, tmp_path: Path) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "nvcc").write_text('#!/bin/sh\necho "user $USER at $HOME" >&2\nexit 1\n', "utf-8")
+    (tools / "nvcc").chmod(0o755)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    file = written(tmp_path, "k.cu", CUDA)
+    done = kopt("occupancy", "--kernel", file, "--gpu", "sm_90", "--cuda-home", str(tmp_path), "--json")
+    assert re.search(r"user kopt at /\S*kopt-\S+-compiler", done.json["errors"][0]["message"])
+
+
+@pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="there is a GPU")
+def test_without_a_gpu_what_to_compile_for_must_be_named(kopt: Kopt, tmp_path: Path) -> None:
+    done = kopt("occupancy", "--kernel", written(tmp_path, "k.cu", CUDA), "--json")
+    assert (done.code, done.json["errors"][0]["code"]) == (6, "no_gpu")
+    assert "--gpu sm_90" in done.json["errors"][0]["hint"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words", "code"),
+    [
+        ("k.txt", "pass", (), "kernel_form"),
+        ("k.py", "pass\n", (), "no_kernel"),
+        ("k.cu", "int x;\n", (), "no_kernel"),
+        ("k.cubin", "no binary\n", (), "not_a_cubin"),
+        ("k.cubin", "no binary\n", ("--dims", "N=4"), "compiled_alone"),
+        ("k.py", "pass\n", ("--signature", "k"), "signature_invalid"),
+    ],
+)
+def test_files_that_no_kernel_can_be_read_of(
+    name: str, text: str, words: tuple[str, ...], code: str, kopt: Kopt, tmp_path: Path
+) -> None:
+    file = written(tmp_path, name, text)
+    done = kopt("occupancy", "--kernel", file, "--gpu", "sm_90", *words, "--json")
+    assert (done.code, done.json["errors"][0]["code"]) == (2, code)
+    assert done.json["errors"][0]["hint"]

@@ -24,6 +24,15 @@ MMA(has__tensor_core__b1, "m16n8k256.row.col.s32.b1.b1.s32.and.popc", int, "r")
 #if ARCH >= 890
 MMA(has__tensor_core__e4m3, "m16n8k32.row.col.f32.e4m3.e4m3.f32", float, "f")
 #endif
+KERNEL has__tensor_core__sparse(const uint32_t* p, float* o) {
+    float d0 = o[0], d1 = o[1], d2 = o[2], d3 = o[3];
+    asm volatile("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 "
+                 "{%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9,%10,%11},{%0,%1,%2,%3},%12,0;"
+                 : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)
+                 : "r"(p[0]), "r"(p[1]), "r"(p[2]), "r"(p[3]), "r"(p[4]), "r"(p[5]), "r"(p[6]), "r"(p[7]), "r"(p[8]));
+    o[0] = d0; o[1] = d1; o[2] = d2; o[3] = d3;
+}
+KERNEL lacks__tensor_core__dp4a(int* o) { o[threadIdx.x] = __dp4a(o[0], o[1], o[2]); }
 KERNEL has__tensor_core__f64(const double* p, double* o) {
     double d0 = o[0], d1 = o[1];
     asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1},{%2},{%3},{%0,%1};"
@@ -57,6 +66,10 @@ TCGEN(has__tensor_core__tcgen_tf32, "tf32", "")
 TCGEN(has__tensor_core__tcgen_f8f6f4, "f8f6f4", "")
 TCGEN(has__tensor_core__tcgen_mxf4, "mxf4.block_scale", ", [%0], [%0]")
 TCGEN(has__tensor_core__tcgen_mxf8, "mxf8f6f4.block_scale", ", [%0], [%0]")
+TCGEN(has__tensor_core__tcgen_nvf4, "mxf4nvf4.block_scale.scale_vec::4X", ", [%0], [%0]")
+KERNEL lacks__tensor_core__into_tensor_memory(uint32_t t, uint64_t a) {
+    asm volatile("tcgen05.cp.cta_group::1.128x256b [%0], %1;" ::"r"(t), "l"(a) : "memory");
+}
 #if ARCH != 1030
 TCGEN(has__tensor_core__tcgen_i8, "i8", "")
 #endif
@@ -115,6 +128,15 @@ KERNEL has__vectorized_access__32_byte_load(const uint64_t* x, uint64_t* y) {
 }
 #endif
 KERNEL lacks__vectorized_access__4_bytes(const float* __restrict__ x, float* y) { y[threadIdx.x] = x[threadIdx.x]; }
+KERNEL lacks__vectorized_access__fetched_as_128_bytes(const float* x, float* y) {  // LTC128B is no width
+    __shared__ float s[1024];
+    asm volatile("cp.async.ca.shared.global.L2::128B [%0],[%1],4; cp.async.wait_all;" ::"r"(shared_address(s + threadIdx.x)),
+                 "l"(x + threadIdx.x) : "memory");
+    float v;
+    asm volatile("ld.global.L2::128B.f32 %0,[%1];" : "=f"(v) : "l"(x + threadIdx.x));
+    __syncthreads();
+    y[threadIdx.x] = v + s[threadIdx.x ^ 1];
+}
 KERNEL lacks__vectorized_access__8_bytes(const float2* __restrict__ x, float2* y) { y[threadIdx.x] = x[threadIdx.x]; }
 KERNEL lacks__vectorized_access__shared(const float* x, float* y) {  // 16 bytes a thread, in shared memory alone
     __shared__ float4 s[64];
@@ -147,6 +169,12 @@ KERNEL has__async_copy__4_bytes(const float* x, float* y) {
     __syncthreads();
     y[threadIdx.x] = s[threadIdx.x ^ 1];
 }
+KERNEL lacks__async_copy__commit(float* y) {  // waits for copies that nobody makes
+    __shared__ uint64_t bar;
+    asm volatile("cp.async.commit_group; cp.async.wait_group 0; cp.async.mbarrier.arrive.shared.b64 [%0];" ::"r"(
+        shared_address(&bar)));
+    y[threadIdx.x] = 1;
+}
 KERNEL lacks__async_copy__through_registers(const float* x, float* y) {
     __shared__ float s[1024];
     s[threadIdx.x] = x[threadIdx.x];
@@ -171,6 +199,11 @@ KERNEL has__ldmatrix_stmatrix__store(uint32_t* y) {
     y[threadIdx.x] = s[threadIdx.x];
 }
 #endif
+KERNEL lacks__ldmatrix_stmatrix__movmatrix(uint32_t* y) {  // from register to register
+    uint32_t r;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0,%1;" : "=r"(r) : "r"(y[threadIdx.x]));
+    y[threadIdx.x] = r;
+}
 KERNEL lacks__ldmatrix_stmatrix__shared(uint32_t* y) {
     __shared__ uint32_t s[1024];
     s[threadIdx.x] = y[threadIdx.x];
@@ -196,6 +229,25 @@ KERNEL has__tma_descriptor__reduce(uint64_t m) {
     asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group [%1,{%2,%2}],[%0];" ::"r"(
                      shared_address(s)), "l"(m), "r"(0) : "memory");
 }
+KERNEL has__tma_descriptor__im2col(uint64_t m) {
+    __shared__ __align__(128) float s[1024];
+    __shared__ uint64_t bar;
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+                 "[%0],[%1,{%3,%3,%3,%3}],[%2],{%4,%4};" ::"r"(shared_address(s)), "l"(m), "r"(shared_address(&bar)),
+                 "r"(0), "h"((short)0) : "memory");
+}
+#if ARCH >= 1000 && ARCH < 1200
+KERNEL has__tma_descriptor__gather(uint64_t m) {
+    __shared__ __align__(128) float s[1024];
+    __shared__ uint64_t bar;
+    asm volatile("cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes "
+                 "[%0],[%1,{%3,%3,%3,%3,%3}],[%2];" ::"r"(shared_address(s)), "l"(m), "r"(shared_address(&bar)),
+                 "r"(0) : "memory");
+}
+#endif
+KERNEL lacks__tma_descriptor__replace(uint64_t m) {  // changes a descriptor, moves no data
+    asm volatile("tensormap.replace.tile.global_address.global.b1024.b64 [%0], %0;" ::"l"(m) : "memory");
+}
 KERNEL lacks__tma_descriptor__prefetch(uint64_t m) {
     asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0,{%1,%1}];" ::"l"(m), "r"(0) : "memory");
     asm volatile("prefetch.tensormap [%0];" ::"l"(m) : "memory");
@@ -217,6 +269,18 @@ KERNEL has__tma_bulk_copy__reduce(float* y) {
     asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0],[%1],1024;" ::"l"(y),
                  "r"(shared_address(s)) : "memory");
 }
+KERNEL has__tma_bulk_copy__store(float* y) {
+    __shared__ __align__(128) float s[1024];
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0],[%1],1024;" ::"l"(y), "r"(shared_address(s)) : "memory");
+}
+KERNEL lacks__tma_bulk_copy__commit(float* y) {
+    asm volatile("cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;");
+    y[threadIdx.x] = 1;
+}
+KERNEL lacks__tma_bulk_copy__remote_store(uint32_t to) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], 1, [%1];" ::"r"(to), "r"(to + 64)
+                 : "memory");
+}
 KERNEL lacks__tma_bulk_copy__prefetch(const float* x) { asm volatile("cp.async.bulk.prefetch.L2.global [%0], 1024;" ::"l"(x)); }
 KERNEL __launch_bounds__(384, 1) has__setmaxnreg__two_groups(float* y) {
     if (threadIdx.x < 128) {
@@ -232,6 +296,10 @@ KERNEL __launch_bounds__(384, 1) lacks__setmaxnreg__bounds(float* y) { y[threadI
 
 // ---- warp_shuffle ---------------------------------------------------------------------------------------------------
 KERNEL has__warp_shuffle__xor(float* y) { y[threadIdx.x] += __shfl_xor_sync(~0u, y[threadIdx.x], 16); }
+KERNEL has__warp_shuffle__down(float* y) { y[threadIdx.x] += __shfl_down_sync(~0u, y[threadIdx.x], 16); }
+KERNEL has__warp_shuffle__up(float* y) { y[threadIdx.x] += __shfl_up_sync(~0u, y[threadIdx.x], 1); }
+KERNEL unclear__warp_shuffle__broadcast(float* y) { y[threadIdx.x] = __shfl_sync(~0u, y[threadIdx.x], 0); }
+KERNEL unclear__warp_shuffle__atomic(int* n, float* y) { y[atomicAdd(n, 1)] = 1; }  // the compiler's own SHFL.IDX
 KERNEL lacks__warp_shuffle__other_collectives(int* y) {
     int v = y[threadIdx.x];
     y[threadIdx.x] = __reduce_add_sync(~0u, v) + __ballot_sync(~0u, v) + __match_any_sync(~0u, v);
@@ -243,6 +311,13 @@ KERNEL has__mufu_ex2_softmax__accurate(float* y) { y[threadIdx.x] = expf(y[threa
 KERNEL has__mufu_ex2_softmax__half(__half2* y) { y[threadIdx.x] = h2exp2(y[threadIdx.x]); }
 KERNEL lacks__mufu_ex2_softmax__other_functions(float* y) {
     y[threadIdx.x] = rsqrtf(y[threadIdx.x]) + __sinf(y[0]) + __log2f(y[1]);
+}
+KERNEL lacks__mufu_ex2_softmax__tanh(float* y) {
+    asm("tanh.approx.f32 %0,%1;" : "=f"(y[threadIdx.x]) : "f"(y[threadIdx.x]));
+}
+KERNEL lacks__mufu_ex2_softmax__polynomial(float* y) {
+    float x = y[threadIdx.x];
+    y[threadIdx.x] = ((0.0555f * x + 0.2402f) * x + 0.6931f) * x + 1.f;
 }
 KERNEL lacks__mufu_ex2_softmax__double(double* y) { y[threadIdx.x] = exp(y[threadIdx.x]); }
 

@@ -1,0 +1,113 @@
+"""The words with which a command says how a kernel is compiled, and compiling as they say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from evaluator.disassembler import Target
+    from evaluator.sass_compile import Machine
+    from evaluator.source import SourceFile
+
+CallReferenceOption = Annotated[
+    Path | None, typer.Option("--ref", help="The reference, whose inputs the kernel is called with once.")
+]
+SignatureOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--signature",
+        help="Compile this Triton kernel from types alone: 'KERNEL: *fp32:16, i32, 1024'. May be repeated.",
+    ),
+]
+NumWarpsOption = Annotated[int, typer.Option("--num-warps", help="With --signature: warps a block.", min=0, max=64)]
+NumStagesOption = Annotated[int, typer.Option("--num-stages", help="With --signature: stages.", min=0, max=32)]
+CompileSecondsOption = Annotated[float, typer.Option("--timeout", help="Seconds to load and compile.", min=1, max=3600)]
+CompileMemoryOption = Annotated[
+    float | None, typer.Option("--memory", help="GB of host memory of the kernel's process.", min=0.1)
+]
+COMPILE_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class CompileWords:
+    """How a kernel is compiled; each word is named as the option that gives it."""
+
+    ref: Path | None = None
+    inputs: Path | None = None
+    dims: str | None = None
+    entry: str | None = None
+    signature: tuple[str, ...] = ()
+    num_warps: int = 0
+    num_stages: int = 0
+    python: Path | None = None
+    env: tuple[str, ...] = ()
+    cuda_home: Path | None = None
+    include: tuple[Path, ...] = ()
+    nvcc_flags: str = ""
+    timeout: float = COMPILE_SECONDS
+    memory: float | None = None
+
+    def given(self) -> list[str]:
+        """The options that say something else than their defaults: --ref."""
+        return [f"--{word.name.replace('_', '-')}" for word in fields(self) if getattr(self, word.name) != word.default]
+
+    def compiled(
+        self, paths: Sequence[Path], target: Target, multiprocessors: int | None
+    ) -> list[tuple[SourceFile, Machine]]:
+        """Each file and its machine code for `target`, out of one sandbox. `multiprocessors` is what host code is told
+        of the GPU; None: a stand-in. Raises `KoptError`."""
+        from evaluator.sandbox import ForkServer, passed_environment
+        from evaluator.sass_compile import machine_code
+        from evaluator.triton_types import read_kernel_types
+        from kopt.cli.bench_words import make_request
+
+        kernels = [read_kernel_types(text, self.num_warps, self.num_stages) for text in self.signature]
+        environment = passed_environment(self.env)
+        with ForkServer("cuda", "" if self.python is None else str(self.python), environment) as server:
+            words = {
+                "ref": self.ref,
+                "inputs": self.inputs,
+                "dims": self.dims,
+                "workloads": None,
+                "plan": "signal",
+                "tolerance": None,
+                "sanitizers": None,
+                "entry": self.entry,
+                "include": self.include,
+                "nvcc_flags": self.nvcc_flags,
+                "cuda_home": self.cuda_home,
+                "python": server.python,
+                "environment": environment,
+                "load_seconds": self.timeout,
+                "memory": self.memory,
+            }
+            requests = [make_request(candidate=path, **words) for path in paths]
+            made = [machine_code(server, request, target, kernels, multiprocessors) for request in requests]
+        return [(request.candidate, machine) for request, machine in zip(requests, made, strict=True)]
+
+
+def present_target(hint: str) -> Target:
+    """The architecture of the GPU that is here. Raises `NoGpuError` (`no_gpu`) with `hint`."""
+    from evaluator.disassembler import read_target
+    from evaluator.environment import gpu_capability
+    from kbs.errors import NoGpuError
+
+    capability = gpu_capability()
+    found = read_target(capability) if capability else None
+    if found is None:
+        raise NoGpuError("there is no GPU whose architecture could be compiled for", code="no_gpu", hint=hint)
+    return found
+
+
+def compile_error(source: SourceFile, machine: Machine) -> dict[str, str]:
+    """What is said of a file that the compiler refused."""
+    return {
+        "code": "compile_error",
+        "message": f"{source.name} does not compile for {machine.target}: {machine.compile_error}",
+        "hint": "Mend what the compiler names, or choose another --gpu.",
+    }
