@@ -1,67 +1,41 @@
 """What bounds a kernel: its class, the resource that binds, the headroom, and the symptoms, the weightiest first.
 
 Thresholds come as rows with their citations, in the order in which they are preferred: the first row of a metric
-decides, and rows of other sources that judge otherwise are kept beside it. The branching is that of NVIDIA's rules
-(SpeedOfLight.py: low, small grid, high, the side that leads, balanced); every number in it is a row.
+decides, and rows of other sources that judge otherwise are kept beside it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from enum import StrEnum
 
-from evaluator.headroom import Headroom, headroom
+from evaluator.classify import LEADS, Bottleneck, Decision
+from evaluator.derived import readings
+from evaluator.headroom import NO_CEILINGS, NO_PROBLEM, Ceilings, Headroom, Problem, headroom
 from evaluator.profile import Launch
-from evaluator.resources import Binding, binding, reading_of
+from evaluator.resources import Binding, binding
+from evaluator.shares import Share, Shares
+from evaluator.symptoms import Finding, finding, preferred, rank
+from kbs.derived_metrics import TIME_SHARE
 from kbs.records import ThresholdRow
-from kbs.thresholds import Judgement, Reading, Unjudged, judge_all, names_of
+from kbs.thresholds import Judgement, Reading, Unjudged, judge_all, plain
 from kbs.vocabulary import Symptom
 
+__all__ = ["Bottleneck", "Ceilings", "Diagnosis", "Finding", "Minor", "Problem", "diagnose"]
 
-class Bottleneck(StrEnum):
-    """What a kernel spends its time on."""
-
-    MEMORY = "memory-bound"
-    COMPUTE = "compute-bound"
-    LATENCY = "latency-bound"
-    OCCUPANCY = "occupancy-bound"
-    LAUNCH = "launch-bound"
-    MIXED = "mixed"
-    UNKNOWN = "unknown"
+LITTLE = "little-weight"
+"""The symptom whose rows say from which share of the time on a defect is named."""
+PIPES = "high-pipe-utilization"
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One symptom, and what every source says of it."""
+class Minor:
+    """A defect that is there and costs too little to be named."""
 
-    symptom: Symptom
-    present: bool
-    """Whether the preferred rows say that it is there."""
-    judgements: tuple[Judgement, ...]
-    """Of all metrics and sources; per metric the preferred one first."""
-    weight: Decimal
-    """How far the value lies beyond the preferred threshold, as a ratio; 0 where it does not."""
-
-    @property
-    def disputed(self) -> bool:
-        """Whether two sources judge one metric differently; for a symptom that needs all of them, the symptom.
-
-        A source that has several thresholds for a metric, for degrees of it, judges by the one that is reached first.
-        """
-        judged: dict[tuple[str, str], bool] = {}
-        for judgement in self.judgements:
-            key = judgement.row.metric, judgement.source
-            judged[key] = judged.get(key, False) or judgement.holds
-        said: dict[str, set[bool]] = {}
-        if self.symptom.every:
-            for source in {source for _, source in judged}:
-                said.setdefault("", set()).add(all(holds for (_, by), holds in judged.items() if by == source))
-        else:
-            for (metric, _), holds in judged.items():
-                said.setdefault(metric, set()).add(holds)
-        return any(len(verdicts) > 1 for verdicts in said.values())
+    finding: Finding
+    by: Judgement
+    """The row that says so."""
 
 
 @dataclass(frozen=True)
@@ -85,27 +59,8 @@ class Diagnosis:
     """That the preferred source denies and another one states."""
     unjudged: tuple[Unjudged, ...]
     """Rows for which the profile has no value."""
-
-
-@dataclass(frozen=True)
-class Ceilings:
-    """Rates to hold the launch against, each with where it is from. Empty where none are known."""
-
-    measured: tuple[tuple[str, Decimal], ...] = ()
-    """Name of a measured figure such as `copy 512 MiB`, and its bytes a second."""
-    measured_where: str = ""
-    """Device, driver and time of the measurement."""
-    peak: Decimal | None = None
-    """Cited peak memory bandwidth in bytes a second."""
-    peak_citation: str = ""
-
-
-NO_CEILINGS = Ceilings()
-
-
-def launch_readings(launch: Launch) -> Callable[[str], Reading | None]:
-    """A launch as the values that thresholds ask for."""
-    return lambda ncu: reading_of(launch.counter(ncu))
+    minor: tuple[Minor, ...] = ()
+    """Defects that are there, and cost too little of the time."""
 
 
 def diagnose(
@@ -115,132 +70,76 @@ def diagnose(
     ceilings: Ceilings = NO_CEILINGS,
     *,
     grade: str = "full",
+    problem: Problem = NO_PROBLEM,
 ) -> Diagnosis:
     """Diagnose a launch. `rows` has the threshold rows of each symptom, the preferred ones first."""
-    readings = launch_readings(launch)
+    read, shares = readings(launch, problem), Shares(launch, problem)
     findings: dict[str, Finding] = {}
     unjudged: list[Unjudged] = []
     for id, of_symptom in rows.items():
-        judged, missing = judge_all(of_symptom, readings)
+        if id == LITTLE:
+            continue
+        judged, missing = judge_all(of_symptom, read)
         unjudged += missing
-        found = _finding(symptoms[id], judged, of_symptom)
+        found = finding(symptoms[id], judged, of_symptom)
         if found is not None:
-            findings[id] = found
-    decision = _Decision(findings)
+            holds = [j for j in preferred(found.judgements) if j.holds]
+            findings[id] = replace(found, share=shares.of(found.symptom, holds)) if found.present else found
+    decision = Decision(findings, launch)
     bottleneck = decision.classify()
-    shown = [finding for finding in findings.values() if not finding.symptom.comparison]
-    present = [finding for finding in shown if finding.present]
+    _name_what_leads(findings, bottleneck)
+    shown = [found for found in findings.values() if not found.symptom.comparison]
+    present, minor = list[Finding](), list[Minor]()
+    for found in shown:
+        if found.present:
+            little = _little(found, rows.get(LITTLE, ()))
+            if little is None:
+                present.append(found)
+            else:
+                minor.append(Minor(found, little))
+    busy = findings.get(PIPES)
+    high = frozenset(j.readings[0].name for j in preferred(busy.judgements) if j.holds) if busy else frozenset[str]()
     return Diagnosis(
         kernel=launch.kernel,
         grade=grade,
         bottleneck=bottleneck,
         why=tuple(decision.why),
         decided_by=tuple(decision.used),
-        binding=binding(launch, bottleneck.value, decision.short),
-        headroom=headroom(launch, ceilings.measured, ceilings.measured_where, ceilings.peak, ceilings.peak_citation),
-        symptoms=tuple(sorted(present, key=lambda finding: _rank(finding, bottleneck))),
+        binding=binding(launch, bottleneck.value, decision.short, high),
+        headroom=headroom(launch, ceilings, problem),
+        symptoms=tuple(sorted(present, key=lambda found: rank(found, bottleneck.value, decision.short))),
         disputed=tuple(f for f in shown if not f.present and f.disputed),
         unjudged=tuple(unjudged),
+        minor=tuple(minor),
     )
 
 
-def _preferred(judgements: Sequence[Judgement]) -> list[Judgement]:
-    """The first judgement of each metric."""
-    first: dict[str, Judgement] = {}
-    for judgement in judgements:
-        first.setdefault(judgement.row.metric, judgement)
-    return list(first.values())
+def _name_what_leads(findings: dict[str, Finding], bottleneck: Bottleneck) -> None:
+    """A throughput that leads the other by enough is a high one, below the line above which it is so by itself.
+
+    Source: NVIDIA's SpeedOfLight.py, which names it High Memory (Compute) Throughput in both cases.
+    """
+    leads = findings.get(LEADS.get(bottleneck, ""))
+    if leads is None or not leads.present:
+        return
+    id = f"high-{bottleneck.value.removesuffix('-bound')}-throughput"
+    high = findings.get(id)
+    if high is None or high.present:
+        return
+    mine = [j for j in preferred(leads.judgements) if j.holds]
+    first = [j for j in high.judgements if j.readings[0].name == mine[0].readings[0].name]
+    share = Share(min(Decimal(1), first[0].value / 100), ()) if first else None
+    findings[id] = replace(high, present=True, judgements=(*mine, *high.judgements), weight=leads.weight, share=share)
 
 
-def _finding(symptom: Symptom, judged: Mapping[str, list[Judgement]], rows: Sequence[ThresholdRow]) -> Finding | None:
-    """What the judgements come to; None where nothing could be judged, or not all that must be."""
-    if not judged:
+def _little(found: Finding, rows: Sequence[ThresholdRow]) -> Judgement | None:
+    """The preferred row that says that a defect costs too little; None where none says so, or the cost is unknown."""
+    if found.share is None or not found.symptom.defect:
         return None
-    metrics = {row.metric for row in rows if names_of(row)}
-    first = [found[0] for found in judged.values()]
-    if symptom.every:
-        if set(judged) != metrics and all(judgement.holds for judgement in first):
-            return None
-        present = all(judgement.holds for judgement in first)
-    else:
-        present = any(judgement.holds for judgement in first)
-    weight = max((_excess(judgement) for judgement in first if judgement.holds), default=Decimal(0))
-    return Finding(symptom, present, tuple(j for found in judged.values() for j in found), weight)
-
-
-def _excess(judgement: Judgement) -> Decimal:
-    """How many times beyond the threshold the value lies; 1 at the threshold, and where that is zero."""
-    if not judgement.holds:
-        return Decimal(0)
-    value, threshold = judgement.value, judgement.threshold
-    if threshold == 0 or value == 0:
-        return Decimal(1) if threshold == 0 else Decimal(10**6)
-    return abs(value / threshold) if judgement.row.test.startswith(">") else abs(threshold / value)
-
-
-def _rank(finding: Finding, bottleneck: Bottleneck) -> tuple[bool, bool, bool, Decimal, str]:
-    """Defects first, then what speaks for the class, and of both what says why before what says only that."""
-    symptom = finding.symptom
-    other = symptom.bottleneck != bottleneck.value
-    return (not symptom.defect, other, symptom.general, -finding.weight, symptom.id)
-
-
-@dataclass
-class _Decision:
-    """The way to the class."""
-
-    findings: Mapping[str, Finding]
-    why: list[str] = field(default_factory=list)
-    used: list[Judgement] = field(default_factory=list)
-    short: bool = False
-    """Launch-bound since the launch is short, and not since the grid is small."""
-
-    def _has(self, id: str, metric: str = "") -> bool:
-        """Whether a symptom is there, by the preferred row of one metric if one is named; noted as a step if so."""
-        finding = self.findings.get(id)
-        if finding is None:
-            return False
-        if metric:
-            mine = [j for j in _preferred(finding.judgements) if j.row.metric.startswith(metric) and j.holds]
-        else:
-            mine = [j for j in _preferred(finding.judgements) if j.holds] if finding.present else []
-        if mine:
-            self.used += mine
-            self.why.append(f"{finding.symptom.name}: {'; '.join(judgement.said for judgement in mine)}")
-        return bool(mine)
-
-    def classify(self) -> Bottleneck:
-        """The class, with its steps noted."""
-        if self._has("low-throughput"):
-            return self._both_low()
-        memory, compute = self._has("high-memory-throughput"), self._has("high-compute-throughput")
-        leads_memory, leads_compute = self._has("memory-leads"), self._has("compute-leads")
-        if memory and compute and not (leads_memory or leads_compute):
-            return Bottleneck.MIXED
-        if leads_memory or (memory and not compute):
-            return Bottleneck.MEMORY
-        if leads_compute or (compute and not memory):
-            return Bottleneck.COMPUTE
-        if "memory-leads" in self.findings and "compute-leads" in self.findings:
-            self.why.append("neither throughput leads the other")
-            return Bottleneck.MIXED
-        if self._short():
-            return Bottleneck.LAUNCH
-        self.why.append("the profile does not have the throughputs of compute and of memory")
-        return Bottleneck.UNKNOWN
-
-    def _short(self) -> bool:
-        self.short = self._has("launch-overhead")
-        return self.short
-
-    def _both_low(self) -> Bottleneck:
-        if self._has("small-grid") or self._short():
-            return Bottleneck.LAUNCH
-        starved = self._has("low-issue-rate")
-        if starved and self._has("low-occupancy", ACHIEVED):
-            return Bottleneck.OCCUPANCY
-        return Bottleneck.LATENCY
-
-
-ACHIEVED = "sm__warps_active"
-"""Occupancy as it was: that little would fit says nothing where what fits is enough."""
+    percent = found.share.value * 100
+    reading = Reading(TIME_SHARE, percent, "%", f"{plain(percent)} %", found.share.steps)
+    judged, _ = judge_all(rows, lambda name: reading if name == TIME_SHARE else None)
+    for judgements in judged.values():
+        if judgements[0].holds:
+            return judgements[0]
+    return None

@@ -1,21 +1,37 @@
-"""How far a launch is from what its device can do: bytes a second against a measured ceiling and a cited peak.
+"""How far a launch is from what its device can do: bytes and operations a second against measured ceilings and cited
+peaks.
 
-A profile has no operations that an algorithm needs, so nothing is said about FLOP a second here.
+A profile has no operations that an algorithm needs: they are those of the problem, where somebody says which it is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 
 from evaluator.profile import Launch
+from kbs.kernel_roofline import Roof
 from kbs.thresholds import DIGITS, plain
 from kbs.units import format_number
 
 READ_ONLY = Decimal("0.1")
 """Bytes written over bytes read below which a kernel is held against reads and not against copies."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What the kernel has to do at the least."""
+
+    bytes: int | None = None
+    """To read and write; None where it is not known."""
+    steps: tuple[str, ...] = ()
+    """How they were counted, `expression = value`."""
+    operations: Mapping[str, int] = field(default_factory=dict)
+    """FLOP by the metric of the peak rate at which they run."""
+    by: str = ""
+    """Who says so: `counted from ref.py`, `declared (command line)`."""
 
 
 @dataclass(frozen=True)
@@ -32,34 +48,71 @@ class Headroom:
     """Device, driver and time of a measurement; citation of a spec."""
 
 
-def headroom(
-    launch: Launch,
-    measured: Sequence[tuple[str, Decimal]],
-    measured_where: str,
-    peak: Decimal | None,
-    peak_citation: str,
-) -> tuple[Headroom, ...]:
-    """DRAM bytes a second of the launch against each rate that is known."""
-    achieved = achieved_bandwidth(launch)
-    if achieved is None:
-        return ()
-    rate, steps = achieved
+@dataclass(frozen=True)
+class Ceilings:
+    """Rates to hold the launch against, each with where it is from. Empty where none are known."""
+
+    measured: tuple[tuple[str, Decimal], ...] = ()
+    """Name of a measured figure such as `copy 512 MiB`, and its bytes a second."""
+    measured_where: str = ""
+    """Device, driver and time of the measurement."""
+    peak: Decimal | None = None
+    """Cited peak memory bandwidth in bytes a second."""
+    peak_citation: str = ""
+    compute: tuple[Roof, ...] = ()
+    """Rates of operations, measured and cited."""
+
+
+NO_CEILINGS = Ceilings()
+NO_PROBLEM = Problem()
+
+
+def headroom(launch: Launch, ceilings: Ceilings = NO_CEILINGS, problem: Problem = NO_PROBLEM) -> tuple[Headroom, ...]:
+    """The launch against each rate that is known: DRAM bytes that it moved, bytes that it had to move, operations."""
     found = []
-    best = _best(launch, measured)
-    if best is not None:
-        found.append(_against(f"measured {best[0]}", rate, steps, best[1], measured_where))
-    if peak is not None:
-        found.append(_against("cited peak", rate, steps, peak, peak_citation))
-    return tuple(found)
+    achieved = achieved_bandwidth(launch)
+    if achieved is not None:
+        rate, steps = achieved
+        best = _best(launch, ceilings.measured)
+        if best is not None:
+            found.append(_against(f"measured {best[0]}", rate, steps, best[1], ceilings.measured_where))
+        if ceilings.peak is not None:
+            found.append(_against("cited peak", rate, steps, ceilings.peak, ceilings.peak_citation))
+    return (*found, *_needed(launch, ceilings, problem))
+
+
+def _needed(launch: Launch, ceilings: Ceilings, problem: Problem) -> list[Headroom]:
+    """What had to be done, over the launch's time."""
+    time, found = launch.value("duration"), list[Headroom]()
+    if not time:
+        return found
+    if problem.bytes is not None and ceilings.peak is not None:
+        rate = _per_second(Decimal(problem.bytes), time)
+        steps = (*problem.steps, f"{problem.bytes} B / {plain(time)} us = {_rate(rate)}")
+        name = "cited peak, of the bytes that must move"
+        found.append(_against(name, rate, steps, ceilings.peak, ceilings.peak_citation))
+    for roof in ceilings.compute:
+        operations = problem.operations.get(roof.metric)
+        if operations:
+            rate = _per_second(Decimal(operations), time)
+            step = f"{operations} FLOP / {plain(time)} us = {format_number(rate / 10**12, DIGITS)} TFLOPS"
+            share = rate / roof.rate
+            last = f"{operations} FLOP / {plain(time)} us / {roof.shown} = {format_number(share * 100, DIGITS)} %"
+            found.append(Headroom(f"{roof.origin} {roof.name}", share, (step, last), roof.citation))
+    return found
+
+
+def _per_second(amount: Decimal, microseconds: Decimal) -> Decimal:
+    with localcontext() as context:
+        context.prec = 40
+        return amount / microseconds * 10**6
 
 
 def achieved_bandwidth(launch: Launch) -> tuple[Decimal, tuple[str, ...]] | None:
     """Bytes a second to and from device memory, with the arithmetic; None where the profile does not have it."""
     read, written, time = (launch.value(id) for id in ("dram_bytes_read", "dram_bytes_written", "duration"))
     if read is not None and written is not None and time:
-        with localcontext() as context:
-            context.prec = 40
-            rate = (read + written) / time * 10**6
+        rate = _per_second(read + written, time)
         return rate, (f"({plain(read)} B + {plain(written)} B) / {plain(time)} us = {_rate(rate)}",)
     stated = launch.metric("dram_bandwidth")
     if stated is None or stated.value is None:

@@ -14,8 +14,10 @@ LEVELS = (("dram_throughput",), ("l2_throughput",), ("l1_throughput_elapsed", "l
 """Levels of the memory system, each with the metrics that say how busy it is, the better one first."""
 PIPES = (
     *(("tensor_pipe", "tensor_pipe_active"), ("fma_pipe", "fma_pipe_active")),
-    *(("alu_pipe",), ("fp64_pipe",), ("xu_pipe",), ("lsu_pipe",), ("issued",)),
+    *(("alu_pipe",), ("fp64_pipe",), ("xu_pipe",), ("lsu_pipe",)),
 )
+ISSUE = "issued"
+"""Issue slots: every pipe's instructions pass through them, so they are as busy as all pipes together."""
 LIMITS = ("limit_registers", "limit_shared_memory", "limit_warps", "limit_blocks", "limit_barriers")
 
 
@@ -33,17 +35,19 @@ class Binding:
     """Names of what it was compared with."""
 
 
-def binding(launch: Launch, bottleneck: str, short: bool = False) -> Binding | None:
+def binding(launch: Launch, bottleneck: str, short: bool = False, high: frozenset[str] = frozenset()) -> Binding | None:
     """The resource that binds; None where the profile does not say, or the class has none.
 
-    `short`: a launch-bound kernel is so since it is short, and not since its grid is small.
+    `short`: a launch-bound kernel is so since it is short, and not since its grid is small. `high`: names of the
+    metrics by which a pipe is highly utilized.
     """
     if bottleneck == "memory-bound":
-        return _busiest(launch, LEVELS)
+        return _level(launch)
     if bottleneck == "compute-bound":
-        return _busiest(launch, PIPES)
+        return _compute(launch, high)
     if bottleneck == "mixed":
-        return _busiest(launch, (*LEVELS, *PIPES))
+        both = [found for found in (_level(launch), _compute(launch, high)) if found is not None]
+        return max(both, key=lambda found: found.counter.value or Decimal(0), default=None)
     if bottleneck == "occupancy-bound":
         return _least(launch, LIMITS)
     if bottleneck == "latency-bound":
@@ -51,6 +55,39 @@ def binding(launch: Launch, bottleneck: str, short: bool = False) -> Binding | N
     if bottleneck == "launch-bound":
         return _named(launch, "duration") if short else _named(launch, "waves") or _named(launch, "grid_size")
     return None
+
+
+def _level(launch: Launch) -> Binding | None:
+    """The level of memory that memory throughput comes from: that whose own throughput lies nearest to it.
+
+    Memory throughput is the largest of what it is made of, and that leaves out parts of a level's own throughput, such
+    as the traffic between the two halves of L2: a level can be busier than it, and not be what it is about. Source:
+    NVIDIA's SpeedOfLight.py, get_max_pipe, which looks into the breakdown of memory throughput.
+    """
+    whole = launch.value("memory_throughput")
+    if whole is None:
+        return _busiest(launch, LEVELS)
+    found = _present(launch, LEVELS)
+    best = min(found, key=lambda one: abs((one.counter.value or Decimal(0)) - whole), default=None)
+    return best and Binding(best.metric, best.name, best.counter, "", tuple(one.name for one in found))
+
+
+def busiest_pipe(launch: Launch) -> Binding | None:
+    """The pipe that is busy for the largest part of the time; None where the profile has none."""
+    return _busiest(launch, PIPES)
+
+
+def _compute(launch: Launch, high: frozenset[str]) -> Binding | None:
+    """The busiest pipe; issue slots only where they are busier and no pipe is highly utilized.
+
+    Source: NVIDIA's HighPipeUtilization.py, which looks among pipes alone.
+    """
+    pipe, slots = busiest_pipe(launch), _named(launch, ISSUE)
+    if pipe is None or slots is None:
+        return pipe or slots
+    if pipe.counter.ncu in high or (pipe.counter.value or 0) >= (slots.counter.value or 0):
+        return pipe
+    return Binding(slots.metric, slots.name, slots.counter, "", (*pipe.among, slots.name))
 
 
 def dominant_stall(launch: Launch) -> Binding | None:

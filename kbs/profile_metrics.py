@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Any
 
 STALLS = "warp stalls"
 """The group of what a warp does between two of its instructions."""
@@ -39,8 +40,8 @@ class ProfileMetrics:
     def __init__(self, data: Mapping[str, Mapping[str, object]]) -> None:
         self.all: dict[str, ProfileMetric] = {}
         for id, fields in data.items():
-            values = {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
-            self.all[id] = ProfileMetric(id=id, **values)  # type: ignore[arg-type]
+            values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
+            self.all[id] = ProfileMetric(id=id, **values)
         self.by_ncu = {name: metric for metric in self.all.values() for name in metric.ncu}
         self.by_label: dict[str, list[ProfileMetric]] = {}
         for metric in self.all.values():

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 
+from kbs.derived_metrics import DERIVED
 from kbs.profile_metrics import profile_metrics
 from kbs.records import ThresholdRow
 from kbs.units import format_number, parse_number, parse_unit
@@ -47,6 +48,8 @@ class Reading:
     """us, B, B/s, Hz, %, or empty."""
     shown: str
     """As it stands there, with its unit."""
+    steps: tuple[str, ...] = ()
+    """How it was computed, `a + b = c`; empty where it stands in the profile as it is."""
 
 
 Readings = Callable[[str], Reading | None]
@@ -67,7 +70,8 @@ class Judgement:
     holds: bool
     """Whether the row says that the symptom is there."""
     arithmetic: str
-    """How the value was computed, `a / b = c`; empty where it stands in the profile as it is."""
+    """How the value was computed, `a / b = c`, several sums with ` ; ` between; empty where it stands in the profile as
+    it is."""
 
     @property
     def row(self) -> ThresholdRow:
@@ -83,8 +87,9 @@ class Judgement:
     def said(self) -> str:
         """`memory throughput 91.2 % > 80 %`, or `a / b: 30 / 40 = 0.75, not < 0.5`."""
         limit = f"{self.row.value} {self.row.unit}".strip()
-        ours = [profile_metrics().by_ncu.get(name) for name in names_of(self.row)]
-        name = ours[0].name if len(ours) == 1 and ours[0] else self.row.metric
+        names = names_of(self.row)
+        ours = profile_metrics().by_ncu.get(names[0]) or DERIVED.get(names[0]) if len(names) == 1 else None
+        name = ours.name if ours else self.row.metric
         value = f"{name}: {self.arithmetic}," if self.arithmetic else f"{name} {self.readings[0].shown}"
         return f"{value} {'' if self.holds else 'not '}{self.row.test} {limit}"
 
@@ -122,15 +127,18 @@ def judge(row: ThresholdRow, readings: Readings) -> Judgement | Unjudged:
     found = [readings(name) for name in names]
     missing = tuple(name for name, reading in zip(names, found, strict=True) if reading is None)
     if missing:
-        return Unjudged(row, missing, f"the profile has no {' and no '.join(missing)}")
+        without = [DERIVED[name].without for name in missing if name in DERIVED and DERIVED[name].without]
+        words = [DERIVED[name].name if name in DERIVED else name for name in missing]
+        return Unjudged(row, missing, without[0] if without else f"the profile has no {' and no '.join(words)}")
     have = tuple(reading for reading in found if reading is not None)
     if len(have) == 1:
-        value, its_unit, arithmetic = have[0].value, have[0].unit, ""
+        value, its_unit, arithmetic = have[0].value, have[0].unit, " ; ".join(have[0].steps)
     else:
         computed = compute(have[0], match["sign"], have[1])
         if computed is None:
             return Unjudged(row, (), f"{row.metric} cannot be computed from {have[0].shown} and {have[1].shown}")
-        value, its_unit, arithmetic = computed
+        value, its_unit, last = computed
+        arithmetic = " ; ".join((*have[0].steps, *have[1].steps, last))
     if its_unit != unit:
         said = its_unit or "a bare number"
         return Unjudged(row, (), f"{row.metric} is {said} in the profile, and {unit or 'a bare number'} in the row")

@@ -102,7 +102,9 @@ class Symptom(Term):
     every: bool = False
     """All metrics of its threshold rows must show it; otherwise one is enough."""
     comparison: bool = False
-    """It serves to choose the class, and is nothing to name beside it."""
+    """It serves to judge others or to choose the class, and is nothing to name beside it."""
+    also: tuple[str, ...] = ()
+    """Further bottlenecks that it speaks for: an access pattern costs bandwidth, and where that is left, latency."""
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,31 @@
-"""Wires a diagnosis: threshold rows and techniques out of the wikis, ceilings out of KOPT_HOME, and the cited peak."""
+"""Wires a diagnosis: threshold rows and techniques out of the wikis, ceilings out of KOPT_HOME, cited peaks, and what
+the problem has to do."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from evaluator.bottleneck import Ceilings, Diagnosis, Finding, diagnose
+from evaluator.bottleneck import Diagnosis, diagnose
+from evaluator.headroom import NO_PROBLEM, Ceilings, Problem
 from evaluator.profile import Launch
+from evaluator.symptoms import Finding
 from kbs.answers.knowledge import Knowledge
 from kbs.citation import Citation
+from kbs.derived_metrics import COMPULSORY_BYTES, DERIVED
 from kbs.errors import KoptError, UsageError
 from kbs.roofline import usable
 from kopt.peaks import product_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evaluator.work import Work
+    from kbs.kernel_roofline import Roof
     from kbs.store import Store
     from kopt.engine import Engine
+    from kopt.roofline import Declared
 
 TECHNIQUES = 4
 """Techniques that are named for a symptom."""
@@ -46,24 +55,92 @@ class Diagnosed:
     notes: tuple[str, ...]
 
 
-def diagnose_launch(engine: Engine, launch: Launch, gpu: str, *, grade: str = "full") -> Diagnosed:
-    """Diagnose with the wikis' thresholds. Raises `UsageError` (`gpu_unknown`) for a GPU that no page is about."""
-    return engine.with_store(lambda store: _diagnosed(engine, store, launch, gpu, grade), vectors=False)
+@dataclass(frozen=True)
+class Task:
+    """What the kernel has to do, and the rates that its operations are held against."""
+
+    problem: Problem = NO_PROBLEM
+    roofs: tuple[Roof, ...] = ()
+    """Of operations: measured ceilings and cited peaks."""
+    notes: tuple[str, ...] = ()
 
 
-def _diagnosed(engine: Engine, store: Store, launch: Launch, gpu: str, grade: str) -> Diagnosed:
+NO_TASK = Task()
+
+
+def diagnose_launch(
+    engine: Engine, launch: Launch, gpu: str, *, grade: str = "full", task: Task = NO_TASK
+) -> Diagnosed:
+    """Diagnose with the wikis' thresholds. `task`: what the kernel has to do, from `task_of`; without it bytes that
+    need not move are not judged. Raises `UsageError` (`gpu_unknown`) for a GPU that no page is about."""
+    return engine.with_store(lambda store: _diagnosed(engine, store, launch, gpu, grade, task), vectors=False)
+
+
+def task_of(
+    engine: Engine,
+    launch: Launch,
+    gpu: str,
+    work: Work | None,
+    said: Mapping[str, Declared],
+    *,
+    peak: str | None = None,
+) -> Task:
+    """What a problem has to do, on the launch's GPU or on `gpu`.
+
+    `work`: as counted from a reference (`kopt.work.count`); `said`: declared `bytes` and `operations`
+    (`kopt.work.declared_work`), which come before the count; without a count the bytes must be declared. `peak`: metric
+    id of the rate at which products of matrices or declared operations run. Raises `UsageError` (`gpu_unknown`,
+    `peak_needed`, `bytes_needed`).
+    """
+    if work is None and "bytes" not in said:
+        raise UsageError(
+            "operations alone say nothing of the bytes that must move", code="bytes_needed", hint="Give --bytes too."
+        )
+    by = said["bytes"].by if "bytes" in said else ""
+    by = f"declared ({by})" if by else "counted from the reference"
+    product = engine.with_store(lambda store: _product(engine, store, gpu, launch.device, []), vectors=False)
+    if not product:
+        amount = said["bytes"].amount if "bytes" in said else _counted(work)
+        return Task(Problem(amount, (), {}, by), notes=("operations are held against no peak: the GPU is not known",))
+    from kopt.roofline import roofline
+
+    specs = engine.with_store(lambda store: store.specs(), vectors=False)
+    found = roofline(engine, product, specs, work, said, peak)
+    demand = found.placed.demand
+    steps = tuple(step.shown for step in found.placed.steps if step.unit == "B")
+    roofs = tuple(roof for roof in found.roofs if roof.metric in demand.flop)
+    return Task(Problem(demand.bytes, steps, demand.flop, by), roofs, (*found.gaps, *found.notes))
+
+
+def _counted(work: Work | None) -> int:
+    return 0 if work is None else sum(row.bytes for row in (*work.read, *work.written))
+
+
+def _diagnosed(engine: Engine, store: Store, launch: Launch, gpu: str, grade: str, task: Task) -> Diagnosed:
     terms = engine.terms
     rows = {id: store.rows("threshold", id) for id in terms.symptoms}
     notes: list[str] = []
     product = _product(engine, store, gpu, launch.device, notes)
-    ceilings = _ceilings(engine, store, product, launch.device, notes)
-    made = diagnose(launch, {id: found for id, found in rows.items() if found}, terms.symptoms, ceilings, grade=grade)
+    ceilings = replace(_ceilings(engine, store, product, launch.device, notes), compute=task.roofs)
+    made = diagnose(
+        launch,
+        {id: found for id, found in rows.items() if found},
+        terms.symptoms,
+        ceilings,
+        grade=grade,
+        problem=task.problem,
+    )
     knowledge = Knowledge(store, terms, lambda question: engine.search(store, question.text, {}, 1))
     remedies = {finding.symptom.id: _remedies(knowledge, finding) for finding in (*made.symptoms, *made.disputed)}
     own_page = f"bottleneck/{made.bottleneck.value}"
     advice = tuple(
         Remedy(row.technique, row.because, row.citation)
         for row in store.rows("advice", made.bottleneck.value, own_page)
+    )
+    notes += task.notes
+    without = DERIVED[COMPULSORY_BYTES].without
+    notes += dict.fromkeys(
+        f"{terms.symptoms[one.row.symptom].name}: {without}" for one in made.unjudged if one.why == without
     )
     if launch.unread:
         notes.append(f"units that are not known, so not used: {', '.join(launch.unread)}")

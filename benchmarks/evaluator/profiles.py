@@ -30,8 +30,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from kbs.errors import ConfigurationError, KoptError, NoGpuError  # noqa: E402
-from tests.evaluator.profiles.corpus import REPORTS, Expected, load  # noqa: E402  # ROOT must be on the path first
+from kbs.errors import ConfigurationError, KoptError, NoGpuError  # noqa: E402 - ROOT must be on the path first
+from tests.evaluator.profiles.corpus import REPORTS, Expected, load  # noqa: E402 - likewise
 
 RECORDS = "profiles.jsonl"
 WHAT = ("bench", "basic", "full")

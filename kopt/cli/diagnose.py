@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kopt.cli.options import DimsOption
 from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 from kopt.cli.profile import LaunchOption
 
 if TYPE_CHECKING:
     from evaluator.profile import Chosen
+    from kopt.diagnosis import Task
+    from kopt.engine import Engine
 
 
 def diagnose(
@@ -26,12 +29,31 @@ def diagnose(
         str, typer.Option("--gpu", help="The GPU of the headroom; by default the one that the report names.")
     ] = "",
     launch: LaunchOption = "",
+    kernel: Annotated[
+        Path | None, typer.Option("--kernel", help="The kernel, where its reference cannot be read without it.")
+    ] = None,
+    ref: Annotated[
+        Path | None, typer.Option("--ref", help="The reference, whose bytes and operations are counted.")
+    ] = None,
+    dims: DimsOption = None,
+    bytes: Annotated[
+        str, typer.Option("--bytes", help="Bytes that must move, in place of those that are counted: 2*M*N*4.")
+    ] = "",
+    operations: Annotated[
+        str, typer.Option("--operations", help="Floating-point operations, in place of those counted: 2*M*N*K.")
+    ] = "",
+    peak: Annotated[
+        str, typer.Option("--peak", help="Peak rate of matrix products or of --operations: tf32_tensor_throughput …")
+    ] = "",
     json: JsonFlag = False,
     debug: DebugFlag = False,
 ) -> None:
     """Say what bounds a kernel: class, binding resource, headroom, symptoms with the wiki lines of their thresholds.
 
-    kopt diagnose report.csv · kopt diagnose report.ncu-rep --gpu h200 --launch softmax_kernel
+    With the reference (--ref, --dims), or with --bytes, it also judges bytes that need not move. Symptoms are ranked by
+    what they cost of the launch's time, estimated from its counters.
+
+    kopt diagnose report.csv · kopt diagnose report.ncu-rep --ref ref.py --dims M=4096,N=8192 --launch softmax_kernel
     """
 
     def work() -> Reply:
@@ -43,12 +65,60 @@ def diagnose(
 
         chosen, name, grade = read(report, launch)
         with engine() as eng:
-            found = diagnose_launch(eng, chosen.launch, gpu, grade=grade)
+            sources = (kernel, ref) if kernel is not None else (ref, None)
+            task = _task(eng, chosen, gpu, sources, dims, bytes=bytes, operations=operations, peak=peak)
+            found = diagnose_launch(eng, chosen.launch, gpu, grade=grade, task=task)
             data = DiagnoseData.of(name, chosen, found)
             code = ExitCode.ABSTAINED if data.bottleneck == "unknown" else ExitCode.OK
             return Reply(data, lambda console: show(console, data), code, warnings=list(eng.warnings))
 
     deliver("diagnose", json, debug, work)
+
+
+def _task(
+    eng: Engine,
+    chosen: Chosen,
+    gpu: str,
+    sources: tuple[Path | None, Path | None],
+    dims: str | None,
+    *,
+    bytes: str,
+    operations: str,
+    peak: str,
+) -> Task:
+    """What the kernel has to do, as the words of the command say it. `sources`: the kernel and its reference, or the
+    reference alone. Raises `KoptError`."""
+    from kbs.errors import UsageError
+    from kopt.cli.roofline import rate_metric
+    from kopt.cli.support import read_dims
+    from kopt.diagnosis import NO_TASK, task_of
+    from kopt.roofline import declared
+
+    metric = rate_metric(eng, peak) if peak else None
+    first, ref = sources
+    if first is None:
+        if dims and not (bytes or operations):
+            raise UsageError("--dims alone says nothing of the problem", code="no_reference", hint="Give --ref FILE.")
+        sizes = read_dims(dims)
+        said = {
+            name: declared(text, sizes, "command line", f"--{name}")
+            for name, text in (("bytes", bytes), ("operations", operations))
+            if text
+        }
+        return task_of(eng, chosen.launch, gpu, None, said, peak=metric) if said else NO_TASK
+    from evaluator.workloads import check_dims
+    from kopt.cli.roofline import request_to_count
+    from kopt.work import count, declared_work
+
+    words: dict[str, Any] = {"ref": ref, "inputs": None, "entry": None, "outputs": (), "ptr_sizes": {}, "memory": None}
+    request = request_to_count(
+        candidate=first, dims=dims, bytes=bytes, operations=operations, python=None, env=(), call_seconds=60.0, **words
+    )
+    recognised = request.recognised()
+    check_dims(request, recognised)
+    known = declared_work(request, recognised)
+    work = None if len(known) == 2 else count(eng, request, recognised, known)
+    return task_of(eng, chosen.launch, gpu, work, known, peak=metric)
 
 
 def read(path: Path, launch: str) -> tuple[Chosen, str, str]:

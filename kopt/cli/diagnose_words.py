@@ -12,7 +12,7 @@ from kbs.visible import visible
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from kopt.cli.profile_schemas import DiagnoseData, JudgementData, SymptomData
+    from kopt.cli.profile_schemas import DiagnoseData, JudgementData, MinorData, SymptomData
 
 _LISTED = 6
 """Symptoms that are shown with all that is said of them; the rest in one line each."""
@@ -44,6 +44,10 @@ def lines(data: DiagnoseData) -> Iterator[str]:
         yield "  none of the wiki's thresholds is reached"
     for number, symptom in enumerate(data.symptoms, 1):
         yield from _symptom(f"  {number}. ", symptom, whole=number <= _LISTED)
+    if data.minor:
+        yield from ("", "There, and of little weight")
+        for minor in data.minor:
+            yield from _minor(minor)
     if data.disputed:
         yield from ("", "Named by another source only")
         for symptom in data.disputed:
@@ -75,9 +79,17 @@ def _symptom(head: str, symptom: SymptomData, *, whole: bool) -> Iterator[str]:
             said = "" if judgement.holds else "not "
             where = judgement.rows[0].reference
             yield f"        {said}{judgement.test} {judgement.threshold}, by {judgement.source}  [{where}]"
+    if symptom.share_arithmetic and whole:
+        yield f"      of the time, estimated: {' ; '.join(symptom.share_arithmetic)}"
     if whole:
         for remedy in symptom.remedies:
             yield f"      try {remedy.technique}: {remedy.because}  [{remedy.row.reference}]"
+
+
+def _minor(minor: MinorData) -> Iterator[str]:
+    yield f"  {minor.name} ({minor.symptom})"
+    yield f"      of the time, estimated: {' ; '.join(minor.share_arithmetic)}"
+    yield f"        {minor.by.test} {minor.by.threshold}, by {minor.by.source}  [{minor.by.rows[0].reference}]"
 
 
 def _plain(value: float | None) -> str:

@@ -7,6 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kopt.cli.options import (
+    CudaHomeOption,
+    DimsOption,
+    EntryOption,
+    GpuDeviceOption,
+    IncludeOption,
+    InputsOption,
+    NvccFlagsOption,
+    OutputsOption,
+    PtrSizeOption,
+)
 from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 
 if TYPE_CHECKING:
@@ -30,23 +41,17 @@ def profile(
     ref: Annotated[
         Path | None, typer.Option("--ref", help="The reference, which makes the inputs if the kernel does not.")
     ] = None,
-    inputs: Annotated[
-        Path | None, typer.Option("--inputs", help="Where inputs come from, as for `kopt bench`.")
-    ] = None,
-    dims: Annotated[str | None, typer.Option("--dims", help="Sizes: '{\"M\": 4096}' or M=4096,N=8192.")] = None,
+    inputs: InputsOption = None,
+    dims: DimsOption = None,
     launch: LaunchOption = "",
     metrics: Annotated[str, typer.Option("--set", help="basic (seconds) or full (every section).")] = "basic",
-    device: Annotated[str, typer.Option("--device", help="cuda:N.")] = "cuda:0",
-    entry: Annotated[
-        str | None, typer.Option("--entry", help="The class or function to run, where several fit.")
-    ] = None,
-    outputs: Annotated[str, typer.Option("--outputs", help="Pointers that a .cu kernel writes: a,b.")] = "",
-    ptr_size: Annotated[
-        list[str] | None, typer.Option("--ptr-size", help="Elements of a pointer's buffer: NAME=M*N. May be repeated.")
-    ] = None,
-    include: Annotated[list[Path] | None, typer.Option("--include", "-I", help="Folder of headers for nvcc.")] = None,
-    nvcc_flags: Annotated[str, typer.Option("--nvcc-flags", help="Further words for nvcc.")] = "",
-    cuda_home: Annotated[Path | None, typer.Option("--cuda-home", help="The CUDA toolkit.")] = None,
+    device: GpuDeviceOption = "cuda:0",
+    entry: EntryOption = None,
+    outputs: OutputsOption = "",
+    ptr_size: PtrSizeOption = None,
+    include: IncludeOption = None,
+    nvcc_flags: NvccFlagsOption = "",
+    cuda_home: CudaHomeOption = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for the files; by default <report or kernel>-profile.")
     ] = None,

@@ -1,12 +1,11 @@
 """`kopt diagnose`: the class and first symptom of the corpus, thresholds out of the wiki, and what a correction does.
 
-The reports are made up (`tests/evaluator/ncu_reports.py`): real ones, taken on an H200, are to replace them.
+The reports are made up (`tests/evaluator/ncu_reports.py`); test_profile_corpus.py has those that were taken on an H200.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,7 +21,6 @@ from evaluator.receipt_profile import launch_of
 from evaluator.timing_records import Clocks, Figure
 from kbs.arithmetic import equation_holds
 from kbs.errors import UsageError
-from kopt.cli.diagnose_words import lines
 from kopt.cli.profile_schemas import DiagnoseData
 from kopt.diagnosis import Diagnosed, diagnose_launch
 from kopt.engine import Engine
@@ -30,6 +28,8 @@ from kopt.settings import load_settings
 from tests.conftest import Run
 from tests.evaluator.ncu_reports import EXPECTED, KERNELS, SOFTMAX, Metrics, changed, raw_csv, without
 from tests.evaluator.receipts import receipt, timed, timed_receipt, timing, workload_timing
+from tests.evaluator.test_profile_report import numbers_of
+from tests.kopt.diagnosis_numbers import stray_numbers
 from wiki.library import bundled_wiki
 
 SOL = "profiling/speed-of-light.md"
@@ -108,11 +108,20 @@ def test_each_symptom_has_its_line(engine: Engine) -> None:
 
 
 def test_sources_that_disagree_are_both_shown(engine: Engine) -> None:
-    found = diagnosed(engine, changed(memory_throughput="71", dram_throughput="71")).diagnosis
+    metrics = changed(memory_throughput="71", dram_throughput="71", sm_throughput="68")
+    found = diagnosed(engine, metrics).diagnosis
     [finding] = [finding for finding in found.disputed if finding.symptom.id == "high-memory-throughput"]
     said = {judgement.source: judgement.holds for judgement in finding.judgements if "compute" in judgement.row.metric}
     assert said == {"triage": False, "dhrv": True}
     assert "high-memory-throughput" not in ids(found)
+
+
+def test_a_throughput_that_leads_is_named_below_the_line_from_which_it_is_high_by_itself(engine: Engine) -> None:
+    found = diagnosed(engine, changed(memory_throughput="71", dram_throughput="71")).diagnosis
+    first = found.symptoms[0]
+    assert (found.bottleneck, first.symptom.id) == (Bottleneck.MEMORY, "high-memory-throughput")
+    assert (first.judgements[0].source, first.judgements[0].holds) == ("ncu-rules", True)
+    assert first.disputed
 
 
 def test_degrees_of_one_source_are_no_disagreement(engine: Engine) -> None:
@@ -197,28 +206,11 @@ def test_an_edited_page_changes_the_diagnosis(home: Path, tmp_path: Path, monkey
 
 
 def test_every_number_of_a_diagnosis_stands_in_the_csv_in_a_cited_row_or_in_arithmetic(engine: Engine) -> None:
-    from tests.evaluator.test_profile_report import NUMBER, numbers_of
-
     for metrics in KERNELS.values():
         raw = raw_csv(("k", metrics))
         chosen = read_profile(raw.encode(), "r.csv").choose()
         data = DiagnoseData.of("r.csv", chosen, diagnose_launch(engine, chosen.launch, ""))
-        cited = {
-            row.quote for symptom in (*data.symptoms, *data.disputed) for j in symptom.judgements for row in j.rows
-        }
-        cited |= {row.quote for judgement in data.decided_by for row in judgement.rows}
-        cells = [cell.strip() for quote in cited for cell in quote.strip("|").split("|")]
-        allowed = numbers_of(raw) | {Decimal(cell) for cell in cells if re.fullmatch(r"\d+(\.\d+)?", cell)}
-        for line in lines(data):
-            if re.match(r"\s+(try )?[\w-]+: .*\[", line) or " <- " in line or line.startswith(("Not judged", "note")):
-                continue  # quoted from the wiki, with its line; counts of rows
-            text = re.sub(r", by .*$|\[[^\]]*\]|\S*__\S*|^ +\d+\. |[LH]\d+|FP64|P80|copy \d+ MiB", " ", line)
-            for equation in re.findall(r"(\(?[\d(][^:;,]*? = [\d.,]+\d(?: (?:GB/s|%))?)", text):
-                assert equation_holds(equation), (line, equation)
-                text = text.replace(equation[equation.index("=") :], " ")
-            text = re.sub(r"\d+ B/s", " ", text)  # the rate of the line before, to the byte
-            stray = [n for n in NUMBER.findall(text) if Decimal(n.replace(",", "")) not in allowed]
-            assert not stray, (line, stray)
+        assert stray_numbers(data, frozenset(numbers_of(raw))) == []
 
 
 def test_a_receipt_is_diagnosed_as_degraded(engine: Engine) -> None:

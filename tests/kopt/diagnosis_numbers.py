@@ -1,0 +1,34 @@
+"""Numbers of a diagnosis that stand neither in its report, nor in a cited row, nor in arithmetic that is right."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from kbs.arithmetic import equation_holds
+from kopt.cli.diagnose_words import lines
+from kopt.cli.profile_schemas import DiagnoseData
+from tests.evaluator.test_profile_report import NUMBER
+
+
+def stray_numbers(data: DiagnoseData, known: frozenset[Decimal]) -> list[str]:
+    """Each with its line. `known`: those of the report and of the problem."""
+    judgements = [j for one in (*data.symptoms, *data.disputed) for j in one.judgements]
+    judgements += [*data.decided_by, *(minor.by for minor in data.minor)]
+    cells = [cell.strip() for j in judgements for row in j.rows for cell in row.quote.strip("|").split("|")]
+    allowed = set(known) | {Decimal(cell) for cell in cells if re.fullmatch(r"\d+(\.\d+)?", cell)}
+    found = []
+    for line in lines(data):
+        if re.match(r"\s+(try )?[\w-]+: .*\[", line) or " <- " in line or line.startswith(("Not judged", "note")):
+            continue  # quoted from the wiki, with its line; counts of rows
+        text = re.sub(r", by .*$|\[[^\]]*\]|\S*__\S*|^ +\d+\. |[LH]\d+|FP64|P80|copy \d+ MiB", " ", line)
+        for equation in re.findall(r"(\(?[\d(][^:;,]*? = [\d.,]*\d(?:e-?\d+)?(?: (?:GB/s|%))?)", text):
+            if not equation_holds(equation):
+                found.append(f"{equation} is wrong: {line}")
+            allowed |= {Decimal(n.replace(",", "")) for n in NUMBER.findall(equation.rpartition("=")[2])}
+            text = text.replace(equation[equation.index("=") :], " ")
+        text = re.sub(r"\d+ B/s", " ", text)  # the rate of the line before, to the byte
+        stray = [n for n in NUMBER.findall(text) if Decimal(n.replace(",", "")) not in allowed]
+        if stray:
+            found.append(f"{', '.join(stray)}: {line}")
+    return found
