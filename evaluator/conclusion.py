@@ -9,10 +9,10 @@ from evaluator.findings import Findings, SanitizerRun, TaskCheck
 from evaluator.hazards import Severity
 from evaluator.plan import Dims, SeedOrigin
 from evaluator.request import Request
-from evaluator.sandbox import Worker, WorkerLostError
 from evaluator.source import Backend, Recognised
 from evaluator.timing_records import Timing
 from evaluator.verdict import Improvement, Verdict
+from evaluator.worker_process import Worker, WorkerLostError
 
 _LOST: dict[str, Verdict] = {"timeout": Verdict.TIMEOUT}
 

@@ -12,7 +12,7 @@ import torch
 from evaluator.buffers import SharedTensor, shared_tensor
 from evaluator.claims import claimed
 from evaluator.oracle import Values, _wait
-from evaluator.sandbox import Worker
+from evaluator.worker_process import Worker
 
 _NAN = {
     torch.float64: 0x7FF8_6B6F_7074_DEAD,

@@ -25,9 +25,9 @@ from evaluator.physics import check, traffic
 from evaluator.plan import BaselineChoice, SeedSchedule, TimingPlan
 from evaluator.race_results import Results, kept, quotients, workload_timing
 from evaluator.racer import Racer, WrongResultError
-from evaluator.sandbox import WorkerLostError
 from evaluator.timing_records import Ceiling, CitedPeak, Physics, WorkloadTiming
 from evaluator.witnesses import Audit
+from evaluator.worker_process import WorkerLostError
 from kbs.errors import KoptError
 
 FIRST_CASE = 1000

@@ -42,6 +42,22 @@ def equation_holds(text: str) -> bool | None:
     return abs(value - number.value * scale) <= number.last_place * scale / 2
 
 
+def quantities(text: str) -> list[tuple[Decimal, Decimal]]:
+    """Each number of a text in base units, and half of its last written place: what rounds to it lies so near."""
+    found = []
+    for match in re.finditer(_quantity(), text.replace("−", "-").replace("÷", "/")):
+        number = parse_number(match["number"])
+        unit = parse_unit(match["unit"]) if match["unit"] else None
+        if number is not None:
+            scale = unit.scale if unit else Decimal(1)
+            found.append((number.value * scale, number.last_place * scale / 2))
+    return found
+
+
+def _quantity() -> str:
+    return rf"(?<![\w.])(?P<number>{NUMBER})\s*(?P<unit>{_unit_pattern()})?(?![\w])"
+
+
 def _unit_pattern() -> str:
     spellings = sorted(vocabulary().unit_spellings, key=len, reverse=True)
     return "(?:[kKMGTPE]i?)?(?:" + "|".join(re.escape(s) for s in spellings if s not in ("x", "×")) + ")"
@@ -69,8 +85,7 @@ def _evaluate(text: str) -> Decimal | None:
         return f"({number.value * (unit.scale if unit else 1):f})"
 
     written = text.replace("−", "-").replace("÷", "/").strip()
-    numbers = rf"(?<![\w.])(?P<number>{NUMBER})\s*(?P<unit>{_unit_pattern()})?(?![\w])"
-    expression = re.sub(numbers, quantity, written)
+    expression = re.sub(_quantity(), quantity, written)
     expression = re.sub(r"[×·]", "*", expression)
     if re.search(r"[^\d.()+\-*/\s]", expression):
         return None

@@ -65,8 +65,8 @@ class CheckedCitation:
     """What they said when they were cited, where that differs and is known."""
 
 
-Checker = Callable[[Reference], tuple[Status, str, str]]
-"""Checks evidence of another kind: status, why, and what the evidence says."""
+Checker = Callable[[CitationLine], tuple[Status, str, str]]
+"""Checks what a line claims of evidence of another kind: status, why, and what the evidence says."""
 
 
 def plain_text(markdown: str) -> str:
@@ -102,7 +102,7 @@ def check_line(
         checker = checkers.get(reference.kind)
         if checker is None:
             return verdict(Status.NOT_FOUND, f"there is no {reference.kind} store here to look it up in")
-        return verdict(*checker(reference))
+        return verdict(*checker(cited))
     found = _cited_lines(reference, library)
     if isinstance(found, str):
         return verdict(Status.NOT_FOUND, found)

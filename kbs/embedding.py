@@ -208,7 +208,7 @@ class _LightModel:
         self.words = self.file.get_slice("embeddings.word_embeddings.weight")
         self.weights = {
             name: self.file.get_tensor(name)
-            for name in self.file.keys()  # noqa: SIM118  (not a dictionary)
+            for name in self.file.keys()  # noqa: SIM118 - not a dictionary
             if name.startswith("encoder.")
             or name.startswith(("embeddings.LayerNorm", "embeddings.pos", "embeddings.tok"))
         }

@@ -32,6 +32,19 @@ class Premise:
 
 
 @dataclass(frozen=True)
+class Told:
+    """What the user's own profile, kernel and reference tell; it counts where the question leaves something open."""
+
+    products: tuple[str, ...] = ()
+    operation: str = ""
+    dtype: str = ""
+    symptoms: tuple[str, ...] = ()
+    bottlenecks: tuple[str, ...] = ()
+    words: str = ""
+    """Names of these, to be looked for beside the words of the question."""
+
+
+@dataclass(frozen=True)
 class Question:
     """A question, understood."""
 
@@ -53,6 +66,13 @@ class Question:
     intent: str = "definition"
     dims: Mapping[str, int] = field(default_factory=dict)
     premises: tuple[Premise, ...] = ()
+    beside: str = ""
+    """Words that the user's own files add to what is looked for."""
+
+    @property
+    def sought(self) -> str:
+        """What is looked for."""
+        return f"{self.text} {self.beside}".strip()
 
     @property
     def names(self) -> dict[str, tuple[str, ...]]:
@@ -74,8 +94,10 @@ def understand(
     gpus: tuple[str, ...] = (),
     dtype: str = "",
     dims: Mapping[str, int] | None = None,
+    told: Told | None = None,
 ) -> Question:
-    """Read a question. `gpus`, `dtype` and `dims` are what the user said beside it, and count for more."""
+    """Read a question. `gpus`, `dtype` and `dims` are what the user said beside it, and count for more; `told` is what
+    their files tell, and counts for less: only its products narrow those of an open name, such as a family's."""
     found = vocabulary.find(text)
 
     def ids(kind: str) -> tuple[str, ...]:
@@ -89,12 +111,15 @@ def understand(
             named.append(tuple(members))
         else:
             unknown.append(gpu)
+    told = told or Told()
+    if told.products and not unknown:
+        named = [tuple(told.products)]
     products = tuple(dict.fromkeys(p for group in named for p in group))
     operations = [m for m in found if m.kind == "operation"]
     # The longest name is the most specific one: "row softmax" beats "reduction".
-    operation = max(operations, key=lambda m: m.end - m.start).id if operations else ""
+    operation = max(operations, key=lambda m: m.end - m.start).id if operations else told.operation
     dtypes = ids("dtype")
-    chosen_dtype = dtype or (dtypes[0] if dtypes else "")
+    chosen_dtype = dtype or (dtypes[0] if dtypes else told.dtype)
     metrics = _metrics(found, dtypes, vocabulary)
     qualifiers = ids("qualifier")
     sizes = {**_dims(text, operation, vocabulary), **(dims or {})}
@@ -107,12 +132,13 @@ def understand(
         dtype=chosen_dtype,
         metrics=metrics,
         qualifiers=qualifiers,
-        symptoms=ids("symptom"),
-        bottlenecks=ids("bottleneck"),
+        symptoms=tuple(dict.fromkeys((*ids("symptom"), *told.symptoms))),
+        bottlenecks=tuple(dict.fromkeys((*ids("bottleneck"), *told.bottlenecks))),
         techniques=ids("technique"),
         languages=ids("language"),
         architectures=ids("architecture"),
         dims=sizes,
+        beside=told.words,
     )
     premises = _premises(text, question, dtypes, vocabulary)
     return Question(**{**question.__dict__, "premises": premises, "intent": _intent(found, question)})

@@ -14,7 +14,7 @@ from typing import Literal
 from evaluator.jail_report import try_jail
 from kbs.embedding import DEFAULT_MODEL, verify_default_model
 from kbs.errors import KoptError
-from kopt.cli.schemas import CheckData
+from kopt.cli.doctor_schemas import CheckData
 from kopt.engine import Engine
 from kopt.settings import LoadedSettings
 

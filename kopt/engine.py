@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ingest.update import Index, Progress, UpdateResult, no_progress
 from kbs.answers.compose import compose
@@ -27,12 +27,16 @@ from kbs.embedding import (
     open_encoder,
 )
 from kbs.errors import ConfigurationError, IndexBusyError
+from kbs.index_file import DamagedIndexError, damaged
 from kbs.question import Question, understand
 from kbs.search import Query, SearchResult, search
-from kbs.store import DamagedIndexError, Store, damaged
+from kbs.store import Store
 from kbs.vocabulary import Product, Vocabulary, vocabulary
 from kopt.settings import LoadedSettings
 from wiki.library import BUNDLED, Wiki, Wikis, bundled_wiki, open_wiki
+
+if TYPE_CHECKING:
+    from kopt.own_kernel import OwnKernel
 
 REGISTRY = "wikis.json"
 GAPS = "gaps.jsonl"
@@ -220,7 +224,7 @@ class Engine:
         try:
             encoder = self._encoder(store.meta("model_stamp"))
             if identity and encoder.identity == identity:
-                vector = encoder.encode([question.text])[0]
+                vector = encoder.encode([question.sought])[0]
             elif not any("degraded" in warning for warning in self.warnings):
                 degraded.append("the index has no vectors of this model; run `kopt ingest`")
         except ModelError as error:
@@ -228,7 +232,7 @@ class Engine:
         others: frozenset[str] = frozenset()
         if question.products:
             others = frozenset(self.terms.products) - set(question.products)
-        query = Query(question.text, vector, filters, question.names, others, count)
+        query = Query(question.sought, vector, filters, question.names, others, count)
         chroma = self.index.vectors(identity) if vector is not None and self.index.vectors_current(store) else None
         if chroma is not None and (why := chroma.broken(len(store.passage_ids()))):
             degraded.append(f"{why}; vectors are compared one by one. Run `kopt ingest --rebuild`.")
@@ -253,11 +257,14 @@ class Engine:
         dims: Mapping[str, int],
         kinds: tuple[str, ...],
         count: int,
+        own: OwnKernel | None = None,
     ) -> tuple[Question, Answer]:
-        """Answer a question; what an abstention could not find is logged for the wiki."""
+        """Answer a question, with `own` about that very kernel; what an abstention could not find is logged for the
+        wiki."""
 
         def answer(store: Store) -> tuple[Question, Answer]:
-            question = understand(text, self.terms, gpus=gpus, dtype=dtype, dims=dims)
+            told = own.told if own else None
+            question = understand(text, self.terms, gpus=gpus, dtype=dtype, dims=dims, told=told)
 
             def find(asked: Question) -> SearchResult:
                 return self._search(store, asked, {"kind": kinds}, count)
@@ -265,7 +272,9 @@ class Engine:
             overrides = [
                 f"the page {page} of {used} is used in place of {hidden}'s" for page, used, hidden in store.overrides()
             ]
-            return question, compose(question, Knowledge(store, self.terms, find), self.library, overrides)
+            knowledge = Knowledge(store, self.terms, find)
+            part, exhibits = (own.part, own.exhibits) if own else (None, None)
+            return question, compose(question, knowledge, self.library, overrides, kernel=part, exhibits=exhibits)
 
         question, made = self.with_store(answer, vectors=True)
         if made.abstained:

@@ -134,8 +134,8 @@ def roofline(
     of matrices run, or declared operations. Raises `UsageError` `peak_needed`."""
     terms = engine.terms
     notes: list[str] = []
-    operations = _operations(work, said.get("operations"), peak, terms, notes)
-    demand = _demand(work, said.get("bytes"), operations)
+    demand = demand_of(work, said, peak, terms, notes)
+    operations = demand.operations
     cited = {metric: _cited(specs, product, metric, terms) for metric in (BANDWIDTH, *operations)}
     found = newest_ceilings(engine, product)
     measured = None if found is None else _measured(found, terms)
@@ -145,7 +145,7 @@ def roofline(
     gaps = [f"{name} {terms.metrics[m].name}: UNKNOWN (gpu-wiki not found)" for m in placed.missing]
     made = Roofline(product, name, placed, work, dict(said), found, _roofs(placed, measured), gaps=gaps, notes=notes)
     if work is not None:
-        notes += _limits(work, said)
+        notes += limits(work, said)
     return made
 
 
@@ -183,6 +183,14 @@ def newest_ceilings(engine: Engine, product: str) -> Ceilings | None:
 # --- the demand -------------------------------------------------------------------------------------------------------
 
 
+def demand_of(
+    work: Work | None, said: Mapping[str, Declared], peak: str | None, terms: Vocabulary, notes: list[str]
+) -> Demand:
+    """Bytes and operations as they were counted or declared; what is not counted is added to `notes`. Raises
+    `UsageError` `peak_needed`."""
+    return _demand(work, said.get("bytes"), _operations(work, said.get("operations"), peak, terms, notes))
+
+
 def _operations(
     work: Work | None, said: Declared | None, peak: str | None, terms: Vocabulary, notes: list[str]
 ) -> dict[str, tuple[Term, ...]]:
@@ -190,7 +198,7 @@ def _operations(
     rows = () if work is None else work.operations
     products = any(row.pipe == "tensor" for row in rows)
     for row in rows:
-        dtype = _dtype(row.dtype, terms)
+        dtype = dtype_of(row.dtype, terms)
         if row.pipe == "integer" or dtype is None:
             notes.append(f"{row.name} on {row.dtype}: {row.count:,} operations that no peak rate is stated for;"
                          " they are not counted")  # fmt: skip
@@ -231,7 +239,7 @@ def _terms(rows: Sequence[Traffic]) -> tuple[Term, ...]:
     )
 
 
-def _limits(work: Work, said: Mapping[str, Declared]) -> list[str]:
+def limits(work: Work, said: Mapping[str, Declared]) -> list[str]:
     """What a reader must know of how it was counted."""
     notes = []
     if work.uncounted and "operations" not in said:
@@ -246,7 +254,7 @@ def _limits(work: Work, said: Mapping[str, Declared]) -> list[str]:
     return notes
 
 
-def _dtype(name: str, terms: Vocabulary) -> str | None:
+def dtype_of(name: str, terms: Vocabulary) -> str | None:
     """The vocabulary's element type of PyTorch's."""
     if name.startswith("float8"):
         return "fp8"

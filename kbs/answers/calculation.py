@@ -25,6 +25,7 @@ from kbs.units import format_number, format_scaled, format_seconds
 ADVICE = 6
 """Techniques that are listed."""
 MEASURED = 3
+TO_TRY = "What to try"
 
 
 def cost_of(question: Question, knowledge: Knowledge) -> OperationCost | None:
@@ -125,7 +126,7 @@ def answer_operation(question: Question, knowledge: Knowledge, answer: Answer) -
     }
     answer.add("Hardware facts", list(facts.values()))
     kinds = list(dict.fromkeys(b.bound for b in bounds))
-    answer.add("What to try", what_to_try(question, knowledge, kinds))
+    answer.add(TO_TRY, what_to_try(question, knowledge, kinds))
     answer.add("Measured by others", measured(question, knowledge))
     answer.gaps += _limits_of(question, knowledge, cost)
     return True
@@ -287,10 +288,12 @@ def measured(question: Question, knowledge: Knowledge) -> list[Claim]:
 
 
 def _limits_of(question: Question, knowledge: Knowledge, cost: OperationCost) -> list[str]:
-    gaps = [
-        "Your kernel itself was not looked at: this holds for the bytes and operations that every kernel of this"
-        " operation needs. A profile tells how many more yours moves."
-    ]
+    gaps = []
+    if not question.beside:
+        gaps.append(
+            "Your kernel itself was not looked at: this holds for the bytes and operations that every kernel of this"
+            " operation needs. A profile tells how many more yours moves: --profile, --kernel, --ref."
+        )
     if not question.dtype:
         name = knowledge.vocabulary.dtypes[cost.dtype].name
         gaps.append(f"No element type was named, so {name} was taken.")

@@ -4,24 +4,79 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kbs.answers.calculation import answer_operation, answer_ridge
+from kbs.answers.calculation import TO_TRY, answer_operation, answer_ridge
+from kbs.answers.exhibit import Exhibits
 from kbs.answers.facts import answer_comparison, answer_spec, wrong_premise
 from kbs.answers.knowledge import Knowledge, join
-from kbs.answers.model import Answer, Claim, ClaimKind
+from kbs.answers.model import Answer, Claim, ClaimKind, KernelPart, Section
 from kbs.answers.prose import answer_from_passages
 from kbs.answers.verify import verify
 from kbs.checking import Library
 from kbs.question import Question
 from kbs.vocabulary import words
 
+FINAL = frozenset({"unknown_product", "wrong_premise"})
+"""Refusals that hold whatever the user's files say."""
+MOST_TO_TRY = 9
+"""Techniques that are told of a kernel, those against its own symptoms first."""
+BY_WIKI = "What the wiki says"
 
-def compose(question: Question, knowledge: Knowledge, library: Library, overrides: Sequence[str] = ()) -> Answer:
-    """Answer a question from the evidence; every claim was checked against its cited lines when this returns."""
+
+def compose(
+    question: Question,
+    knowledge: Knowledge,
+    library: Library,
+    overrides: Sequence[str] = (),
+    *,
+    kernel: KernelPart | None = None,
+    exhibits: Exhibits | None = None,
+) -> Answer:
+    """Answer a question from the evidence; every claim was checked against its cited lines when this returns.
+
+    `kernel` is what the user's own files, `exhibits`, say of their kernel: it comes first.
+    """
     answer = Answer(question.text, question.intent)
     answer.warnings += overrides
     _answer(question, knowledge, answer)
-    verify(answer, library, knowledge.vocabulary)
+    if kernel is not None:
+        _put_first(kernel, answer)
+    verify(answer, library, knowledge.vocabulary, exhibits)
     return answer
+
+
+def _put_first(kernel: KernelPart, answer: Answer) -> None:
+    """What is said of the kernel, then what the wiki says; sections of one name become one.
+
+    Where the wiki has no answer and the kernel's files have one, that is the answer.
+    """
+    answer.gaps = [*kernel.gaps, *answer.gaps]
+    answer.taken += kernel.taken
+    if answer.abstained and (answer.reason in FINAL or not kernel.direct):
+        answer.sections += kernel.sections
+        return
+    if answer.abstained:
+        answer.gaps += [claim.text for claim in answer.sections[0].claims]
+        answer.sections = answer.sections[1:]
+        answer.abstained, answer.reason = False, ""
+    own = [*([Section("", kernel.direct)] if kernel.direct else []), *kernel.sections]
+    general = [Section(s.title or (BY_WIKI if kernel.direct else ""), s.claims) for s in answer.sections]
+    if not kernel.direct and general:
+        own, general = [general[0], *own], general[1:]
+    merged: dict[str, dict[str, Claim]] = {}
+    for section in (*own, *general):
+        kept = merged.setdefault(section.title, {})
+        for claim in section.claims:
+            kept.setdefault(_key(section.title, claim), claim)
+    answer.sections = [
+        Section(title, tuple(claims.values())[: MOST_TO_TRY if title == TO_TRY else None])
+        for title, claims in merged.items()
+    ]
+
+
+def _key(title: str, claim: Claim) -> str:
+    """What is said once only: a technique by its id or page, anything else by its words."""
+    technique = claim.subject.rpartition("/")[2] if title == TO_TRY else ""
+    return technique or claim.text
 
 
 def _answer(question: Question, knowledge: Knowledge, answer: Answer) -> None:

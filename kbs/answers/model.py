@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 
+from kbs.answers.exhibit import Exhibit
 from kbs.citation import Citation
 from kbs.search import Hit
+from kbs.thresholds import Judgement
 
 
 class ClaimKind(StrEnum):
@@ -22,8 +24,18 @@ class ClaimKind(StrEnum):
     """The result of arithmetic whose steps are shown and whose inputs are cited."""
     RECORD = "record"
     """What a row of a table says: advice, or a measurement."""
+    MEASURED = "measured"
+    """What the kernel's own profile or receipt states, or arithmetic on that."""
+    COUNTED = "counted"
+    """What the kernel's reference must move and compute, as it was counted or declared, or arithmetic on that."""
+    READ = "read"
+    """What stands in the kernel's file."""
     ABSENCE = "absence"
     """That something is not known, or not published."""
+
+
+OWN = frozenset({ClaimKind.MEASURED, ClaimKind.COUNTED, ClaimKind.READ})
+"""Kinds that rest on the user's own files."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +64,10 @@ class Claim:
     """Product or technique id that it is about, where that is one."""
     note: str = ""
     """Beside the text: how far the value can be trusted, and what its page has it from."""
+    exhibits: tuple[Exhibit, ...] = ()
+    """What it rests on in the user's own files."""
+    judgements: tuple[Judgement, ...] = ()
+    """Thresholds of cited rows that it says are reached, or not."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +92,8 @@ class Answer:
     """What is not known, said to the user; those of an abstention are logged for the wiki."""
     hits: Sequence[Hit] = ()
     warnings: list[str] = field(default_factory=list)
+    taken: list[str] = field(default_factory=list)
+    """What the question leaves open and the user's own files tell, said to the user."""
     dropped: int = 0
     """Claims that did not stand up to the check and were left out."""
 
@@ -93,3 +111,16 @@ class Answer:
         """Append a section, unless it is empty."""
         if claims:
             self.sections.append(Section(title, tuple(claims)))
+
+
+@dataclass(frozen=True)
+class KernelPart:
+    """What is to be said of the user's own kernel, to stand before what the wiki says."""
+
+    direct: tuple[Claim, ...]
+    """The answer; empty where the files do not give one."""
+    sections: tuple[Section, ...]
+    gaps: tuple[str, ...]
+    """What cannot be said of it, and why."""
+    taken: tuple[str, ...]
+    """What was taken from the files, since the question leaves it open."""

@@ -115,7 +115,7 @@ def _weights(question: Question, knowledge: Knowledge) -> dict[str, float]:
     names = {word for product in question.products for word in words(knowledge.name(product))}
     return {
         term: math.log((total + 1) / (knowledge.store.word_frequency(term) + 0.5))
-        for term in query_words(question.text, knowledge.vocabulary)
+        for term in query_words(question.sought, knowledge.vocabulary)
         if len(term) > 1 and term not in names
     }
 

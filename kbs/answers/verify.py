@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import re
 
-from kbs.answers.model import Answer, Claim, ClaimKind, Section
+from kbs.answers.exhibit import Exhibits, NoExhibits
+from kbs.answers.model import OWN, Answer, Claim, ClaimKind, Section
+from kbs.answers.own import why_not_own
 from kbs.arithmetic import equation_holds
 from kbs.checking import Library, Status, check_citation, check_text, plain_text, stands_in
 from kbs.vocabulary import Vocabulary
 
 
-def verify(answer: Answer, library: Library, vocabulary: Vocabulary) -> None:
-    """Drop every claim that does not stand up, and count it. An answer whose direct claim fell abstains."""
+def verify(answer: Answer, library: Library, vocabulary: Vocabulary, exhibits: Exhibits | None = None) -> None:
+    """Drop every claim that does not stand up, and count it. An answer whose direct claim fell abstains.
+
+    `exhibits` are the user's own files, where the answer speaks of them.
+    """
+    files = exhibits or NoExhibits()
     direct_fell = False
     kept: list[Section] = []
     for position, section in enumerate(answer.sections):
         sound: list[Claim] = []
         for claim in section.claims:
-            reason = why_unsound(claim, library, vocabulary)
+            reason = why_unsound(claim, library, vocabulary, files)
             if not reason:
                 sound.append(claim)
                 continue
@@ -31,10 +37,10 @@ def verify(answer: Answer, library: Library, vocabulary: Vocabulary) -> None:
         answer.abstained = True
         answer.reason = "unverified"
         answer.sections = []
-        answer.gaps.append("The wiki changed while the question was answered; ask again after `kopt ingest`.")
+        answer.gaps.append("What it rests on changed while the question was answered; ask again, after `kopt ingest`.")
 
 
-def why_unsound(claim: Claim, library: Library, vocabulary: Vocabulary) -> str:
+def why_unsound(claim: Claim, library: Library, vocabulary: Vocabulary, exhibits: Exhibits) -> str:
     """Why a claim must not be said; "" where it may."""
     for citation in claim.citations:
         checked = check_citation(citation, library)
@@ -42,6 +48,8 @@ def why_unsound(claim: Claim, library: Library, vocabulary: Vocabulary) -> str:
             return f"{checked.reference} is {checked.status}: {checked.detail}"
     if claim.kind is ClaimKind.ABSENCE:
         return ""
+    if claim.kind in OWN:
+        return why_not_own(claim, exhibits) or _unbacked_numbers(claim, vocabulary)
     if not claim.citations:
         return "it cites nothing"
     if claim.kind is ClaimKind.SPEC:
@@ -74,7 +82,9 @@ def _unbacked_numbers(claim: Claim, vocabulary: Vocabulary) -> str:
     text = claim.text
     for product in vocabulary.products.values():
         text = text.replace(product.name, "")
-    backing = " ".join([*(s.shown for s in claim.derivation), *(c.quote for c in claim.citations)]).replace(",", "")
+    own = [text for exhibit in claim.exhibits for text in (exhibit.name, *exhibit.texts)]
+    steps = [step.shown for step in claim.derivation]
+    backing = " ".join([*steps, *own, *(citation.quote for citation in claim.citations)]).replace(",", "")
     for figure in _FIGURE.findall(text):
         plain = figure.replace(",", "")
         if not re.search(rf"(?<![\d.]){re.escape(plain)}(?![\d]|\.\d)", backing):

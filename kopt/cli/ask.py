@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kopt.cli.options import EntryOption, InputsOption, OutputsOption, PtrSizeOption
 from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
+from kopt.cli.profile import LaunchOption
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from kopt.own_kernel import Given
 
 
 def ask(
@@ -19,6 +24,19 @@ def ask(
     ] = None,
     dtype: Annotated[str, typer.Option("--dtype", help="Element type, such as fp32 or bf16.")] = "",
     dims: Annotated[str | None, typer.Option("--dims", help="Sizes, as M=4096,N=8192 or as JSON.")] = None,
+    profile: Annotated[
+        Path | None,
+        typer.Option("--profile", help="Your kernel's profile: .ncu-rep, CSV, folder of `kopt profile`, or a receipt."),
+    ] = None,
+    kernel: Annotated[Path | None, typer.Option("--kernel", help="Your kernel: a .py or .cu file.")] = None,
+    ref: Annotated[
+        Path | None, typer.Option("--ref", help="Its reference, whose bytes and operations are counted at --dims.")
+    ] = None,
+    launch: LaunchOption = "",
+    inputs: InputsOption = None,
+    entry: EntryOption = None,
+    outputs: OutputsOption = "",
+    ptr_size: PtrSizeOption = None,
     kind: Annotated[list[str] | None, typer.Option("--kind", help="Only pages of this kind; may be repeated.")] = None,
     k: Annotated[int | None, typer.Option("--k", min=1, max=100, help="How many passages to look at.")] = None,
     explain: Annotated[
@@ -31,12 +49,19 @@ def ask(
 
     The answer is composed from the wiki, with no language model. Exit code 3 means that the evidence does not answer
     the question, or that the question takes something wrong for granted.
+
+    With --profile, --kernel or --ref, each alone or all together, it is about that very kernel: class, symptoms,
+    stalls, achieved bandwidth and headroom from the profile, compulsory bytes and operations from the reference, beside
+    the wiki's facts. Figures cite profile/HASH#METRIC[LAUNCH], which `kopt cite --profile FILE` checks. A profile of
+    another kernel or GPU is an error.
+
+    kopt ask "why is it slow" --profile report.csv --kernel softmax.py --ref ref.py --dims M=4096,N=8192
     """
 
     def work() -> Reply:
         from kbs.errors import ExitCode, UsageError
+        from kopt.cli.answer_schemas import AskData
         from kopt.cli.render import answer_text, score_stages
-        from kopt.cli.schemas import AskData
         from kopt.cli.support import engine, read_dims
 
         if not question.strip():
@@ -51,6 +76,19 @@ def ask(
             if dtype and not chosen:
                 names = ", ".join(eng.terms.dtypes)
                 raise UsageError(f"{dtype!r} is no element type", code="dtype_unknown", hint=f"Known ones are {names}.")
+            own = None
+            if profile is not None or kernel is not None or ref is not None:
+                from kopt.own_kernel import own_kernel
+
+                given = _given(profile, kernel, ref, launch, inputs, dims, entry, outputs, ptr_size or [])
+                own = own_kernel(eng, question, tuple(gpu or ()), given)
+                sizes = {} if ref is not None else sizes  # they are the reference's, not those of the wiki's operation
+            elif launch or inputs or entry or outputs or ptr_size:
+                raise UsageError(
+                    "--launch, --inputs, --entry, --outputs and --ptr-size say more of a kernel, and none was given",
+                    code="no_kernel",
+                    hint="Give --profile, --kernel or --ref.",
+                )
             understood, answer = eng.ask(
                 question,
                 gpus=tuple(gpu or ()),
@@ -58,6 +96,7 @@ def ask(
                 dims=sizes,
                 kinds=tuple(kind or ()),
                 count=eng.settings.values.results,
+                own=own,
             )
             if sizes and understood.operation:
                 dimensions = list(eng.terms.operations[understood.operation].dims)
@@ -83,9 +122,47 @@ def ask(
                     console.print(f"  {hit.score:.3f} {hit.passage.citation.reference} ({stages})", markup=False)
 
         code = ExitCode.ABSTAINED if answer.abstained else ExitCode.OK
-        return Reply(AskData.of(answer, text), show, code, warnings)
+        return Reply(AskData.of(answer, text, own), show, code, warnings)
 
     deliver("ask", json, debug, work)
+
+
+def _given(
+    profile: Path | None,
+    kernel: Path | None,
+    ref: Path | None,
+    launch: str,
+    inputs: Path | None,
+    dims: str | None,
+    entry: str | None,
+    outputs: str,
+    ptr_size: list[str],
+) -> Given:
+    """The user's files; with a reference, also how it is called."""
+    from kopt.cli.support import read_dims
+    from kopt.own_kernel import Given
+
+    request = None
+    if ref is not None:
+        from kopt.cli.bench_words import names, pairs
+        from kopt.cli.roofline import request_to_count
+
+        request = request_to_count(
+            candidate=kernel or ref,
+            ref=ref if kernel is not None else None,
+            inputs=inputs,
+            dims=dims,
+            entry=entry,
+            outputs=names(outputs),
+            ptr_sizes=pairs(ptr_size),
+            bytes="",
+            operations="",
+            python=None,
+            env=(),
+            call_seconds=60.0,
+            memory=None,
+        )
+    return Given(kernel, ref, profile, launch, entry, request, read_dims(dims))
 
 
 def search(
@@ -108,8 +185,8 @@ def search(
 
     def work() -> Reply:
         from kbs.errors import ExitCode
+        from kopt.cli.answer_schemas import PassageData, SearchData
         from kopt.cli.render import score_stages
-        from kopt.cli.schemas import PassageData, SearchData
         from kopt.cli.support import engine
 
         filters = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,8 +14,8 @@ from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from kbs.checking import CheckedCitation
-    from kbs.citation import Citation
+    from kbs.checking import CheckedCitation, Checker, Status
+    from kbs.citation import Citation, CitationLine, EvidenceKind
     from wiki.library import Wikis
 
 MAX_TEXT = 20_000_000
@@ -24,6 +24,12 @@ MAX_TEXT = 20_000_000
 
 def cite(
     text: Annotated[str, typer.Argument(help="A citation line, a file with citations, or - for standard input.")],
+    profile: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--profile", help="A profile or receipt that the text cites: .ncu-rep, CSV, folder, .json. May be repeated."
+        ),
+    ] = None,
     json: JsonFlag = False,
     debug: DebugFlag = False,
 ) -> None:
@@ -31,17 +37,20 @@ def cite(
 
     A citation line is `[<gpu> ]<metric>[ (<qualifier>)]: <value> <unit> <- <wiki>/<path>:L<a>[-L<b>]`, or has a
     quotation in place of the spec. The JSON that kopt prints is checked too. Exit code 4 if any citation fails.
+
+    Figures of a profile or receipt, `<metric>: <value> <unit> <- profile/<hash>#<metric>[<launch>]` or `<field>: … <-
+    receipt/<id>#<field>`, are checked against the files that --profile gives; one whose file is not given fails.
     """
 
     def work() -> Reply:
         from kbs.checking import Status
         from kbs.errors import ExitCode
-        from kopt.cli.schemas import CheckedData, CiteData
+        from kopt.cli.citation_schemas import CheckedData, CiteData
         from kopt.cli.support import engine
 
         content = _content(text)
         with engine() as eng:
-            checked = check_all(content, eng.library)
+            checked = check_all(content, eng.library, _checkers(profile or []))
             warnings = list(eng.warnings)
         failed = sum(c.status is not Status.OK for c in checked)
         if not checked:
@@ -63,6 +72,24 @@ def cite(
         return Reply(data, show, ExitCode.REJECTED if failed else ExitCode.OK, warnings)
 
     deliver("cite", json, debug, work)
+
+
+def _checkers(profiles: list[Path]) -> Mapping[EvidenceKind, Checker]:
+    """For these files; without any, such that say how to give them."""
+    from kbs.checking import Status
+    from kbs.citation import EvidenceKind
+
+    if profiles:
+        from kopt.own_evidence import checkers
+        from kopt.own_files import read_evidence
+
+        return checkers([read_evidence(path) for path in profiles])
+
+    def missing(cited: CitationLine) -> tuple[Status, str, str]:
+        why = f"there is no {cited.reference.kind} store here to look it up in: give its file with --profile FILE"
+        return Status.NOT_FOUND, why, ""
+
+    return {EvidenceKind.PROFILE: missing, EvidenceKind.RECEIPT: missing}
 
 
 def _content(text: str) -> str:
@@ -102,7 +129,9 @@ def _whole(content: str) -> str:
     return content
 
 
-def check_all(content: str, library: Wikis) -> list[CheckedCitation]:
+def check_all(
+    content: str, library: Wikis, checkers: Mapping[EvidenceKind, Checker] | None = None
+) -> list[CheckedCitation]:
     """Check the citations of a text, or of a JSON document: those with hash and quote, and those in its strings."""
     import json
     from dataclasses import replace
@@ -118,11 +147,11 @@ def check_all(content: str, library: Wikis) -> list[CheckedCitation]:
             checked: list[CheckedCitation] = []
             for item in _evidence_in(document):
                 if isinstance(item, str):
-                    checked += [replace(c, line=0) for c in check_text(item, library, library.vocabulary)]
+                    checked += [replace(c, line=0) for c in check_text(item, library, library.vocabulary, checkers)]
                 else:
                     checked.append(check_citation(item, library))
             return checked
-    return check_text(content, library, library.vocabulary)
+    return check_text(content, library, library.vocabulary, checkers)
 
 
 def _evidence_in(document: object) -> Iterator[Citation | str]:
@@ -171,7 +200,7 @@ def lines_reply(library: Wikis, text: str, context: int) -> Reply:
     """The lines of a reference, or of a page named by its id or path."""
     from kbs.citation import EvidenceKind, lines_hash, parse_reference
     from kbs.errors import ExitCode, UsageError
-    from kopt.cli.schemas import ShowData
+    from kopt.cli.citation_schemas import ShowData
 
     reference = parse_reference(text)
     if reference is not None and reference.kind is not EvidenceKind.WIKI:

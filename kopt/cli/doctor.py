@@ -18,7 +18,7 @@ def doctor(json: JsonFlag = False, debug: DebugFlag = False) -> None:
 
     def work() -> Reply:
         from kbs.errors import ExitCode
-        from kopt.cli.schemas import DoctorData, SettingData
+        from kopt.cli.doctor_schemas import DoctorData, SettingData
         from kopt.diagnostics import examine
         from kopt.settings import load_settings
 

@@ -36,8 +36,8 @@ def ingest(
     def work() -> Reply:
         from ingest.update import problem_count
         from kbs.errors import UsageError
-        from kopt.cli.schemas import IngestData, ProblemData
         from kopt.cli.support import engine
+        from kopt.cli.wiki_schemas import IngestData, ProblemData
         from wiki.library import open_wiki
 
         started = time.monotonic()

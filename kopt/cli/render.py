@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from kbs.answers.exhibit import Exhibit
 from kbs.answers.model import Answer, Claim, ClaimKind
 from kbs.citation import Citation
 from kbs.search import Hit
+from kbs.visible import visible
+
+_ROWS = 6
+"""Rows of a count that a source line has; `--json` has all."""
 
 
 def answer_text(answer: Answer) -> str:
@@ -22,7 +27,12 @@ def answer_text(answer: Answer) -> str:
                 # A line that says what stands there is worth more than a bare place.
                 if citation.reference not in lines or len(stated) > len(lines[citation.reference]):
                     lines[citation.reference] = stated
-            marks = "".join(f"[{numbers[citation.reference]}]" for citation in claim.citations)
+            for exhibit in claim.exhibits:
+                key = _own_key(exhibit)
+                numbers.setdefault(key, len(numbers) + 1)
+                lines.setdefault(key, exhibit.line)
+            keys = [*(c.reference for c in claim.citations), *(_own_key(exhibit) for exhibit in claim.exhibits)]
+            marks = "".join(f"[{numbers[key]}]" for key in dict.fromkeys(keys))
             lead = "" if not section.title else (f"  {position}. " if section.title == "What to try" else "  - ")
             note = f" ({claim.note})" if claim.note else ""
             text = (
@@ -31,13 +41,37 @@ def answer_text(answer: Answer) -> str:
                 else claim.text.replace(" | ", ": ")
             )
             out.append(f"{lead}{text}{note}{' ' + marks if marks else ''}")
+    if answer.taken:
+        out += ["", "Taken from your files", *(f"  - {one}" for one in answer.taken)]
     if answer.gaps:
         out += ["", "Not known", *(f"  - {gap}" for gap in answer.gaps)]
     if answer.dropped:
         out += ["", f"{answer.dropped} claims failed their check and were left out."]
+    lines |= _counts(answer)
     if numbers:
         out += ["", "Sources", *(f"  [{number}] {lines[reference]}" for reference, number in numbers.items())]
     return "\n".join(out)
+
+
+def _own_key(exhibit: Exhibit) -> str:
+    """What has a number of its own among the sources: a figure of a profile; all rows of one count together."""
+    return f"{exhibit.file} {exhibit.hash}" if exhibit.kind == "count" else exhibit.reference
+
+
+def _counts(answer: Answer) -> dict[str, str]:
+    """A line for each count of a reference."""
+    rows: dict[str, dict[Exhibit, None]] = {}
+    for claim in answer.claims:
+        for exhibit in claim.exhibits:
+            if exhibit.kind == "count":
+                rows.setdefault(_own_key(exhibit), {})[exhibit] = None
+    made = {}
+    for key, found in rows.items():
+        first = [f"{one.place}: {one.states}" for one in list(found)[:_ROWS]]
+        more = f"; {len(found) - _ROWS} more" if len(found) > _ROWS else ""
+        one = next(iter(found))
+        made[key] = visible(f"count of {one.file} (SHA-256 {one.hash[:16]}): {'; '.join(first)}{more}")
+    return made
 
 
 def _source_line(claim: Claim, citation: Citation, first: bool) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from kbs.visible import visible
 from kopt.cli.bench_words import make_request, names, pairs
+from kopt.cli.options import CallSecondsOption, DimsOption, EntryOption, InputsOption, OutputsOption, PtrSizeOption
 from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 
 if TYPE_CHECKING:
@@ -16,9 +17,8 @@ if TYPE_CHECKING:
 
     from evaluator.request import Request
     from evaluator.source import Recognised
-    from evaluator.work import Work
     from kopt.engine import Engine
-    from kopt.roofline import Declared, Roofline
+    from kopt.roofline import Roofline
 
 
 def roofline(
@@ -27,13 +27,8 @@ def roofline(
     ref: Annotated[
         Path | None, typer.Option("--ref", help="The reference, whose bytes and operations are counted.")
     ] = None,
-    dims: Annotated[str | None, typer.Option("--dims", help="Sizes: '{\"M\": 4096}' or M=4096,N=8192.")] = None,
-    inputs: Annotated[
-        Path | None,
-        typer.Option(
-            "--inputs", help="Where inputs come from: .py, .npz, .safetensors, .pt, or .json (shapes, or raw)."
-        ),
-    ] = None,
+    dims: DimsOption = None,
+    inputs: InputsOption = None,
     bytes: Annotated[
         str, typer.Option("--bytes", help="Bytes that must move, in place of those that are counted: 2*M*N*4.")
     ] = "",
@@ -50,18 +45,14 @@ def roofline(
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Draw it into a .png or .svg file; needs matplotlib.")
     ] = None,
-    entry: Annotated[
-        str | None, typer.Option("--entry", help="The class or function to run, where several fit.")
-    ] = None,
-    outputs: Annotated[str, typer.Option("--outputs", help="Pointers that a .cu kernel writes: a,b.")] = "",
-    ptr_size: Annotated[
-        list[str] | None, typer.Option("--ptr-size", help="Elements of a pointer's buffer: NAME=M*N. May be repeated.")
-    ] = None,
+    entry: EntryOption = None,
+    outputs: OutputsOption = "",
+    ptr_size: PtrSizeOption = None,
     python: Annotated[Path | None, typer.Option("--python", help="Interpreter with the reference's packages.")] = None,
     env: Annotated[
         list[str] | None, typer.Option("--env", help="Environment variable that the reference gets. May be repeated.")
     ] = None,
-    timeout: Annotated[float, typer.Option("--timeout", help="Seconds for one call.", min=0.1, max=3600)] = 60.0,
+    timeout: CallSecondsOption = 60.0,
     memory: Annotated[
         float | None, typer.Option("--memory", help="GB of host memory for the reference; by default half.", min=0.5)
     ] = None,
@@ -78,7 +69,6 @@ def roofline(
     """
 
     def work() -> Reply:
-        from evaluator.source import recognise
         from kbs.errors import ExitCode, UsageError
         from kopt.cli.roofline_schemas import RooflineData
         from kopt.cli.roofline_words import show
@@ -92,7 +82,7 @@ def roofline(
             raise UsageError(
                 "nothing says what the problem is", code="no_kernel", hint="Give --kernel FILE, --ref FILE or both."
             )
-        request = _request(
+        request = request_to_count(
             candidate=first,
             ref=ref if kernel is not None else None,
             inputs=inputs,
@@ -107,13 +97,7 @@ def roofline(
             call_seconds=timeout,
             memory=memory,
         )
-        recognised = recognise(
-            request.candidate,
-            request.reference,
-            inputs=request.inputs.name if request.inputs else None,
-            entry=request.entry,
-            backend=None,
-        )
+        recognised = request.recognised()
         with engine() as eng:
             found = _find(eng, request, recognised, gpu, peak, profile)
             if found.gaps:
@@ -137,7 +121,7 @@ def roofline(
     deliver("roofline", json, debug, work)
 
 
-def _request(*, python: Path | None, env: Any, **words: Any) -> Request:
+def request_to_count(*, python: Path | None, env: Any, **words: Any) -> Request:
     """The request, with the words of `kopt bench` that are not this command's at their defaults."""
     from evaluator.sandbox import passed_environment
 
@@ -160,70 +144,27 @@ def _find(
 ) -> Roofline:
     from evaluator.workloads import check_dims
     from kopt.roofline import add_point, product_of, roofline
+    from kopt.work import count, declared_work, seal_notes
 
     check_dims(request, recognised)
     specs, documented = eng.with_store(
         lambda store: (found := store.specs(), {spec.product for spec in found}), vectors=False
     )
     product = product_of(eng, gpu, [id for id in eng.terms.products if id in documented])
-    said = _declared(request, recognised)
-    metric = None if peak is None else _metric(eng, peak)
-    counted = None if len(said) == 2 else _count(eng, request, recognised, said)
+    said = declared_work(request, recognised)
+    metric = None if peak is None else rate_metric(eng, peak)
+    counted = None if len(said) == 2 else count(eng, request, recognised, said)
     found = roofline(eng, product, specs, counted, said, metric)
     if profile is not None:
         from evaluator.measured_point import read_point
 
         add_point(eng, found, read_point(profile, request))
         if profile.suffix == ".json":
-            found.notes += _seal(eng, profile)
+            found.notes += seal_notes(eng, profile)
     return found
 
 
-def _seal(eng: Engine, receipt: Path) -> list[str]:
-    """What speaks against the receipt's seal."""
-    from evaluator.seal import load_key, verify
-    from evaluator.store import read_receipt
-
-    checked = verify(read_receipt(receipt), load_key(eng.settings.home))
-    return [] if checked.ok else [f"{receipt.name}: content {checked.content}, seal: {checked.seal}. {checked.detail}"]
-
-
-def _count(eng: Engine, request: Request, recognised: Recognised, said: dict[str, Declared]) -> Work:
-    from evaluator.sandbox import ForkServer
-    from evaluator.work import COUNTING_MODULES, count_work
-    from kbs.errors import UsageError
-
-    eng.progress("counting the reference's work", 0, 1)
-    with ForkServer("cpu", request.python, request.environment, COUNTING_MODULES) as server:
-        found = count_work(request, recognised, server)
-    eng.progress("counting the reference's work", 1, 1)
-    if not found.traced and "operations" not in said:
-        raise UsageError(
-            "the kernel is its own reference, and the operations of its code cannot be counted",
-            code="work_uncountable",
-            hint="Give a reference with --ref, or say how many there are: --operations '5*M*N'.",
-        )
-    return found
-
-
-def _declared(request: Request, recognised: Recognised) -> dict[str, Declared]:
-    """What the command line says, else what the reference declares."""
-    from evaluator.work import declared, sizes
-    from kopt.roofline import declared as evaluated
-
-    dims = sizes(request, recognised)
-    stated = declared(request.reference or request.candidate)
-    found = {}
-    for name, option, asked, own in (
-        ("bytes", "--bytes", request.bytes, stated.get("min_bytes", "")),
-        ("operations", "--operations", request.operations, stated.get("operations", "")),
-    ):
-        if asked or own:
-            found[name] = evaluated(asked or own, dims, "command line" if asked else "reference", option)
-    return found
-
-
-def _metric(eng: Engine, text: str) -> str:
+def rate_metric(eng: Engine, text: str) -> str:
     """A metric that is a rate of floating-point operations, by its name, or by that of an element type whose products
     of matrices run at it. UsageError `metric_unknown`."""
     from kbs.errors import UsageError

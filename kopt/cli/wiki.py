@@ -58,8 +58,8 @@ def lint(
         import sys
 
         from kbs.errors import ExitCode
-        from kopt.cli.schemas import LintData, ProblemData
         from kopt.cli.support import engine
+        from kopt.cli.wiki_schemas import LintData, ProblemData
         from wiki.lint import apply_fix, fixes
         from wiki.lint import lint as lint_wiki
 
@@ -110,8 +110,8 @@ def stats(which: Which = None, json: JsonFlag = False, debug: DebugFlag = False)
     """Count pages, specs, sources and confidence of each wiki."""
 
     def work() -> Reply:
-        from kopt.cli.schemas import StatsData
         from kopt.cli.support import engine
+        from kopt.cli.wiki_schemas import StatsData
 
         with engine() as eng:
             counted = [_count(chosen, eng) for chosen in _chosen(eng, which)]

@@ -21,8 +21,9 @@ from evaluator.findings import Findings
 from evaluator.oracle import Oracle
 from evaluator.plan import SeedSchedule
 from evaluator.racer import WrongResultError
-from evaluator.sandbox import ForkServer, WorkerLostError
+from evaluator.sandbox import ForkServer
 from evaluator.witnesses import Audit
+from evaluator.worker_process import WorkerLostError
 from tests.evaluator.workers import contender, oracle
 
 FUNCTION = "import torch\ndef reference(x, y):\n    return x * 2 + y\n"

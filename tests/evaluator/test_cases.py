@@ -232,7 +232,7 @@ def test_float64_is_left_out_where_it_cannot_fit(
     make: Make, monkeypatch: pytest.MonkeyPatch, total: int, read: int, written: int, exact: bool
 ) -> None:
     cases = make()
-    cases.oracle = SimpleNamespace(device=torch.device("cuda:0"))  # type: ignore[assignment]
+    cases.oracle = SimpleNamespace(device=torch.device("cuda:0"))  # type: ignore[assignment]  # all that is asked of it
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (0, total))
     cases._leave_out_float64(read, written)
     assert cases.exact is exact
@@ -247,7 +247,7 @@ def test_memory_of_the_host_and_of_an_own_oracle_is_not_counted(make: Make, monk
     cases = make()
     cases._leave_out_float64(GB, GB)
     assert cases.exact
-    cases.oracle, cases.own_oracle = SimpleNamespace(device=torch.device("cuda:0")), True  # type: ignore[assignment]
+    cases.oracle, cases.own_oracle = SimpleNamespace(device=torch.device("cuda:0")), True  # type: ignore[assignment]  # all that is asked of it
     cases._leave_out_float64(GB, GB)
     assert cases.exact
 

@@ -14,8 +14,9 @@ from pydantic import ValidationError
 from evaluator import ceilings
 from evaluator.ceilings import MATMULS, SIZES_MIB, Ceilings, RateWorker, load, measure, path_of, save
 from evaluator.clocks import DeviceClock
-from evaluator.sandbox import ForkServer, WorkerLostError
+from evaluator.sandbox import ForkServer
 from evaluator.timing_records import Figure
+from evaluator.worker_process import WorkerLostError
 from kbs.errors import KoptError
 from tests.evaluator.racers import Nvml
 from tests.evaluator.receipts import clocks

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from evaluator.claims import Claim, claimed
 from evaluator.contender import CandidateError
-from evaluator.sandbox import ForkServer, WorkerLostError
+from evaluator.sandbox import ForkServer
+from evaluator.worker_process import WorkerLostError
 from kbs.errors import KoptError
 from tests.evaluator.workers import contender, oracle, specs, values
 

@@ -12,11 +12,11 @@ from evaluator.findings import Findings, SanitizerRun, TaskCheck
 from evaluator.hazards import Hazard, Severity
 from evaluator.plan import SeedOrigin
 from evaluator.request import Request
-from evaluator.sandbox import Worker, WorkerLostError
 from evaluator.source import Backend, Form, Recognised, SourceFile
 from evaluator.timing_records import Timing
 from evaluator.verdict import Improvement, Verdict
 from evaluator.worker.isolation import Layer
+from evaluator.worker_process import Worker, WorkerLostError
 from tests.evaluator import receipts
 from tests.evaluator.receipts import baseline, trial, workload_timing
 

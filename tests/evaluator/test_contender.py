@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluator.contender import _NAN, CandidateError, Contender, fill
-from evaluator.sandbox import ForkServer, WorkerLostError
+from evaluator.sandbox import ForkServer
 from evaluator.worker.memory import DTYPES
+from evaluator.worker_process import WorkerLostError
 from tests.evaluator.workers import bits, contender, specs, values
 
 Start = Callable[..., Contender]

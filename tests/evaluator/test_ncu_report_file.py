@@ -171,7 +171,7 @@ def test_what_the_package_prints_is_read_as_what_ncu_prints(
     }  # fmt: skip
     made = _Report([_Action("first(int)", metrics)], [_Action("second(int)", {"dram__bytes_read.sum": (7, "byte")})])
     module = type(sys)("ncu_report")
-    module.load_report = lambda _: made  # type: ignore[attr-defined]
+    module.load_report = lambda _: made  # type: ignore[attr-defined]  # a made-up module
     monkeypatch.setitem(sys.modules, "ncu_report", module)
     assert ncu_package.main("x.ncu-rep") == 0
     first, second = read_profile(capsys.readouterr().out.encode(), "x.ncu-rep").launches
@@ -180,5 +180,5 @@ def test_what_the_package_prints_is_read_as_what_ncu_prints(
     assert first.value("l2_hit_rate") is None
     assert second.value("duration") is None
     assert second.value("dram_bytes_read") == 7
-    module.load_report = lambda _: _Report()  # type: ignore[attr-defined]
+    module.load_report = lambda _: _Report()  # type: ignore[attr-defined]  # likewise
     assert ncu_package.main("x.ncu-rep") == ncu_package.NOTHING_IN_IT

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evaluator.profile import Profile, function_name, read_profile
 from kbs.errors import UsageError
 from kbs.profile_metrics import profile_metrics
-from tests.evaluator.ncu_reports import SOFTMAX, changed, raw_csv, without
+from tests.evaluator.ncu_reports import SOFTMAX, Metrics, changed, raw_csv, without
 
 OLD = {
     **without("gpu__time", "gpc__", "dram__bytes", "launch__shared"),
@@ -25,9 +25,9 @@ OLD = {
 """The same launch in units of an older version (made up)."""
 
 
-def profile(*launches: tuple[str, object]) -> Profile:
+def profile(*launches: tuple[str, Metrics]) -> Profile:
     """A report, read."""
-    return read_profile(raw_csv(*launches).encode(), "r.csv")  # type: ignore[arg-type]
+    return read_profile(raw_csv(*launches).encode(), "r.csv")
 
 
 def test_versions_differ_in_units_and_not_in_values() -> None:

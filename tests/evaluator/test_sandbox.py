@@ -17,8 +17,9 @@ import pytest
 import torch
 
 from evaluator.buffers import host_buffer, shared_tensor
-from evaluator.sandbox import ForkServer, Worker, WorkerLostError
+from evaluator.sandbox import ForkServer
 from evaluator.worker.isolation import Limits
+from evaluator.worker_process import Worker, WorkerLostError
 from kbs.errors import ConfigurationError
 
 LIMITS = Limits(memory=3 << 30, processes=32, file_size=1 << 30, limit_data=True)

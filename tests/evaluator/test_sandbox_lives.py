@@ -17,8 +17,9 @@ import pytest
 import torch
 
 from evaluator.buffers import SharedTensor, shared_tensor
-from evaluator.sandbox import ForkServer, Lineage, Worker, WorkerLostError
+from evaluator.sandbox import ForkServer, Lineage
 from evaluator.worker.isolation import Limits
+from evaluator.worker_process import Worker, WorkerLostError
 
 LIMITS = Limits(memory=3 << 30, processes=32, file_size=1 << 30, limit_data=True)
 CPU = torch.device("cpu")

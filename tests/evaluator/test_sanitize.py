@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from evaluator import sanitize
 from evaluator.findings import SanitizerRun
-from evaluator.sandbox import WorkerLostError
 from evaluator.sanitize import TOOLS
 from evaluator.worker.isolation import Limits
+from evaluator.worker_process import WorkerLostError
 
 LIMITS = Limits(1 << 30, 8, 1 << 20, False)
 CLEAN = "========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kbs.checking import CheckedCitation, Status, check_citation, check_text, plain_text
-from kbs.citation import Citation, EvidenceKind, Reference, lines_hash
+from kbs.citation import Citation, CitationLine, EvidenceKind, Reference, lines_hash
 from kbs.spec import Spec
 from kbs.vocabulary import vocabulary
 from wiki.library import Wiki, Wikis
@@ -264,9 +264,10 @@ def test_git_has_the_old_text_of_a_stale_citation(library: Wikis, at: At, wiki: 
 def test_other_evidence_is_checked_by_whoever_owns_it(library: Wikis) -> None:
     asked: list[Reference] = []
 
-    def receipts(reference: Reference) -> tuple[Status, str, str]:
-        asked.append(reference)
-        return (Status.OK, "", "1.25") if reference.target == "1f0c9a77" else (Status.NOT_FOUND, "no such receipt", "")
+    def receipts(cited: CitationLine) -> tuple[Status, str, str]:
+        asked.append(cited.reference)
+        found = cited.reference.target == "1f0c9a77"
+        return (Status.OK, "", "1.25") if found else (Status.NOT_FOUND, "no such receipt", "")
 
     text = "faster: receipt/1f0c9a77#speedup\nslower: receipt/00000000#speedup\n"
     first, second = check_text(text, library, vocabulary(), {EvidenceKind.RECEIPT: receipts})

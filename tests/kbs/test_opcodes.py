@@ -40,8 +40,10 @@ def test_what_is_no_pattern(text: str) -> None:
 
 
 def test_counts_of_the_compiler_have_a_name() -> None:
-    assert pattern("ptxas.spill_loads").compiler_count == "spill_loads"  # type: ignore[union-attr]
-    assert pattern("LDL").compiler_count == ""  # type: ignore[union-attr]
+    counted, opcode = pattern("ptxas.spill_loads"), pattern("LDL")
+    assert counted is not None
+    assert opcode is not None
+    assert (counted.compiler_count, opcode.compiler_count) == ("spill_loads", "")
 
 
 @given(st.text(max_size=30))

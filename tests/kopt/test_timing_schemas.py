@@ -11,7 +11,8 @@ from pydantic import BaseModel
 from evaluator import timing_records as records
 from evaluator.verdict import Improvement, Verdict
 from kopt.cli import timing_schemas as schemas
-from kopt.cli.schemas import COMMANDS, BenchData
+from kopt.cli.bench_schemas import BenchData
+from kopt.cli.schemas import COMMANDS
 from tests.evaluator.receipts import (
     baseline,
     failed_baseline,

@@ -24,7 +24,7 @@ class Traffic(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch does
     """Counts what copies and fills read and write."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call]  # likewise
         self.read = self.written = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

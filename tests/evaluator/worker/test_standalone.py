@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,10 @@ def test_no_ncu(tmp_path: Path) -> None:
     assert "not on the PATH" in str(found["text"])
 
 
-@pytest.mark.parametrize("seconds", [0.5])
-def test_an_ncu_that_hangs_is_ended(tmp_path: Path, seconds: float) -> None:
-    found = run(tmp_path, fake(tmp_path, more="exec sleep 60"), seconds)
-    assert (found["code"], found["report"], found["text"]) == (None, "", "it did not end in time")
+@pytest.mark.parametrize("hangs", ["exec sleep 60", "sleep 60; exit 0"])
+def test_an_ncu_that_hangs_is_ended_with_what_it_started(tmp_path: Path, hangs: str) -> None:
+    began = time.monotonic()
+    found = run(tmp_path, fake(tmp_path, more=hangs), 0.5)
+    assert time.monotonic() - began < 4
+    assert (found["code"], found["report"]) == (None, "")
+    assert str(found["text"]).splitlines() == ["==PROF== said by ncu", "it did not end in time"]

@@ -1,0 +1,94 @@
+"""The check of what an answer says of the user's own kernel: each figure against its file, each sum, each threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+
+from kbs.answers.exhibit import Exhibits
+from kbs.answers.model import Claim, Step
+from kbs.arithmetic import equation_holds, quantities
+from kbs.checking import plain_text
+from kbs.derived_metrics import DERIVED
+from kbs.profile_metrics import profile_metrics
+from kbs.thresholds import Judgement, Reading, judge
+
+CONSTANTS = frozenset({Decimal("0.9"), Decimal(1)})
+"""Numbers of a sum that stand in no file: the part of a ceiling that is aimed at, and a whole."""
+
+
+def why_not_own(claim: Claim, exhibits: Exhibits) -> str:
+    """Why a claim about the user's kernel must not be made; "" where it may. Its citations are checked elsewhere.
+
+    Every exhibit must stand in its file as it is now; every step must be right, and each number in it stand in an
+    exhibit, in a cited line or in an earlier step; every threshold is held against the exhibits once more.
+    """
+    if not claim.exhibits:
+        return "it names nothing in a file"
+    for exhibit in claim.exhibits:
+        why = exhibits.why_not(exhibit)
+        if why:
+            return why
+    known = [q for text in _texts(claim) for q, _ in quantities(text)]
+    for step in claim.derivation:
+        if equation_holds(step.shown) is not True:
+            return f"the arithmetic is wrong: {step.shown}"
+        stray = _stray(step, known)
+        if stray is not None:
+            return f"nothing states the {stray:f} in {step.shown}"
+        known += [step.value, *(value for value, _ in quantities(step.shown))]
+    readings = _Readings(claim)
+    wrong = next((judgement for judgement in claim.judgements if not readings.bears(judgement)), None)
+    return f"the files do not bear this out: {wrong.said}" if wrong is not None else ""
+
+
+def _texts(claim: Claim) -> Iterable[str]:
+    for exhibit in claim.exhibits:
+        yield from exhibit.texts
+    for citation in claim.citations:
+        yield plain_text(citation.quote).replace(" | ", " ")
+
+
+def _stray(step: Step, known: list[Decimal]) -> Decimal | None:
+    """A number of a step's left side that nothing states, to the last place in which it is written; the whole part of
+    one that is stated counts as stated."""
+    left, _, _ = step.shown.partition(" = ")
+    for value, half in quantities(left):
+        if value not in CONSTANTS and not any(abs(value - one) <= half or value == int(one) for one in known):
+            return value
+    return None
+
+
+class _Readings:
+    """A claim's exhibits, and what its steps compute of them, as the thresholds ask for them."""
+
+    def __init__(self, claim: Claim) -> None:
+        self._by_name = {
+            exhibit.metric: Reading(exhibit.metric, exhibit.value, exhibit.unit, exhibit.states)
+            for exhibit in claim.exhibits
+            if exhibit.value is not None and exhibit.metric
+        }
+        shown = {step.shown for step in claim.derivation}
+        for judgement in claim.judgements:
+            for reading in judgement.readings:
+                if reading.name in DERIVED and self._computed(reading, shown):
+                    self._by_name[reading.name] = reading
+
+    def _computed(self, reading: Reading, shown: set[str]) -> bool:
+        """Whether the claim's steps, which were checked, come to what was computed."""
+        if not reading.steps:
+            return any(reading.value == known.value for known in self._by_name.values())
+        right = quantities(reading.steps[-1].rpartition(" = ")[2])
+        return set(reading.steps) <= shown and bool(right) and right[0][0] == reading.value
+
+    def __call__(self, ncu: str) -> Reading | None:
+        names = profile_metrics().names_for(ncu)
+        return next((self._by_name[name] for name in names if name in self._by_name), None)
+
+    def bears(self, judgement: Judgement) -> bool:
+        """Whether every row, held against the exhibits, says the same."""
+        for row in judgement.rows:
+            again = judge(row, self)
+            if not isinstance(again, Judgement) or (again.holds, again.value) != (judgement.holds, judgement.value):
+                return False
+        return True
