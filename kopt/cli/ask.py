@@ -149,6 +149,7 @@ def _given(
 
         request = request_to_count(
             candidate=kernel or ref,
+            role="kernel" if kernel is not None else "reference",
             ref=ref if kernel is not None else None,
             inputs=inputs,
             dims=dims,

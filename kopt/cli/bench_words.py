@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 
 def make_request(**words: Any) -> Request:
-    """The request that the words of `kopt bench` make; each is named as the command's parameter."""
+    """The request that the words of `kopt bench` make; each is named as the command's parameter. `role` is what errors
+    call the candidate."""
     from evaluator.plan import BaselineChoice
     from evaluator.request import Request
     from evaluator.sanitize import TOOLS
@@ -36,7 +37,7 @@ def make_request(**words: Any) -> Request:
         baselines = {"baselines": (BaselineChoice(name="incumbent", how="incumbent"), *baselines["baselines"])}
     read = {
         "incumbent": None if against is None else read_source(against, "incumbent"),
-        "candidate": read_source(words.pop("candidate"), "candidate"),
+        "candidate": read_source(words.pop("candidate"), words.pop("role", "candidate")),
         "reference": None if words["ref"] is None else read_source(words["ref"], "reference"),
         "inputs": None if words["inputs"] is None else read_inputs(words["inputs"]),
         "dims": read_dims(words["dims"]),

@@ -111,6 +111,7 @@ def _task(
     from kopt.work import count, declared_work
 
     words: dict[str, Any] = {"ref": ref, "inputs": None, "entry": None, "outputs": (), "ptr_sizes": {}, "memory": None}
+    words["role"] = "reference" if ref is None else "kernel"
     request = request_to_count(
         candidate=first, dims=dims, bytes=bytes, operations=operations, python=None, env=(), call_seconds=60.0, **words
     )

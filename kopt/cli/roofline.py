@@ -84,6 +84,7 @@ def roofline(
             )
         request = request_to_count(
             candidate=first,
+            role="kernel" if kernel is not None else "reference",
             ref=ref if kernel is not None else None,
             inputs=inputs,
             dims=dims,

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from kbs.lock import index_lock
+from tests.evaluator.ncu_reports import raw_csv
 
 Runner = Callable[..., Any]
 MakePage = Callable[..., str]
@@ -590,3 +591,13 @@ def test_all_works_without_a_network(home: Path, tmp_path: Path, page: MakePage)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3.35 TB/s" in done.stdout
     assert "60 passages embedded" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("roofline", "--gpu", "h100-sxm", "--ref"), ("ask", "why is it slow", "--ref"), ("diagnose", "p.csv", "--ref")],
+)
+def test_a_reference_that_is_not_there_is_called_one(run: Runner, built_home: Path, tmp_path: Path, words: Any) -> None:
+    (tmp_path / "p.csv").write_text(raw_csv(("k", {})))
+    found = failed(run(built_home, *words, "nowhere.py", "--json", cwd=tmp_path), 2, "file_not_found")
+    assert found["message"] == "the reference nowhere.py does not exist"
