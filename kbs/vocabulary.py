@@ -1,7 +1,7 @@
 """The controlled vocabulary: one data file (`kbs/data/vocabulary.toml`), read here and nowhere else.
 
 Names of vendors, architectures, products and their families, dtypes, units, metrics, qualifiers, bottleneck classes,
-symptoms, techniques, operations, languages, and the words that a question is asked with.
+symptoms, techniques, operations, languages, hardware features, and the words that a question is asked with.
 """
 
 from __future__ import annotations
@@ -162,6 +162,7 @@ class Vocabulary:
         self.techniques = _terms(data["techniques"], Term)
         self.operations: dict[str, Operation] = _terms(data["operations"], Operation)
         self.languages = _terms(data["languages"], Term)
+        self.features = _terms(data["features"], Term)
         self.tags = frozenset(data["tags"]["names"])
         self.intents: dict[str, tuple[str, ...]] = {id: tuple(cues) for id, cues in data["intents"].items()}
         self.question_words = frozenset(data["question_words"]["words"])

@@ -36,6 +36,8 @@ SourceKind = Literal[
     "measurement",
     "fact-card",
 ]
+MethodAxis = Literal["compute", "memory", "latency"]
+"""What a method saves: time of operations, bytes, or time in which neither is done."""
 VENDOR_SOURCES = ("vendor-whitepaper", "vendor-datasheet", "vendor-doc", "vendor-repository")
 
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,79}$")]
@@ -78,6 +80,20 @@ class FrontMatter(BaseModel):
     symptoms: tuple[Slug, ...] = ()
     techniques: tuple[Slug, ...] = ()
     tags: tuple[Slug, ...] = ()
+    axis: Literal["compute", "memory", "latency", "any"] | None = None
+    """What a method saves; `any` for one that is bound to no axis. This and the next six are for method pages only."""
+    priority: Annotated[int, Field(ge=1, le=5)] | None = None
+    """Which methods of an axis are tried first: 1 before 5."""
+    features: tuple[Slug, ...] = ()
+    """Hardware features that a method needs."""
+    triggers: tuple[Slug, ...] = ()
+    """Symptoms of a profile that call for a method."""
+    conflicts: tuple[Slug, ...] = ()
+    """Methods that it cannot be used together with."""
+    complements: tuple[Slug, ...] = ()
+    """Methods that it goes well with, or that should come before it."""
+    defect: bool = False
+    """The page's signature shows a fault of a kernel, and nothing that one would do to it."""
     confidence: Confidence
     reviewed: datetime.date
     sources: Annotated[tuple[SourceEntry, ...], Field(max_length=60)]
@@ -120,6 +136,24 @@ class Block:
 
 
 @dataclass(frozen=True)
+class MethodFacts:
+    """What a run needs to know of a method in order to choose it."""
+
+    axis: MethodAxis | None
+    """What it saves; None for a method that is bound to no axis."""
+    priority: int
+    """1 is tried first, 5 last."""
+    features: tuple[str, ...]
+    """Hardware features that it needs, by the vocabulary's ids."""
+    triggers: tuple[str, ...]
+    """Symptoms that call for it, by the vocabulary's ids."""
+    conflicts: tuple[str, ...]
+    """Methods that it cannot be used together with."""
+    complements: tuple[str, ...]
+    """Methods that it goes well with."""
+
+
+@dataclass(frozen=True)
 class Page:
     """A page that could be read."""
 
@@ -146,6 +180,21 @@ class Page:
     def method(self) -> str | None:
         """Method id of a method page."""
         return self.meta.id.rsplit("/", 1)[-1] if self.meta.kind == "method" else None
+
+    @property
+    def method_facts(self) -> MethodFacts | None:
+        """How a method is chosen; None on other pages, on one about a defect, and where axis or priority is missing."""
+        meta = self.meta
+        if meta.kind != "method" or meta.defect or meta.axis is None or meta.priority is None:
+            return None
+        return MethodFacts(
+            axis=None if meta.axis == "any" else meta.axis,
+            priority=meta.priority,
+            features=meta.features,
+            triggers=meta.triggers,
+            conflicts=meta.conflicts,
+            complements=meta.complements,
+        )
 
     @property
     def product(self) -> str | None:

@@ -18,7 +18,7 @@ from evaluator.sass import Function, MethodVerdict, judge
 from evaluator.sass_compile import machine_code
 from evaluator.source import read_source
 from evaluator.triton_types import read_kernel_types
-from kopt.methods import Methods, read_methods
+from loop.methods import Methods, read_methods
 from wiki.library import Wikis, bundled_wiki
 
 FILES = Path(__file__).parent / "sass"
@@ -124,7 +124,7 @@ def test_triton_kernels_show_what_they_have_and_nothing_else(server: ForkServer,
     assert not made.compile_error
     assert {f.name for f in made.functions} == {k.kernel for k in kernels}
     seen = _check(made.functions, methods, target)
-    wanted = {m for m in methods.ids if _can_have(target, m)}
+    wanted = {row.method for row in methods.signatures if _can_have(target, row.method)}
     assert seen["present"] == wanted
     assert seen["absent"] == wanted
 
@@ -135,7 +135,7 @@ def test_cuda_kernels_show_what_they_have_and_nothing_else(server: ForkServer, m
     made = machine_code(server, _request("kernels.cu"), Target(target))
     assert not made.compile_error
     seen = _check(made.functions, methods, target)
-    wanted = {m for m in methods.ids if _can_have(target, m)}
+    wanted = {row.method for row in methods.signatures if _can_have(target, row.method)}
     assert seen["present"] == wanted
     assert seen["absent"] == wanted
     assert seen["unverifiable"] == {"vectorized_access", "warp_shuffle"}

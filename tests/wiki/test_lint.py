@@ -34,8 +34,9 @@ SPEC_ROW = 16
 
 IDS = """
     broken-link contradiction dense-or-sparse duplicate duplicate-spec encoding footnote front-matter hedge index-entry
-    markdown number-without-source orphan out-of-range page-size python-block review-date signature sources-record
-    table-row undefined-source unit unreadable unsupported-verified unused-source vocabulary whitespace wrong-arithmetic
+    markdown method number-without-source orphan out-of-range page-size python-block review-date signature
+    sources-record table-row undefined-source unit unreadable unsupported-verified unused-source vocabulary whitespace
+    wrong-arithmetic
 """
 
 

@@ -24,6 +24,8 @@ def vocabulary_ids(view: WikiView) -> Iterator[Finding]:
             ("symptoms", meta.symptoms, terms.symptoms),
             ("techniques", meta.techniques, terms.techniques),
             ("tags", meta.tags, terms.tags),
+            ("features", meta.features, terms.features),
+            ("triggers", meta.triggers, terms.symptoms),
         )
         for key, ids, known in keys:
             for id in ids:

@@ -1,0 +1,59 @@
+"""What a method page says for the choice of the method: whole, known, and in agreement with the other methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from wiki.library import bundled_wiki
+from wiki.lint.rule import Finding, rule
+from wiki.lint.view import WikiView, front_matter_line
+from wiki.page import FrontMatter, Page
+
+_KEYS = ("axis", "priority", "features", "triggers", "conflicts", "complements", "defect")
+
+
+@rule("method", "A method page lacks axis or priority, or names a method wrongly; or another page states such keys.")
+def method_facts(view: WikiView) -> Iterator[Finding]:
+    """Every page that leaves open how its method is chosen, or contradicts itself or another method about it."""
+    own = {page.method: page for page in view.pages if page.method}
+    known = {*own, *_bundled_methods()}
+    for page in view.pages:
+        if page.method is None:
+            for key in _stated(page.meta):
+                yield Finding(page.path, front_matter_line(page, key), f"only a method page can state {key}")
+            continue
+        yield from _incomplete(page)
+        for key, others in (("conflicts", page.meta.conflicts), ("complements", page.meta.complements)):
+            for other in others:
+                line = front_matter_line(page, key, other)
+                if other == page.method:
+                    yield Finding(page.path, line, f"{key}: a method cannot name itself")
+                elif other not in known:
+                    yield Finding(page.path, line, f"{key}: no wiki has a page of the method {other!r}")
+                elif key == "conflicts" and other in own and page.method not in own[other].meta.conflicts:
+                    yield Finding(page.path, line, f"{other} conflicts with it, but {own[other].path} does not say so")
+        for both in sorted({*page.meta.conflicts} & {*page.meta.complements}):
+            line = front_matter_line(page, "complements", both)
+            yield Finding(page.path, line, f"{both} cannot both conflict with the method and complement it")
+
+
+def _incomplete(page: Page) -> Iterator[Finding]:
+    line = front_matter_line(page, "kind")
+    if page.meta.defect:
+        for key in _stated(page.meta):
+            if key != "defect":
+                yield Finding(page.path, front_matter_line(page, key), f"a defect is not chosen, so it has no {key}")
+        return
+    for key in ("axis", "priority"):
+        if getattr(page.meta, key) is None:
+            yield Finding(page.path, line, f"a method page must state its {key}, or `defect: true`")
+
+
+def _stated(meta: FrontMatter) -> list[str]:
+    return [key for key in _KEYS if getattr(meta, key)]
+
+
+def _bundled_methods() -> set[str]:
+    """Methods of the bundled wiki, which pages of other wikis may name."""
+    return {PurePosixPath(file.path).stem for file in bundled_wiki().files() if file.path.startswith("method/")}
