@@ -105,7 +105,7 @@ def run(words: Sequence[str], seconds: float) -> Ran:
     tails = _Tail(), _Tail()
     ended = False
     started = time.monotonic()
-    with _ended_by_signals(), selectors.DefaultSelector() as selector, _start(words) as process:
+    with ended_by_signals(), selectors.DefaultSelector() as selector, _start(words) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         for stream, tail in zip((process.stdout, process.stderr), tails, strict=True):
@@ -116,7 +116,7 @@ def run(words: Sequence[str], seconds: float) -> Ran:
             if ended:
                 _follow(selector, time.monotonic() + _DRAIN_SECONDS)
         finally:
-            left = _end(process, whole_family=not ended)
+            left = end_group(process, whole_family=not ended)
         _follow(selector, time.monotonic() + _DRAIN_SECONDS)
     stdout, stderr = (Printed.of(bytes(tail.last), tail.size) for tail in tails)
     return Ran(process.returncode if ended else None, took, stdout, stderr, left if ended else 0)
@@ -163,7 +163,7 @@ def _start(words: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 @contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
+def ended_by_signals() -> Iterator[None]:
     """SIGTERM and SIGHUP end kopt by an exception: the command, in a session of its own, would outlive it."""
 
     def leave(number: int, _: object) -> None:
@@ -203,7 +203,7 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def _end(process: subprocess.Popen[bytes], *, whole_family: bool) -> int:
+def end_group(process: subprocess.Popen[bytes], *, whole_family: bool) -> int:
     """End its process group, `whole_family`: and what has left it, and reap it; how many others were in the group."""
     family, others = [], 0
     with contextlib.suppress(psutil.Error):

@@ -12,6 +12,7 @@ Source: NVIDIA, CUDA Binary Utilities, chapters 2 and 3, and the printed output 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ _INSTRUCTION = re.compile(
     r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:\{\s*)?(?:@!?U?P(?:\d|T)\s+)?(?P<opcode>[A-Z][A-Z0-9]*(?:\.[A-Za-z0-9_]+)*)(?=[\s;]|$)"
 )
 _ADDRESSED = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+\S")
+_COMMENT = re.compile(r"/\*[^*]*\*/")
 _USAGE_OF = re.compile(r"^\s*Function (?P<name>\S+):\s*$")
 _USAGE = re.compile(r"\b(?P<what>REG|STACK|SHARED|LOCAL):(?P<count>\d{1,9})\b")
 _TARGET = re.compile(r"^64-?bit elf:[^\n]*\bsm=(?P<number>\d{2,3})(?P<suffix>[af]?)\b", re.IGNORECASE | re.MULTILINE)
@@ -115,6 +117,22 @@ def read_opcodes(text: str) -> dict[str, Counter[str]]:
         if not opcodes:
             raise DisassemblyError(f"the function {name[:100]} has no instructions")
     return found
+
+
+def code_hashes(text: str) -> dict[str, str]:
+    """Function → SHA-256 of its instructions in their order, as they are printed, without addresses and encodings.
+
+    The text is one that `read_opcodes` reads.
+    """
+    found: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in text.split("\n"):
+        heading = _FUNCTION.match(line) or _SECTION.match(line)
+        if heading:
+            current = found.setdefault(heading["name"], [])
+        elif _ADDRESSED.match(line):
+            current.append(" ".join(_COMMENT.sub(" ", line).split()))
+    return {name: hashlib.sha256("\n".join(lines).encode()).hexdigest() for name, lines in found.items()}
 
 
 def read_targets(text: str) -> list[tuple[int, str]]:

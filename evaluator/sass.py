@@ -56,6 +56,8 @@ class Function(_Part):
     opcodes: dict[str, int]
     """Opcode with its modifiers → how often it stands in the text, most frequent first."""
     resources: Resources
+    code: str = ""
+    """SHA-256 of its instructions in their order; empty where it was not taken."""
 
     @property
     def short_name(self) -> str:

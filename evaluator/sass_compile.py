@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evaluator.claims import claimed
 from evaluator.disassembler import Target, disassembler
-from evaluator.disassembly import DisassemblyError, Spills, Usage, read_opcodes, read_spills, read_usage
+from evaluator.disassembly import DisassemblyError, Spills, Usage, code_hashes, read_opcodes, read_spills, read_usage
 from evaluator.messages import candidate_message, files_of_candidate, files_of_oracle, nvcc_path, oracle_message
 from evaluator.request import Request
 from evaluator.sandbox import ForkServer
@@ -302,7 +302,7 @@ def _functions(instructions: str, resources: str, log: str, version: str, dynami
             code="disassembly_invalid",
             hint="Report it with the version of cuobjdump; --cuda-home names another one.",
         ) from error
-    usage, spills = read_usage(resources), read_spills(log)
+    usage, spills, hashes = read_usage(resources), read_spills(log), code_hashes(instructions)
     return [
         Function(
             name=name,
@@ -311,6 +311,7 @@ def _functions(instructions: str, resources: str, log: str, version: str, dynami
             instructions=counts.total(),
             opcodes=dict(counts.most_common()),
             resources=_resources(usage.get(name), spills.get(name), dynamic_shared),
+            code=hashes[name],
         )
         for name, counts in opcodes.items()
     ]

@@ -14,6 +14,7 @@ from evaluator.disassembly import (
     DisassemblyError,
     Spills,
     Usage,
+    code_hashes,
     read_opcodes,
     read_spills,
     read_targets,
@@ -215,3 +216,13 @@ def test_a_disassembly_that_is_cut_counts_no_more_than_the_whole(cut: int) -> No
         return
     # The last opcode may have lost modifiers, never its place.
     assert sum(c.total() for c in found.values()) <= sum(c.total() for c in whole.values())
+
+
+def test_the_hash_of_a_function_is_of_its_instructions_in_their_order() -> None:
+    first = "\t\tFunction : f\n        /*0000*/ MOV R1, 0x2 ;  /* 0x00 */\n        /*0010*/ EXIT ;\n"
+    same = first.replace("/*0010*/", "/*0020*/").replace("/* 0x00 */", "/* 0x01 */")
+    other = first.replace("0x2", "0x3")
+    assert code_hashes(first) == code_hashes(same)
+    assert code_hashes(first).keys() == read_opcodes(first).keys() == {"f"}
+    assert read_opcodes(first) == read_opcodes(other)
+    assert code_hashes(first) != code_hashes(other)
