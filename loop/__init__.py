@@ -1,1 +1,1 @@
-"""Gated optimization runs (see docs/architecture.md). Nothing of it is released yet."""
+"""Gated optimization runs: see docs/architecture.md and docs/loop.md."""

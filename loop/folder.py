@@ -1,0 +1,72 @@
+"""Where things lie in a run's folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+RECORD = "run.json"
+JOURNAL = "journal.jsonl"
+HINTS = "HINTS.md"
+KERNELS = {"python": "kernel.py", "cuda": "kernel.cu"}
+ROOT_FILES = ("run.json", "journal.jsonl", "plan.md", "env_check.md", "env.json", "README.md", "HINTS.md",
+              "ITERATIONS.md", "current_iteration.txt", "searches.jsonl", "citations.json", "roofline.json",
+              "test_kernel.py", "benchmark.md", "final_report.md", "summary.json")  # fmt: skip
+"""Files that kopt writes at the top; the reference and the inputs keep their own names."""
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of one run."""
+
+    root: Path
+
+    @property
+    def record(self) -> Path:
+        """run.json."""
+        return self.root / RECORD
+
+    @property
+    def journal(self) -> Path:
+        """journal.jsonl."""
+        return self.root / JOURNAL
+
+    @property
+    def hints(self) -> Path:
+        """HINTS.md, the user's."""
+        return self.root / HINTS
+
+    @property
+    def current(self) -> Path:
+        """current_iteration.txt, written by the gate alone."""
+        return self.root / "current_iteration.txt"
+
+    @property
+    def best(self) -> Path:
+        """The folder that holds the best version's file."""
+        return self.root / "best"
+
+    @property
+    def trajectory(self) -> Path:
+        """Copies of every benchmarked candidate."""
+        return self.root / "trajectory"
+
+    def version(self, number: int) -> Path:
+        """vN/."""
+        return self.root / f"v{number}"
+
+    def attempt(self, version: int, attempt: int) -> Path:
+        """vN/attempts/aM/."""
+        return self.version(version) / "attempts" / f"a{attempt}"
+
+    def submission(self, version: int, number: int) -> Path:
+        """vN/refused/sM/: what was handed in and did not run."""
+        return self.version(version) / "refused" / f"s{number}"
+
+    def final(self, version: int, ending: int) -> Path:
+        """final/vN/: what was measured of it at the end; `ending`: which end of the run, from 1."""
+        return self.root / "final" / (f"v{version}" if ending == 1 else f"v{version}-{ending}")
+
+    def relative(self, path: Path) -> str:
+        """A path as events have it."""
+        return path.relative_to(self.root).as_posix()

@@ -1,0 +1,293 @@
+"""What the gate looks at: the files of a run's folder, and what they are held against."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from evaluator.profile import Launch, Profile, read_profile
+from evaluator.receipt import Receipt, parse
+from kbs.errors import KoptError, UsageError
+from kbs.vocabulary import Vocabulary
+from loop.change import Change, compare, same_machine_code
+from loop.events import Files
+from loop.folder import KERNELS, RunFolder
+from loop.gate.rule import Stage
+from loop.hints import Hints, parse_hints
+from loop.methods import Methods, read_methods
+from loop.proposal import Proposal
+from loop.record import RunRecord
+from loop.state import RunState, VersionState
+from loop.tools import DiagnosisNote, MachineNote, Search
+from wiki.library import Wikis
+
+MachineCode = Callable[[str, str, tuple[str, ...]], MachineNote]
+"""`Tools.machine_code`: a kernel's text, its file's name, methods."""
+NOT_TEXT = (".ncu-rep", ".png", ".svg", ".seed")
+UNREADABLE_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class GateContext:
+    """A version, or the end of a run, as it stands on the disk. Everything is read once and kept."""
+
+    folder: RunFolder
+    record: RunRecord
+    state: RunState
+    wikis: Wikis
+    terms: Vocabulary
+    version: int
+    """The version that is looked at; at the end, the one that was restored."""
+    stage: Stage
+    handed_in: Proposal | None
+    """A proposal that stands in no file yet."""
+    machine: MachineCode | None
+    key: bytes | None
+    """That seals receipts; None where KOPT_HOME has none."""
+    _read: dict[str, bytes | None] = field(default_factory=dict, repr=False)
+    _profiles: dict[int, Profile | None] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def read(
+        cls,
+        folder: RunFolder,
+        record: RunRecord,
+        state: RunState,
+        wikis: Wikis,
+        terms: Vocabulary,
+        version: int,
+        stage: Stage,
+        proposal: Proposal | None = None,
+        machine: MachineCode | None = None,
+        *,
+        key: bytes | None,
+    ) -> GateContext:
+        """Of a run's folder; `key` is `evaluator.seal.load_key(KOPT_HOME)`."""
+        return cls(folder, record, state, wikis, terms, version, stage, proposal, machine, key)
+
+    # --- files -------------------------------------------------------------------------------------------------------
+
+    def bytes_of(self, path: str) -> bytes | None:
+        """A file below the run's folder; None where it is missing, no file, a link, or larger than any that kopt
+        writes."""
+        if path not in self._read:
+            file = self.folder.root / path
+            try:
+                outside = file.is_symlink() or not file.is_file() or file.stat().st_size > UNREADABLE_BYTES
+                self._read[path] = None if outside else file.read_bytes()
+            except OSError:
+                self._read[path] = None
+        return self._read[path]
+
+    def text(self, path: str) -> str | None:
+        """A file as UTF-8; None where it is missing or no text."""
+        data = self.bytes_of(path)
+        try:
+            return None if data is None else data.decode("utf-8")
+        except UnicodeDecodeError:
+            return None
+
+    def hash(self, path: str) -> str | None:
+        """SHA-256 of a file; None where there is none."""
+        data = self.bytes_of(path)
+        return None if data is None else hashlib.sha256(data).hexdigest()
+
+    def listed(self, folder: Path) -> list[str]:
+        """Every file below a folder of the run, as events have their paths, sorted; git's own are left out."""
+        if not folder.is_dir():
+            return []
+        found = (file for file in folder.rglob("*") if file.is_symlink() or file.is_file())
+        paths = (self.folder.relative(file) for file in found)
+        return sorted(path for path in paths if not path.startswith(".git/"))
+
+    def checked(self) -> Files:
+        """Every file that was read for this look, by its hash."""
+        found = {path: self.hash(path) for path in sorted(self._read)}
+        return {path: hash for path, hash in found.items() if hash is not None}
+
+    def in_version(self, name: str, version: int | None = None) -> str:
+        """`v3/kernel.py`"""
+        return f"v{self.version if version is None else version}/{name}"
+
+    # --- the version -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def proposal(self) -> Proposal | None:
+        """What was handed in; None for version 0, and where the file cannot be read."""
+        if self.handed_in is not None or self.version == 0:
+            return self.handed_in
+        data = self.bytes_of(self.in_version("proposal.json"))
+        try:
+            return None if data is None else Proposal.model_validate_json(data)
+        except ValidationError:
+            return None
+
+    @property
+    def proposal_file(self) -> str:
+        """Where messages say that a proposal stands."""
+        return "proposal.json" if self.stage == "proposal" else self.in_version("proposal.json")
+
+    @property
+    def opened(self) -> VersionState | None:
+        """The version's state; None where it was never opened."""
+        return self.state.versions[self.version] if self.version < len(self.state.versions) else None
+
+    @property
+    def parent(self) -> int | None:
+        """The version that was changed, as the proposal says; None for version 0."""
+        return self.proposal.parent if self.proposal is not None else None
+
+    def kernel_name(self, version: int) -> str | None:
+        """`kernel.py` or `kernel.cu`, whichever a version has."""
+        return next((n for n in KERNELS.values() if self.bytes_of(self.in_version(n, version)) is not None), None)
+
+    def kernel(self, version: int) -> str | None:
+        """The text of a version's kernel."""
+        name = self.kernel_name(version)
+        return self.text(self.in_version(name, version)) if name else None
+
+    @property
+    def kernel_file(self) -> str:
+        """Where messages say that the looked-at kernel stands."""
+        if self.proposal is not None:
+            name = KERNELS[self.proposal.language]
+        else:
+            name = self.kernel_name(self.version) or KERNELS["python"]
+        return name if self.stage == "proposal" else self.in_version(name)
+
+    @cached_property
+    def change(self) -> Change | None:
+        """The kernel against its parent's; None where one of the two is missing."""
+        before = self.kernel(self.parent) if self.parent is not None else None
+        if before is None or self.proposal is None or self.parent is None:
+            return None
+        language = next((k for k, n in KERNELS.items() if n == self.kernel_name(self.parent)), "python")
+        return compare(before, self.proposal.kernel, self.proposal.language, language)
+
+    @cached_property
+    def same_machine_code(self) -> bool:
+        """Whether kernel and parent are known to be the same machine code."""
+        if self.proposal is None or self.parent is None:
+            return False
+        before, after = self._machine_note(self.parent), self._machine_note(self.version)
+        return before is not None and after is not None and same_machine_code(before, after)
+
+    def _machine_note(self, version: int) -> MachineNote | None:
+        """As it stands in the version's folder; compiled only where the text is not measured yet."""
+        data = self.bytes_of(self.in_version("machine.json", version))
+        if data is not None:
+            try:
+                return MachineNote.model_validate_json(data)
+            except ValidationError:
+                return None
+        if self.machine is None or self.proposal is None or version != self.version:
+            return None
+        try:
+            return self.machine(self.proposal.kernel, KERNELS[self.proposal.language], ())
+        except KoptError:
+            return None  # what does not compile is the evaluator's to say
+
+    # --- what was measured ------------------------------------------------------------------------------------------
+
+    def receipt(self, path: str) -> Receipt | None:
+        """The receipt in a file; None where there is none that can be read."""
+        data = self.bytes_of(path)
+        try:
+            return None if data is None else parse(data)
+        except UsageError:
+            return None
+
+    @cached_property
+    def receipts(self) -> dict[str, Receipt]:
+        """Every receipt of the run up to this version, by its path; while a proposal is looked at, of earlier ones."""
+        paths = [
+            path
+            for state in self.state.versions
+            if state.number <= self.version
+            for path in self.listed(self.folder.version(state.number))
+            if path.rsplit("/", 1)[-1] == "receipt.json"
+        ]
+        paths += [path for path in self.state.files if path.startswith("final/") and path.endswith("receipt.json")]
+        found = {path: self.receipt(path) for path in paths}
+        return {path: receipt for path, receipt in found.items() if receipt is not None}
+
+    def profile(self, version: int) -> Profile | None:
+        """The raw profile of a version; None where it has none that can be read."""
+        if version not in self._profiles:
+            data = self.bytes_of(self.in_version("profile.csv", version))
+            try:
+                self._profiles[version] = read_profile(data, "profile.csv") if data else None
+            except KoptError:
+                self._profiles[version] = None
+        return self._profiles[version]
+
+    def launch(self, version: int) -> Launch | None:
+        """The launch of a version's profile that everything speaks of."""
+        profile = self.profile(version)
+        try:
+            return profile.choose().launch if profile else None
+        except UsageError:
+            return None
+
+    def diagnosis(self, version: int) -> DiagnosisNote | None:
+        """What was made of it."""
+        data = self.bytes_of(self.in_version("diagnosis.json", version))
+        try:
+            return None if data is None else DiagnosisNote.model_validate_json(data)
+        except ValidationError:
+            return None
+
+    @cached_property
+    def searches(self) -> tuple[Search, ...]:
+        """What was asked for this version, and what was found; lines that are no searches are left out."""
+        text = self.text(self.in_version("searches.jsonl")) or ""
+        found: list[Search] = []
+        for line in text.splitlines():
+            try:
+                found.append(Search.model_validate_json(line))
+            except ValidationError:
+                continue  # the rule on artifacts says so
+        return tuple(found)
+
+    # --- what it is held against ------------------------------------------------------------------------------------
+
+    @cached_property
+    def methods(self) -> Methods:
+        """The registry."""
+        return read_methods(self.wikis)
+
+    @cached_property
+    def hints(self) -> Hints:
+        """The directives that the run was told of last."""
+        read = self.state.hints
+        return parse_hints("\n".join(read.directives), (*self.methods.ids, "rewrite")) if read else Hints()
+
+    def unpinned(self, wiki: str, path: str) -> str:
+        """Why a page cannot be cited in this run; empty where it can: it is as it was when the run began."""
+        pinned = self.record.wikis.get(wiki)
+        if pinned is None:
+            return f"{wiki} is no wiki of this run"
+        known = self.wikis.all.get(wiki)
+        data = known.read(path) if known else None
+        if path not in pinned.pages:
+            return "" if data is None else f"{wiki}/{path} was written after the run began"
+        if data is not None and hashlib.sha256(data).hexdigest() != pinned.pages[path]:
+            return f"{wiki}/{path} was changed after the run began"
+        return ""
+
+    def notes(self) -> Iterator[str]:
+        """What a reader should know, and breaks no rule."""
+        if self.proposal is None or self.change is None or self.change.same:
+            return
+        if self.record.discipline == "single" and len(self.change.parts) > 1:
+            yield (
+                f"{len(self.change.parts)} places differ from v{self.parent}: {', '.join(self.change.parts[:8])}; the"
+                f" one declared method is {', '.join(self.proposal.methods)}: see that there is no second change in it"
+            )
+        if self.stage == "version" and self.same_machine_code:
+            yield f"the machine code is that of v{self.parent}: what differs runs on the host"

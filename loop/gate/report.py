@@ -1,0 +1,129 @@
+"""Runs the rules, and says what they found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import BaseModel, ConfigDict
+
+from kbs.visible import visible
+from loop.events import Files
+from loop.gate.context import GateContext
+from loop.gate.registry import RULES, RULES_BY_ID
+from loop.gate.rule import STAGES, Broken, Rule, Stage
+
+SHOWN = 12
+"""Places that are shown of one rule; all are counted."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class RuleResult(_Part):
+    """What came of one rule."""
+
+    rule: str
+    title: str
+    lapsed: str
+    """Why it was not asked; empty where it was."""
+    broken: tuple[Broken, ...]
+
+
+class GateReport(_Part):
+    """What the gate found."""
+
+    version: int
+    stage: Stage
+    passed: bool
+    results: tuple[RuleResult, ...]
+    """One for each rule of the stage, in their order."""
+    notes: tuple[str, ...]
+    """What is reported and breaks no rule."""
+    checked: Files
+    """Every file that was looked at."""
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Ids of the rules that are broken."""
+        return tuple(result.rule for result in self.results if result.broken)
+
+    @property
+    def lapsed(self) -> tuple[str, ...]:
+        """Ids of the rules that were not asked."""
+        return tuple(result.rule for result in self.results if result.lapsed)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Every place in one line: `rule: file:line: what; how to mend`."""
+        return tuple(
+            visible(f"{result.rule}: {place(one)}: {one.message}. {one.mend}")
+            for result in self.results
+            for one in result.broken
+        )
+
+    def lines(self, *, explain: bool = False) -> Iterator[str]:
+        """The report in words; `explain` says of each broken rule why it is there."""
+        outcome = "passed" if self.passed else f"{len(self.rules)} rules are broken"
+        yield f"gate v{self.version} ({self.stage}): {outcome}"
+        for result in self.results:
+            if not result.broken:
+                continue
+            yield f"  {result.rule}: {result.title}"
+            if explain:
+                yield f"    {RULES_BY_ID[result.rule].explain}"
+            for one in result.broken[:SHOWN]:
+                yield visible(f"    {place(one)}: {one.message}")
+                yield visible(f"      {one.mend}")
+            if len(result.broken) > SHOWN:
+                yield f"    and {len(result.broken) - SHOWN} more places"
+        for result in self.results:
+            if result.lapsed:
+                yield f"  not asked: {result.rule}: {result.lapsed}"
+        for note in self.notes:
+            yield visible(f"  note: {note}")
+
+
+def place(broken: Broken) -> str:
+    """`v3/kernel.py:12`"""
+    return f"{broken.file}:{broken.line}" if broken.line else broken.file
+
+
+def rules_of(stage: Stage) -> tuple[Rule, ...]:
+    """The rules that are asked at a stage: its own, and for a version those of a proposal too."""
+    if stage == "final":
+        return tuple(rule for rule in RULES if rule.stage == "final" or rule.always)
+    reached = STAGES[: STAGES.index(stage) + 1]
+    return tuple(rule for rule in RULES if rule.stage in reached)
+
+
+def run_gate(context: GateContext) -> GateReport:
+    """Ask every rule of the context's stage."""
+    results = []
+    for rule in rules_of(context.stage):
+        lapsed = rule.lapses(context)
+        found = () if lapsed else tuple(rule.check(context))
+        results.append(RuleResult(rule=rule.id, title=rule.title, lapsed=lapsed, broken=found))
+    return GateReport(
+        version=context.version,
+        stage=context.stage,
+        passed=not any(result.broken for result in results),
+        results=tuple(results),
+        notes=tuple(context.notes()),
+        checked=context.checked(),
+    )
+
+
+def explain_rules() -> Iterator[str]:
+    """Every rule with its explanation, as `kopt run gate --explain` prints them."""
+    for rule in RULES:
+        yield f"{rule.id} ({rule.stage}): {rule.title}"
+        yield f"    {rule.explain}"
+
+
+def rules_table() -> str:
+    """The table of docs/gate.md."""
+    rows = [f"| `{rule.id}` | {rule.stage} | {rule.title} | {rule.explain} |" for rule in RULES]
+    return (
+        "\n".join(["| rule | asked of | what must hold | why, and how to keep it |", "|---|---|---|---|", *rows]) + "\n"
+    )

@@ -1,0 +1,1 @@
+"""The rules of the gate, a file each; `loop.gate.registry` lists them."""

@@ -1,0 +1,282 @@
+"""Where a number of a run may come from: what was measured, what is cited, what is computed in plain sight."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from evaluator.profile import Launch, Profile
+from evaluator.receipt import Receipt
+from kbs.checking import CheckedCitation, Checker, Status, check_line, stands_in
+from kbs.citation import CitationLine, EvidenceKind, Reference, find_citations
+from kbs.spec import same_text
+from kbs.units import NUMBER, Quantity, parse_quantity
+from kbs.vocabulary import words
+from loop.gate.context import GateContext
+from loop.gate.figures import Equation, Figures, Stated, equations, exact, plain_number, sentences
+from wiki.page import Page
+
+PROFILE_UNITS: Mapping[str, tuple[str, Decimal]] = {
+    "us": ("seconds", Decimal("1e-6")),
+    "B": ("bytes", Decimal(1)),
+    "B/s": ("bytes per second", Decimal(1)),
+    "Hz": ("hertz", Decimal(1)),
+    "%": ("percent", Decimal("0.01")),
+}
+"""Units of a profile, in dimensions of the vocabulary."""
+_COUNTED = ("multiprocessors", "threads", "warps", "blocks", "registers", "sectors", "cycles", "banks", "barriers")
+_SUFFIXES: tuple[tuple[str, str, Decimal], ...] = (
+    ("_us", "seconds", Decimal("1e-6")),
+    ("_ms", "seconds", Decimal("1e-3")),
+    ("seconds", "seconds", Decimal(1)),
+    ("gb_per_s", "bytes per second", Decimal("1e9")),
+    ("tflop_per_s", "floating-point operations per second", Decimal("1e12")),
+    ("_mhz", "hertz", Decimal("1e6")),
+    ("bytes", "bytes", Decimal(1)),
+    ("memory", "bytes", Decimal(1)),
+    ("operations", "floating-point operations", Decimal(1)),
+    ("of_ceiling", "percent", Decimal(1)),
+    ("of_peak", "percent", Decimal(1)),
+    ("noise", "percent", Decimal(1)),
+)
+"""What fields of a receipt are in."""
+MAX_LINES = 12
+"""A citation of more lines points at a text, and is no source of its numbers."""
+ELEMENT_BYTES = 16
+"""The widest element, or vector of elements, that one instruction loads."""
+_COUNTABLE = frozenset({"", "bytes", "floating-point operations", "percent", "ratio", *_COUNTED})
+"""What multiplied sizes and counts may come to."""
+_SKIPPED = frozenset({"series", "text", "problem", "candidate", "seed", "output_tail", "peak"})
+"""Text, settings, and what a receipt itself only cites."""
+
+
+def measured(profiles: Sequence[Profile], receipts: Sequence[Receipt]) -> Figures:
+    """Everything that profiles and receipts state."""
+    figures = Figures()
+    for profile in profiles:
+        for launch in profile.launches:
+            for quantity in launch_figures(launch):
+                figures.add(quantity)
+    for receipt in receipts:
+        for quantity in receipt_figures(receipt.model_dump(mode="json", exclude={"plan"}), ""):
+            figures.add(quantity)
+    return figures
+
+
+def launch_figures(launch: Launch) -> Iterator[Quantity]:
+    """Every value of a launch, as written and in our units; counts stand for every unit that counts."""
+    for counter in launch.counters.values():
+        if counter.amount is None:
+            continue
+        yield exact(counter.amount, "")
+        if counter.value is None:
+            continue
+        known = PROFILE_UNITS.get(counter.unit)
+        if known is not None:
+            # The digits of the report: what it writes with three cannot be quoted with six.
+            scale = counter.value / counter.amount * known[1] if counter.amount else known[1]
+            yield exact(counter.amount, known[0], scale)
+        elif not counter.unit:
+            for dimension in _COUNTED:
+                yield exact(counter.amount, dimension)
+
+
+def receipt_figures(value: object, key: str) -> Iterator[Quantity]:
+    """Every number of a receipt's JSON, in the unit that its field has."""
+    if isinstance(value, dict):
+        for name, child in value.items():
+            if name not in _SKIPPED:
+                yield from receipt_figures(child, name)
+    elif isinstance(value, list):
+        for child in value:
+            yield from receipt_figures(child, key)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        number = Decimal(repr(value)) if abs(value) < 1e40 else None
+        if number is None or not number.is_finite():
+            return
+        yield exact(number, "")
+        for suffix, dimension, scale in _SUFFIXES:
+            if key.endswith(suffix):
+                yield exact(number, dimension, scale)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A citation of a text, checked against the pinned wikis or this run's own evidence."""
+
+    cited: CitationLine
+    result: CheckedCitation
+    unpinned: str
+    """Why its page cannot be cited in this run."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it stands."""
+        return self.result.status is Status.OK and not self.unpinned
+
+
+def check_citations(text: str, context: GateContext) -> list[Checked]:
+    """Every citation of a text."""
+    return [check_citation(cited, context) for cited in find_citations(text)]
+
+
+def check_citation(cited: CitationLine, context: GateContext) -> Checked:
+    """One citation: its page is pinned, its lines are there, and say what is said."""
+    reference = cited.reference
+    unpinned = ""
+    if reference.kind is EvidenceKind.WIKI and reference.line_start:
+        unpinned = context.unpinned(reference.wiki, reference.target)
+    checkers: dict[EvidenceKind, Checker] = {
+        EvidenceKind.RECEIPT: lambda one: _held(one, _receipt_says(one.reference, context)),
+        EvidenceKind.PROFILE: lambda one: _held(one, _profile_says(one.reference, context)),
+    }
+    if unpinned:
+        there = CheckedCitation(cited.line, cited.text, reference.text, Status.NOT_FOUND, unpinned, "")
+        return Checked(cited, there, unpinned)
+    return Checked(cited, check_line(cited, context.wikis, context.terms, checkers), unpinned)
+
+
+def _held(cited: CitationLine, found: tuple[Status, str, str]) -> tuple[Status, str, str]:
+    """What was found, held against what the line says of it: its value, or words of it."""
+    status, _, value = found
+    claim = cited.claim
+    said = cited.quote or (f"{claim.value} {claim.unit}".strip() if claim is not None else "")
+    if status is not Status.OK or not said or same_text(said, value) or stands_in(said, value):
+        return found
+    figures = Figures()
+    for stated in _quantities(value):
+        figures.add(stated)
+    stated_there = _quantities(said)
+    if stated_there and all(figures.has([one]) for one in stated_there):
+        return found
+    return Status.MISMATCH, f"“{said[:120]}” is not what stands there: {value[:120]}", value
+
+
+def _quantities(text: str) -> list[Quantity]:
+    """Numbers of a short text, with their units where they have some."""
+    with_units = [reading for sentence in sentences(text) for one in sentence.stated for reading in one.readings]
+    if with_units:
+        return with_units
+    found = [plain_number(match[0]) for match in re.finditer(NUMBER, text)]
+    return [one for one in found if one is not None]
+
+
+def _receipt_says(reference: Reference, context: GateContext) -> tuple[Status, str, str]:
+    found = [r for r in context.receipts.values() if len(reference.target) >= 8 and r.id.startswith(reference.target)]
+    if not found:
+        return Status.NOT_FOUND, f"no receipt of this run up to now has the id {reference.target[:16]}", ""
+    value: object = found[0].model_dump(mode="json")
+    for part in reference.part.replace("[", ".").replace("]", "").split("."):
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return Status.NOT_FOUND, f"the receipt has no field {reference.part}", ""
+    return Status.OK, "", str(value)[:400]
+
+
+def _profile_says(reference: Reference, context: GateContext) -> tuple[Status, str, str]:
+    for state in context.state.versions:
+        path = context.in_version("profile.csv", state.number)
+        hash = context.hash(path) if state.number <= context.version else None
+        if hash is None or len(reference.target) < 8 or not hash.startswith(reference.target):
+            continue
+        launch = context.launch(state.number)
+        counter = find_counter(launch, reference.part) if launch else None
+        if counter is None:
+            return Status.NOT_FOUND, f"{path} has no value of {reference.part}", ""
+        return Status.OK, "", counter
+    return Status.NOT_FOUND, f"no profile.csv of this run begins with the hash {reference.target[:16]}", ""
+
+
+def find_counter(launch: Launch, name: str) -> str | None:
+    """What a launch has under one of our ids or a name of Nsight Compute."""
+    from kbs.profile_metrics import profile_metrics
+
+    known = profile_metrics().all.get(name)
+    found = launch.counter(known.ncu[0] if known else name)
+    return found.shown if found else None
+
+
+def cited_figures(checked: Sequence[Checked], context: GateContext) -> Figures:
+    """What the cited lines of citations that stand say."""
+    figures = Figures()
+    for one in checked:
+        if not one.ok:
+            continue
+        reference, claim = one.cited.reference, one.cited.claim
+        specs = context.wikis.specs(reference.wiki, reference.target) if reference.wiki else ()
+        on_lines = [s for s in specs if reference.line_start <= s.citation.line_start <= reference.line_end]
+        for spec in on_lines:
+            quantity = spec.quantity(context.terms)
+            if quantity is not None:
+                figures.add(quantity, (spec.metric,))
+        if claim is not None:
+            for quantity in _claimed(claim.value, claim.unit):
+                figures.add(quantity, metrics_of(claim.subject, context))
+        # What a receipt holds may be the candidate's own words; its figures, and a profile's, are known as measured.
+        if not on_lines and reference.wiki and reference.line_end - reference.line_start < MAX_LINES:
+            figures.add_text(one.result.says)
+    return figures
+
+
+def _claimed(value: str, unit: str) -> Iterator[Quantity]:
+    for capacity in (False, True):
+        found = parse_quantity(value, unit, capacity=capacity)
+        if found is not None:
+            yield found
+
+
+def metrics_of(subject: str, context: GateContext) -> list[str]:
+    """Metrics that the words before a claim's colon may name."""
+    tokens = words(subject)
+    for cut in range(len(tokens)):
+        found = context.terms.resolve("metric", " ".join(tokens[cut:]))
+        if found:
+            return found
+    return []
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An equation that holds, and what its result may be used for."""
+
+    equation: Equation
+    grounded: bool
+    """Whether it begins with at least one quantity, and each of them stands somewhere."""
+    counted: bool
+    """Whether it multiplies bare numbers: sizes and counts, which need no source."""
+
+
+def is_element(stated: Stated) -> bool:
+    """Whether it is the width of an element or of a vector of them, which its type says."""
+    return stated.dimension == "bytes" and stated.readings[0].base <= ELEMENT_BYTES
+
+
+def derived(text: str, given: Sequence[Figures]) -> list[Shown]:
+    """Every equation of a text that holds, in order; a result may be the input of a later one."""
+    figures, found = Figures(), list[Shown]()
+    for equation in equations(text):
+        if not equation.holds:
+            continue
+        facts = [one for one in equation.inputs if not is_element(one)]
+        grounded = bool(facts) and all(any(g.has(one.readings) for g in (*given, figures)) for one in facts)
+        counted = not facts and all(result.unit.dimension in _COUNTABLE for result in equation.results)
+        found.append(Shown(equation, grounded, counted))
+        for result in equation.results if grounded or counted else ():
+            figures.add(result)
+    return found
+
+
+def wiki_specs(context: GateContext) -> Iterator[tuple[tuple[Quantity, ...], str]]:
+    """Every spec of the pinned wikis as quantity and metric."""
+    for wiki, pinned in context.record.wikis.items():
+        for path in pinned.pages:
+            page = context.wikis.page(wiki, path)
+            for spec in page.specs if isinstance(page, Page) else ():
+                quantity = spec.quantity(context.terms)
+                if quantity is not None:
+                    yield (quantity,), spec.metric

@@ -1,0 +1,214 @@
+"""The texts that the gate reads for specs, citations and numbers, and the sources that they may rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from loop.gate.context import GateContext
+from loop.gate.figures import Figures
+from loop.gate.sources import Checked, check_citations, cited_figures, derived, measured, wiki_specs
+from loop.gate.spec_scanner import FoundSpec, SpecScanner, comments, known_specs
+
+RAW = frozenset(
+    {
+        "profile.csv",
+        "receipt.json",
+        "diagnosis.json",
+        "searches.jsonl",
+        "machine.json",
+        "proposal.json",
+        "citations.json",
+    }
+)
+"""Files that a tool wrote, or that hold other pages' lines: the journal has their hashes, and nobody else writes them.
+What a proposal says is read field by field instead."""
+TOP = ("README.md", "plan.md")
+"""Files of the run that register specs."""
+FINAL = ("final_report.md", "benchmark.md", "ITERATIONS.md", "README.md", "plan.md", "summary.json")
+TEXT = (".md", ".txt", ".json", ".jsonl", ".py", ".cu")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text, and where it stands."""
+
+    file: str
+    """Path below the run's folder; a field of a proposal as `proposal.json#hypothesis.risk`."""
+    text: str
+    name: str
+    """What says how it is read: `kernel.py`, `plan.md`."""
+
+
+def proposal_texts(context: GateContext) -> Iterator[Text]:
+    """What a proposer wrote in sentences: every field, but not the kernel."""
+    proposal = context.proposal
+    if proposal is None:
+        return
+    file = context.proposal_file
+    said = proposal.hypothesis
+    for name in ("current_evidence", "decision_link", "single_change", "rationale", "risk", "decision_rule"):
+        yield Text(f"{file}#hypothesis.{name}", getattr(said, name), "text.txt")
+    for n, expected in enumerate(said.expected):
+        yield Text(f"{file}#hypothesis.expected[{n}].size", f"{expected.metric}: {expected.size}", "text.txt")
+    for n, fact in enumerate(proposal.evidence.ncu_facts):
+        yield Text(f"{file}#evidence.ncu_facts[{n}]", fact, "text.txt")
+    for n, selected in enumerate(proposal.evidence.selected):
+        yield Text(f"{file}#evidence.selected[{n}].why", selected.why, "text.txt")
+    for n, rejected in enumerate(proposal.evidence.rejected):
+        yield Text(f"{file}#evidence.rejected[{n}]", rejected, "text.txt")
+    for n, skipped in enumerate(proposal.skipped):
+        yield Text(f"{file}#skipped[{n}].reason", skipped.reason, "text.txt")
+    if proposal.circumstances:
+        yield Text(f"{file}#circumstances", proposal.circumstances, "text.txt")
+
+
+def kernel_text(context: GateContext) -> Text | None:
+    """The kernel that is looked at; its comments are read."""
+    text = context.proposal.kernel if context.proposal is not None else context.kernel(context.version)
+    return None if text is None else Text(context.kernel_file, text, context.kernel_file)
+
+
+def comment_texts(kernel: Text) -> Iterator[tuple[int, str]]:
+    """Its comments, by line."""
+    return comments(kernel.text, kernel.name)
+
+
+def artifact_texts(context: GateContext) -> Iterator[Text]:
+    """Every text that stands on the disk at this stage, and is looked at for specs."""
+    if context.stage == "proposal":
+        return
+    if context.stage == "final":
+        paths = [path for path in FINAL if context.bytes_of(path) is not None]
+    else:
+        below = context.folder.version(context.version)
+        paths = [path for path in TOP if context.bytes_of(path) is not None]
+        paths += [p for p in context.listed(below) if p.count("/") == 1 and p.rsplit("/", 1)[-1] not in RAW]
+    for path in paths:
+        text = context.text(path) if path.endswith(TEXT) else None
+        if text is not None and path != context.kernel_file:
+            yield Text(path, text, path)
+
+
+def scanned_texts(context: GateContext) -> list[Text]:
+    """Everything that is scanned for specs and citations."""
+    kernel = kernel_text(context) if context.stage != "final" else None
+    return [*proposal_texts(context), *([kernel] if kernel else []), *artifact_texts(context)]
+
+
+@dataclass(frozen=True)
+class Grounds:
+    """What numbers of this look may rest on."""
+
+    profiled: Figures
+    received: Figures
+    """What receipts state."""
+    cited: Figures
+    """By citations that stand: of the proposal, the looked-at files, and the run's README.md and plan.md."""
+    derived: Figures
+    """By arithmetic that is shown somewhere in them."""
+    shown: Mapping[tuple[str, int], Figures]
+    """Results of arithmetic from quantities that stand somewhere, by file and line."""
+    citations: tuple[tuple[Text, Checked], ...]
+    specs: tuple[tuple[Text, FoundSpec], ...]
+    """Every spec that was found, whatever it rests on."""
+
+    def measured(self, spec: FoundSpec) -> bool:
+        """Whether a profile or a receipt has the value."""
+        return self.profiled.has(spec.readings) or self.received.has(spec.readings)
+
+
+@lru_cache(maxsize=4)
+def _grounds(key: _Key) -> Grounds:
+    context = key.context
+    texts = scanned_texts(context)
+    registered = [Text(path, said, path) for path in TOP if (said := context.text(path)) is not None]
+    everything = texts + [one for one in registered if one not in texts]
+    found = [(text, checked) for text in everything for checked in _citations(text, context)]
+    selected = context.proposal.evidence.selected if context.proposal is not None else ()
+    lines = [
+        (Text(f"{context.proposal_file}#evidence.selected[{n}]", line, "text.txt"), checked)
+        for n, one in enumerate(selected)
+        for line in [selected_line(one.quote, one.reference)]
+        for checked in check_citations(line, context)
+    ]
+    cited = cited_figures([checked for _, checked in (*found, *lines)], context)
+    profiles = [p for n in range(context.version + 1) if (p := context.profile(n)) is not None]
+    profiled, received = measured(profiles, []), measured([], list(context.receipts.values()))
+    parent = context.diagnosis(context.parent) if context.parent is not None else None
+    results, here = Figures(), dict[tuple[str, int], Figures]()
+    for text in [*([Text("", "\n".join(parent.headroom), "")] if parent else []), *everything]:
+        rendered = _is_rendered(text, context)
+        for one in derived(text.text, (profiled, received, cited, results)):
+            for result in one.equation.results if one.grounded or one.counted or rendered else ():
+                results.add(result)
+                if one.grounded:
+                    here.setdefault((text.file, one.equation.line), Figures()).add(result)
+    scanner = SpecScanner(context.terms, known_specs(wiki_specs(context)))
+    specs = tuple((text, spec) for text in texts for spec in scanner.scan(text.text, text.name))
+    return Grounds(profiled, received, cited, results, here, (*found, *lines), specs)
+
+
+def _citations(text: Text, context: GateContext) -> Iterator[Checked]:
+    """Every citation of a text; of a kernel those of its comments."""
+    if not text.name.endswith((".py", ".cu")):
+        yield from check_citations(text.text, context)
+        return
+    for line, comment in comment_texts(text):
+        for one in check_citations(comment, context):
+            yield replace(one, cited=replace(one.cited, line=one.cited.line + line - 1))
+
+
+def _is_rendered(text: Text, context: GateContext) -> bool:
+    """Whether kopt wrote it from figures of its own: the rule `rendered` compares it byte for byte."""
+    return "#" not in text.file and text.file != context.kernel_file
+
+
+class _Key:
+    """A context by identity: it holds what cannot be hashed."""
+
+    def __init__(self, context: GateContext) -> None:
+        self.context = context
+
+    def __hash__(self) -> int:
+        return id(self.context)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and other.context is self.context
+
+
+def grounds(context: GateContext) -> Grounds:
+    """Found once for each context."""
+    return _grounds(_Key(context))
+
+
+def selected_line(quote: str, reference: str) -> str:
+    """A selected reference as a citation line: with a spec, with quoted words, or bare."""
+    said = quote.strip().replace("\n", " ")
+    if not said:
+        return reference
+    if ": " in said and not said.startswith(('"', "“")) and any(c.isdigit() for c in said.rsplit(": ", 1)[1]):
+        return f"{said} <- {reference}"
+    return f'"{said.strip(chr(34)).strip("“”")}" <- {reference}'
+
+
+def unsourced(context: GateContext) -> Iterator[tuple[Text, FoundSpec]]:
+    """Specs that rest on nothing."""
+    found = grounds(context)
+    for text, spec in found.specs:
+        shown = found.derived if _is_rendered(text, context) else found.shown.get((text.file, spec.line), Figures())
+        if (
+            not found.measured(spec)
+            and not shown.has(spec.readings)
+            and not found.cited.has(spec.readings, spec.metrics)
+        ):
+            yield text, spec
+
+
+def hedged(context: GateContext) -> Iterator[tuple[Text, FoundSpec]]:
+    """Specs with a word beside them that takes them back; what was measured is no spec."""
+    found = grounds(context)
+    for text, spec in found.specs:
+        if spec.hedge and not found.measured(spec):
+            yield text, spec

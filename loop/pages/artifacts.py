@@ -1,0 +1,178 @@
+"""What pages are rendered from: the structured files of a run's folder. What is not there is None."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from evaluator.profile import Chosen, Profile, read_profile
+from evaluator.receipt import Receipt, parse
+from evaluator.timing_words import duration
+from kbs.errors import KoptError, UsageError
+from kbs.profile_metrics import profile_metrics
+from loop.evidence import NAME as SEARCHES
+from loop.evidence import read as read_searches
+from loop.folder import KERNELS, RunFolder
+from loop.proposal import Proposal
+from loop.record import RunRecord
+from loop.step0 import ENVIRONMENT, ROOFLINE, EnvNote
+from loop.tools import DiagnosisNote, MachineNote, Search, Targets
+
+NOT_THERE = "N/A"
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class VersionFiles:
+    """The structured files of one version. Raises `KoptError` (`artifact_damaged`) for one that cannot be read."""
+
+    folder: RunFolder
+    record: RunRecord
+    number: int
+
+    def _path(self, name: str) -> Path:
+        return self.folder.version(self.number) / name
+
+    @cached_property
+    def proposal(self) -> Proposal | None:
+        """What was proposed; None for version 0."""
+        return _model(self._path("proposal.json"), Proposal)
+
+    def attempted(self, number: int) -> Proposal | None:
+        """What an attempt was proposed with, accepted or not; None where nobody proposed it."""
+        return _model(self.folder.attempt(self.number, number) / "proposal.json", Proposal)
+
+    @cached_property
+    def receipt(self) -> Receipt | None:
+        """Of the attempt that was accepted."""
+        data = _bytes(self._path("receipt.json"))
+        return None if data is None else parse(data)
+
+    @cached_property
+    def diagnosis(self) -> DiagnosisNote | None:
+        """What bounds it."""
+        return _model(self._path("diagnosis.json"), DiagnosisNote)
+
+    @cached_property
+    def machine(self) -> MachineNote | None:
+        """What its machine code shows."""
+        return _model(self._path("machine.json"), MachineNote)
+
+    @cached_property
+    def searches(self) -> tuple[Search, ...]:
+        """What was asked for it."""
+        return read_searches(self._path(SEARCHES))
+
+    @cached_property
+    def csv(self) -> bytes | None:
+        """profile.csv; None where there is none, or nothing in it."""
+        return _bytes(self._path("profile.csv")) or None
+
+    @cached_property
+    def profile(self) -> Profile | None:
+        """Its profile."""
+        if self.csv is None:
+            return None
+        try:
+            return read_profile(self.csv, "profile.csv")
+        except UsageError as error:
+            raise _damaged(self._path("profile.csv"), error.message) from error
+
+    @cached_property
+    def chosen(self) -> Chosen | None:
+        """The launch of the profile that everything speaks of."""
+        return None if self.profile is None else self.profile.choose()
+
+    @property
+    def profile_id(self) -> str:
+        """SHA-256 of profile.csv, as citations name it; empty where there is none."""
+        return "" if self.csv is None else hashlib.sha256(self.csv).hexdigest()
+
+    @cached_property
+    def kernel(self) -> tuple[str, bytes] | None:
+        """(name, bytes) of its kernel."""
+        for name in KERNELS.values():
+            data = _bytes(self._path(name))
+            if data is not None:
+                return name, data
+        return None
+
+    @property
+    def median_us(self) -> float | None:
+        """Its own median time, of the first workload, in microseconds."""
+        timing = self.receipt.timing if self.receipt else None
+        summary = timing.workloads[0].candidate.summary if timing else None
+        return None if summary is None else summary.median_us
+
+    @cached_property
+    def parent(self) -> VersionFiles | None:
+        """The version that was changed."""
+        return None if self.proposal is None else VersionFiles(self.folder, self.record, self.proposal.parent)
+
+    def metric(self, id: str) -> str:
+        """A figure of its profile as the report has it, by its id of the vocabulary or its name of Nsight Compute;
+        `time`: its median time. Empty where it has none."""
+        if is_time(id) and self.median_us is not None:
+            return duration(self.median_us)
+        launch = self.chosen.launch if self.chosen else None
+        if launch is None:
+            return ""
+        known = profile_metrics()
+        found = launch.metric(id) if id in known.all else launch.counter(id)
+        return found.shown if found else ""
+
+    def number_of(self, id: str) -> float | None:
+        """The same as a number in the vocabulary's unit."""
+        if is_time(id) and self.median_us is not None:
+            return self.median_us
+        launch = self.chosen.launch if self.chosen else None
+        if launch is None:
+            return None
+        found = launch.metric(id) if id in profile_metrics().all else launch.counter(id)
+        return None if found is None or found.value is None else float(found.value)
+
+
+def is_time(metric: str) -> bool:
+    """Whether a name means the kernel's time, which receipts have."""
+    return metric.strip().casefold() in ("time", "median", "median_us", "duration", "runtime", "latency")
+
+
+def targets(folder: RunFolder) -> Targets | None:
+    """roofline.json of the run; None before step 0."""
+    return _model(folder.root / ROOFLINE, Targets)
+
+
+def environment(folder: RunFolder) -> EnvNote | None:
+    """env.json; None before step 0."""
+    return _model(folder.root / ENVIRONMENT, EnvNote)
+
+
+def _model(path: Path, model: type[Model]) -> Model | None:
+    data = _bytes(path)
+    if data is None:
+        return None
+    try:
+        return model.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        raise _damaged(path, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+
+
+def _bytes(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes() if path.is_file() else None
+    except OSError as error:
+        raise _damaged(path, error.strerror or str(error)) from error
+
+
+def _damaged(path: Path, why: str) -> KoptError:
+    return KoptError(
+        f"{path} cannot be read: {why}",
+        code="artifact_damaged",
+        hint="Restore the file from the run's git repository.",
+    )

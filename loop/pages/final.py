@@ -1,0 +1,324 @@
+"""final_report.md and summary.json: what a run came to, from measured artifacts alone; N/A where none was collected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from evaluator import timing_words as words
+from evaluator.canonical import dumps
+from evaluator.markdown_text import bullets, inert, table
+from evaluator.receipt import Receipt, parse
+from evaluator.timing_records import Ratio
+from kbs.citation import EvidenceKind, parse_reference
+from kbs.errors import KoptError
+from loop.events import FinalMeasured
+from loop.folder import RunFolder
+from loop.pages.artifacts import NOT_THERE, VersionFiles, targets
+from loop.pages.measured import text
+from loop.pages.movement import movements
+from loop.pages.reasons import cited
+from loop.pages.run import outcome, ratio
+from loop.proposal import Proposal
+from loop.record import RunRecord
+from loop.state import Attempt, RunState, VersionState
+
+PICTURES = "pictures"
+"""Folder of the pictures."""
+
+
+def final_receipt(folder: RunFolder, found: FinalMeasured | None) -> Receipt | None:
+    """The receipt of a final measurement; None where there is none. Raises `KoptError`."""
+    paths = [path for path in (found.files if found else {}) if path.endswith("receipt.json")]
+    if not paths:
+        return None
+    try:
+        return parse((folder.root / paths[0]).read_bytes())
+    except OSError as error:
+        raise KoptError(
+            f"{paths[0]} of the final measurement cannot be read: {error.strerror}",
+            code="artifact_damaged",
+            hint="Restore the file from the run's git repository.",
+        ) from error
+
+
+def report(
+    folder: RunFolder, record: RunRecord, state: RunState, files: Mapping[int, VersionFiles], pictures: tuple[str, ...]
+) -> bytes:
+    """final_report.md. `pictures`: names of those that are drawn."""
+    lines = [f"# Report of {inert(record.id)}", "", *_plainly(record, state, files), *_result(folder, record, state)]
+    lines += ["## Versions", "", *_versions(record, state), "## Hypotheses and what happened", ""]
+    told = [line for version in state.versions[1:] for line in _hypothesis(files[version.number], version)]
+    lines += told or ["No version was proposed.", ""]
+    lines += ["## What bounded the kernel", "", *_drift(state), "## Methods", "", *_methods(files, record, state)]
+    lines += ["## Evidence used", "", *_evidence(files, state), "## Gate", "", *_gate(state)]
+    lines += ["## Pictures", "", *_pictures(pictures), "## Check it", "", *_check(state)]
+    return text(lines)
+
+
+def _plainly(record: RunRecord, state: RunState, files: Mapping[int, VersionFiles]) -> list[str]:
+    """What a reader must know before any figure."""
+    said = []
+    if record.device == "cpu":
+        said.append(
+            "unmeasured: this run took place on the CPU, where no time is taken; nothing here says what is faster"
+        )
+    if record.accept_unmeasured:
+        said.append("versions were kept without a time where none was taken (--accept-unmeasured)")
+    if record.profile != "full":
+        said.append(f"profile grade {record.profile}: {record.profile_why}")
+    said += _external(files, state)
+    return [*bullets(said), ""] if said else []
+
+
+def _result(folder: RunFolder, record: RunRecord, state: RunState) -> list[str]:
+    stopped = state.stopped
+    final = state.final or (state.finals[-1] if state.finals else None)
+    best = final.version if final else state.best
+    rows = [
+        ("kernel", f"{record.kernel.origin}, against {record.reference.origin}"),
+        ("device", f"{record.device} ({record.device_name})" if record.device_name else record.device),
+        ("sizes", words.sizes(record.problem.dims) or "the reference's own"),
+        ("best version", NOT_THERE if best is None else f"v{best}{' (the kernel as it came)' if best == 0 else ''}"),
+        ("why it is the best", _why(state, best)),
+        ("against version 0", _final_words(final)),
+        *_against_baselines(final_receipt(folder, final)),
+        *([("model", f"{record.model.id}: {state.spent.words()}")] if record.model else []),
+        ("end", f"{stopped.reason}: {stopped.evidence}" if stopped else NOT_THERE),
+    ]
+    lines = ["## Result", "", *table(("", ""), rows)]
+    if len(state.finals) > 1 or (final and not final.agrees):
+        lines += ["Final measurements, in their order:", ""]
+        lines += [*bullets(f"v{one.version}: {_final_words(one)}; {one.why}" for one in state.finals), ""]
+    return lines
+
+
+def _why(state: RunState, best: int | None) -> str:
+    if best is None:
+        return NOT_THERE
+    closed = state.versions[best].closed
+    return closed.why if closed else NOT_THERE
+
+
+def _final_words(final: FinalMeasured | None) -> str:
+    if final is None:
+        return NOT_THERE
+    if final.version == 0:
+        return "it is version 0"
+    if final.ratio is None:
+        return f"{NOT_THERE}: no time was taken"
+    median, low, high = final.ratio
+    said = "" if final.agrees else "; this does not agree with the version's own measurement"
+    return f"{words.times(median)}x, 95% interval {words.times(low)} to {words.times(high)}{said}"
+
+
+def _against_baselines(receipt: Receipt | None) -> Iterator[tuple[str, str]]:
+    """Ratios of the final measurement to everything but version 0."""
+    timing = receipt.timing if receipt else None
+    if timing is None:
+        return
+    for name, baseline in sorted(timing.workloads[0].baselines.items()):
+        if name != timing.against:
+            yield f"against {name}, first sizes", _ratio(baseline.ratio)
+
+
+def _ratio(found: Ratio | None) -> str:
+    return NOT_THERE if found is None else f"{words.times(found.median)}x, 95% interval {words.interval(found)}"
+
+
+def _versions(record: RunRecord, state: RunState) -> list[str]:
+    head = (
+        "version",
+        "from",
+        "methods",
+        "attempts",
+        "verdict",
+        "median",
+        "against its parent",
+        "bottleneck",
+        "outcome",
+    )
+    rows = []
+    for version in state.versions:
+        last = version.attempts[-1].evaluated if version.attempts else None
+        rows.append(
+            (
+                f"v{version.number}",
+                "" if version.parent is None else f"v{version.parent}",
+                ", ".join(version.methods),
+                str(len(version.attempts)),
+                str(last.verdict) if last else NOT_THERE,
+                words.duration(last.median_us) if last else NOT_THERE,
+                ratio(version),
+                version.profiled.bottleneck if version.profiled else NOT_THERE,
+                outcome(record, version),
+            )
+        )
+    return table(head, rows)
+
+
+def _hypothesis(files: VersionFiles, version: VersionState) -> list[str]:
+    lines = [f"### v{version.number}", ""]
+    if version.closed is not None:
+        lines += [f"{inert(version.closed.outcome)}: {inert(version.closed.why)}", ""]
+    failed = [attempt for attempt in version.attempts if not attempt.accepted]
+    lines += [line for attempt in failed for line in _failed(files, attempt)]
+    proposal = files.proposal
+    if proposal is None:
+        return [*lines, f"{NOT_THERE}: no attempt at it was accepted.", ""]
+    said = proposal.hypothesis
+    lines += [*bullets([f"change: {said.single_change}", f"because: {said.decision_link}"]), ""]
+    rows = [(one.metric, one.expected, one.observed, one.outcome) for one in movements(files)]
+    head = ("metric", "foretold", f"measured, v{proposal.parent} -> v{version.number}", "outcome")
+    return [*lines, *table(head, rows)]
+
+
+def _failed(files: VersionFiles, attempt: Attempt) -> list[str]:
+    """An attempt that was not accepted: what it was to do, and what came of it."""
+    found, proposal = attempt.evaluated, files.attempted(attempt.number)
+    foretold = [f"{one.metric} {one.direction}: {one.size}" for one in proposal.hypothesis.expected] if proposal else []
+    said = [
+        f"attempt {attempt.number}: {found.verdict}: {found.reason}"
+        if found
+        else f"attempt {attempt.number}: not evaluated"
+    ]
+    said += [f"change: {proposal.hypothesis.single_change}"] if proposal else []
+    said += [f"foretold: {'; '.join(foretold)}; measured: {NOT_THERE}"] if foretold else []
+    return [*bullets(said), ""]
+
+
+def _drift(state: RunState) -> list[str]:
+    seen = [(v.number, v.profiled) for v in state.versions if v.profiled is not None]
+    if not seen:
+        return [f"{NOT_THERE}: no version was diagnosed.", ""]
+    return [*bullets(f"v{number}: {found.bottleneck} (profile: {found.grade})" for number, found in seen), ""]
+
+
+def _methods(files: Mapping[int, VersionFiles], record: RunRecord, state: RunState) -> list[str]:
+    rows = []
+    for version in state.versions[1:]:
+        note = files[version.number].machine
+        for method in version.methods:
+            shown = note.methods.get(method, f"unverifiable: {note.why or 'not looked for'}") if note else NOT_THERE
+            rows.append((method, f"v{version.number}", outcome(record, version), shown))
+    if not rows:
+        return ["None was used.", ""]
+    return table(("method", "version", "outcome", "in the machine code"), rows)
+
+
+def _evidence(files: Mapping[int, VersionFiles], state: RunState) -> list[str]:
+    lines = [
+        f"- v{number}: {cited(one.reference)}: {inert(one.why)}"
+        for number, proposal in _proposals(files, state)
+        for one in proposal.evidence.selected
+    ]
+    return [*(lines or ["None was used."]), ""]
+
+
+def _proposals(files: Mapping[int, VersionFiles], state: RunState) -> Iterator[tuple[int, Proposal]]:
+    for version in state.versions:
+        proposal = files[version.number].proposal
+        if proposal is not None:
+            yield version.number, proposal
+
+
+def _external(files: Mapping[int, VersionFiles], state: RunState) -> list[str]:
+    """Receipts that a proposal cites and that are none of this run's."""
+    own = {one.evaluated.receipt for version in state.versions for one in version.attempts if one.evaluated}
+    own |= {one.receipt for one in state.finals}
+    named = {}
+    for number, proposal in _proposals(files, state):
+        for one in proposal.evidence.selected:
+            known = parse_reference(one.reference)
+            if known and known.kind is EvidenceKind.RECEIPT and not any(id.startswith(known.target) for id in own):
+                named[known.text] = number
+    return [
+        f"external: {text}, cited by v{number}, is no receipt of this run" for text, number in sorted(named.items())
+    ]
+
+
+def _gate(state: RunState) -> list[str]:
+    lapsed = sorted({rule for version in state.versions if version.gated for rule in version.gated.lapsed})
+    refused = [(v.number, one) for v in state.versions for one in v.refused]
+    failed = [(v.number, v.gated.rules) for v in state.versions if v.gated and not v.gated.passed]
+    said = [f"rules that lapsed in this run: {', '.join(lapsed) or 'none'}"]
+    said += [f"v{number}, submission {one.submission}, refused: {', '.join(one.rules)}" for number, one in refused]
+    said += [f"v{number} was not passed: {', '.join(rules)}" for number, rules in failed]
+    return [*bullets(said), ""]
+
+
+def _pictures(pictures: tuple[str, ...]) -> list[str]:
+    shown = [name for name in pictures if name.endswith(".png")]
+    if not shown:
+        return [f"{NOT_THERE}: none could be drawn: matplotlib is not installed, or no time was taken.", ""]
+    return [*(f"![{name.removesuffix('.png')}]({PICTURES}/{name})" for name in shown), ""]
+
+
+def _check(state: RunState) -> list[str]:
+    final = state.final
+    lines = [
+        "```sh",
+        "python test_kernel.py                # the best kernel against the reference, with plain PyTorch",
+    ]
+    if final is not None:
+        path = next((path for path in final.files if path.endswith("receipt.json")), "")
+        if path:
+            lines += [f"kopt bench verify {path}", f"kopt bench replay {path}"]
+    return [*lines, "```"]
+
+
+def summary(
+    folder: RunFolder, record: RunRecord, state: RunState, files: Mapping[int, VersionFiles]
+) -> bytes:  # fmt: skip
+    """summary.json: the same for programs."""
+    final, found = state.final, targets(folder)
+    versions = []
+    for version in state.versions:
+        last = version.attempts[-1].evaluated if version.attempts else None
+        versions.append(
+            {
+                "version": version.number,
+                "parent": version.parent,
+                "methods": list(version.methods),
+                "attempts": len(version.attempts),
+                "refused": len(version.refused),
+                "verdict": str(last.verdict) if last else None,
+                "improvement": str(last.improvement) if last else None,
+                "receipt": last.receipt if last else None,
+                "median_us": last.median_us if last else None,
+                "ratio": list(last.ratio) if last and last.ratio else None,
+                "bottleneck": version.profiled.bottleneck if version.profiled else None,
+                "outcome": version.closed.outcome if version.closed else "open",
+                "kept": version.kept,
+                "masked": version.masked,
+                "why": version.closed.why if version.closed else "",
+                "movements": [
+                    {"metric": one.metric, "expected": one.expected, "before": one.before, "after": one.after,
+                     "outcome": one.outcome}
+                    for one in movements(files[version.number])
+                ],
+            }
+        )  # fmt: skip
+    return dumps(
+        {
+            "run": record.id,
+            "kernel": record.kernel.origin,
+            "problem": record.problem_hash,
+            "device": record.device,
+            "device_name": record.device_name,
+            "gpu": record.gpu,
+            "profile": record.profile,
+            "measured": any(v["median_us"] is not None for v in versions),
+            "accept_unmeasured": record.accept_unmeasured,
+            "best": final.version if final else state.best,
+            "final": None
+            if final is None
+            else {"receipt": final.receipt, "agrees": final.agrees, "ratio": final.ratio, "why": final.why},
+            "finals": [one.model_dump(mode="json", exclude={"kind"}) for one in state.finals],
+            "stopped": None
+            if state.stopped is None
+            else {"reason": state.stopped.reason, "evidence": state.stopped.evidence},
+            "floor_us": found.floor_us if found else None,
+            "target_us": found.target_us if found else None,
+            "versions": versions,
+        }
+    )

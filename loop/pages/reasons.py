@@ -1,0 +1,152 @@
+"""Pages of why a version is what it is: its hypothesis, the evidence, its plan, its methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evaluator.canonical import dumps
+from evaluator.markdown_text import bullets, inert, table
+from kbs.citation import parse_claim, parse_reference
+from kbs.visible import visible
+from loop.pages.artifacts import NOT_THERE, VersionFiles
+from loop.pages.measured import text
+from loop.proposal import Proposal, Selected
+from loop.tools import DiagnosisNote, FoundPassage
+
+
+def hypothesis(proposal: Proposal) -> bytes:
+    """hypothesis.txt: the proposer's words, each on one line."""
+    said = proposal.hypothesis
+    return text(
+        [
+            f"Version: v{proposal.version} (from v{proposal.parent})",
+            f"Current evidence: {_line(said.current_evidence)}",
+            f"Decision link: {_line(said.decision_link)}",
+            f"Single change: {_line(said.single_change)}",
+            f"Rationale: {_line(said.rationale)}",
+            "Expected metric movement:",
+            *(f"  {_line(one.metric)} {one.direction}: {_line(one.size)}" for one in said.expected),
+            f"Risk: {_line(said.risk)}",
+            "Evidence used:",
+            *(f"  {_line(one.reference)}: {_line(one.why)}" for one in proposal.evidence.selected),
+            f"Decision rule: {_line(said.decision_rule)}",
+        ]
+    )
+
+
+def evidence(files: VersionFiles) -> bytes:
+    """kbs_evidence.md."""
+    proposal = files.proposal
+    found = proposal.evidence if proposal else None
+    lines = ["# KBS Evidence", "", "## NCU Facts", "", *_facts(files), "## Queries", "", *_queries(files)]
+    lines += ["## Selected Evidence", ""]
+    for selected in found.selected if found else ():
+        said = f"“{inert(selected.quote)}” <- " if selected.quote else ""
+        lines += [f"- {said}{cited(selected.reference)}", f"  {inert(selected.why)}"]
+    lines += [*([] if found else ["Nothing is selected for the user's own kernel."]), "", "## Rejected / Limits", ""]
+    limits = [*(found.rejected if found else ()), *_limits(files)]
+    lines += [*(bullets(limits) or ["None."]), "", "## Decision Link", ""]
+    lines.append(inert(proposal.hypothesis.decision_link) if proposal else "None: nothing is changed.")
+    return text(lines)
+
+
+def _facts(files: VersionFiles) -> Iterator[str]:
+    proposal = files.proposal
+    if proposal is not None and proposal.evidence.ncu_facts:
+        yield from bullets(proposal.evidence.ncu_facts)
+    elif proposal is not None and files.parent is not None and files.parent.profile is not None:
+        yield f"The proposer states none; the profile of v{proposal.parent} is in v{proposal.parent}/ncu_summary.md."
+    else:
+        yield f"{NOT_THERE}: no counters were taken."
+    yield ""
+
+
+def _queries(files: VersionFiles) -> Iterator[str]:
+    if not files.searches:
+        yield from ("None was asked.", "")
+    for search in files.searches:
+        found = f"{len(search.hits) or 'no'} passage{'s' * (len(search.hits) != 1)}"
+        yield f"- {search.about}: “{inert(search.text)}”: {found}"
+        yield from (f"  - {_hit(hit)}" for hit in search.hits)
+    if files.searches:
+        yield ""
+
+
+def _hit(hit: FoundPassage) -> str:
+    return f"{cited(hit.reference)} ({inert(hit.title)})"
+
+
+def _limits(files: VersionFiles) -> Iterator[str]:
+    yield from dict.fromkeys(f"a search was less than whole: {one.degraded}" for one in files.searches if one.degraded)
+    for search in files.searches:
+        if not search.hits:
+            yield f"no passage was found for “{search.text}”"
+
+
+def plan(files: VersionFiles) -> bytes:
+    """plan.md of a version: what is changed, what was passed over, which specs it rests on."""
+    proposal, diagnosis = files.proposal, files.parent.diagnosis if files.parent else files.diagnosis
+    if proposal is None:
+        lines = [
+            "# Plan of v0",
+            "",
+            "The user's kernel as it is: evaluated, profiled and diagnosed, nothing changed.",
+            "",
+        ]
+        return text([*lines, *_bound(files.diagnosis, "v0")])
+    lines = [f"# Plan of v{proposal.version}", "", *bullets([f"parent: v{proposal.parent}", *_words(proposal)]), ""]
+    lines += [*_bound(diagnosis, f"v{proposal.parent}"), "## Methods", "", *bullets(proposal.methods), ""]
+    if proposal.skipped:
+        lines += [
+            "## Passed over",
+            "",
+            *table(("method", "why"), [(one.method, one.reason) for one in proposal.skipped]),
+        ]
+    if proposal.circumstances:
+        lines += ["## What is different now", "", inert(proposal.circumstances), ""]
+    specs = [one for one in proposal.evidence.selected if parse_claim(one.quote)]
+    lines += ["## Hardware specs", "", *(_specs(specs) or ["None are used."]), ""]
+    return text([*lines, "## Decision rule", "", inert(proposal.hypothesis.decision_rule)])
+
+
+def _words(proposal: Proposal) -> list[str]:
+    name = {"python": "kernel.py", "cuda": "kernel.cu"}[proposal.language]
+    return [f"file: {name}", f"change: {proposal.hypothesis.single_change}", f"risk: {proposal.hypothesis.risk}"]
+
+
+def _specs(selected: list[Selected]) -> list[str]:
+    return [f"- {inert(one.quote)} <- {cited(one.reference)}" for one in selected]
+
+
+def _bound(diagnosis: DiagnosisNote | None, version: str) -> list[str]:
+    """What bounds a version, as its diagnosis has it."""
+    if diagnosis is None or diagnosis.bottleneck in ("", "unknown"):
+        return [f"What bounds {version}: unknown.", ""]
+    said = [f"What bounds {version}: {inert(diagnosis.bottleneck)}"]
+    if diagnosis.resource:
+        said.append(f"; {inert(diagnosis.resource)}")
+    return ["".join(said) + ".", ""]
+
+
+def methods(files: VersionFiles) -> bytes:
+    """methods.json: what the proposal declares."""
+    proposal = files.proposal
+    return dumps(
+        {
+            "version": files.number,
+            "discipline": files.record.discipline,
+            "declared": list(proposal.methods) if proposal else [],
+            "skipped": [one.model_dump() for one in proposal.skipped] if proposal else [],
+            "circumstances": proposal.circumstances if proposal else "",
+        }
+    )
+
+
+def cited(reference: str) -> str:
+    """A reference as it is, since its grammar has nothing that Markdown obeys but `_`; what is none is made inert."""
+    return reference if parse_reference(reference) else inert(reference)
+
+
+def _line(words: str) -> str:
+    """Somebody's words on one line of plain text."""
+    return visible(" ".join(words.split()))

@@ -1,0 +1,227 @@
+"""Pages at the top of a run's folder: its plan, environment, specs and stop conditions, and its log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evaluator import timing_words as words
+from evaluator.canonical import dumps
+from evaluator.markdown_text import bullets, inert, table
+from loop.evidence import render as render_searches
+from loop.folder import RunFolder
+from loop.model import ModelChoice
+from loop.pages.artifacts import NOT_THERE, VersionFiles, environment, targets
+from loop.pages.measured import text
+from loop.record import RunRecord
+from loop.state import RunState, VersionState
+from loop.step0 import ENVIRONMENT, ROOFLINE, EnvNote, stop_conditions
+from loop.tools import Search, Targets
+
+
+def plan(record: RunRecord) -> bytes:
+    """plan.md: what was accepted."""
+    problem = record.problem
+    rows = [
+        ("run", record.id),
+        ("created", record.created),
+        ("kopt", record.kopt),
+        ("kernel", f"{record.kernel.origin}, SHA-256 {record.kernel.hash}"),
+        ("reference", f"{record.reference.origin}, SHA-256 {record.reference.hash}"),
+        ("inputs", f"{record.inputs.origin}, SHA-256 {record.inputs.hash}" if record.inputs else "from the reference"),
+        ("problem", f"SHA-256 {record.problem_hash}"),
+        ("sizes", words.sizes(problem.dims) or "the reference's own"),
+        ("further sizes", "; ".join(map(words.sizes, problem.workloads)) or "none"),
+        ("sizes that may be anything", ", ".join(problem.vary) or "none"),
+        ("tolerance", _tolerance(problem.tolerance)),
+        ("baselines", ", ".join(one.name for one in problem.baselines) or "none"),
+        ("device", f"{record.device} ({record.device_name})" if record.device_name else record.device),
+        ("GPU of specs and targets", record.gpu or "UNKNOWN"),
+        ("profile", f"{record.profile}: {record.profile_why}" if record.profile_why else record.profile),
+        ("proposer", " ".join((record.proposer, *record.command))),
+        *_model(record.model),
+        ("discipline", f"{record.discipline}: one method an iteration"),
+        ("iterations", str(record.iterations)),
+        ("attempts a version", str(record.attempts)),
+        ("time limit", "none" if record.seconds is None else f"{record.seconds:g} s"),
+        ("target", record.target or "none"),
+        ("kept from", f"a lower bound above {1 + record.minimum_effect:g} times the parent"),
+        ("seeds", f"secret, committed to: {record.seed_commitment}"),
+        ("git", f"branch {record.branch}{' of the repository that was there' if record.in_place else ''}"),
+    ]
+    wikis = [(name, wiki.revision, str(len(wiki.pages))) for name, wiki in sorted(record.wikis.items())]
+    lines = ["# Plan", "", *table(("", ""), rows), "## Wikis, pinned", "", *table(("wiki", "revision", "pages"), wikis)]
+    if record.accept_unmeasured:
+        lines += ["Correct versions are kept where no time can be taken (--accept-unmeasured).", ""]
+    return text(lines)
+
+
+def _model(model: ModelChoice | None) -> list[tuple[str, str]]:
+    if model is None:
+        return []
+    asked = f"{model.id}, {model.seconds:g} s and {model.output_tokens:,} tokens for an answer"
+    return [("model", asked), ("limits of the model", model.limits()), ("prices of the model", model.prices())]
+
+
+def _tolerance(tolerance: tuple[float, float] | None) -> str:
+    return "the evaluator's own" if tolerance is None else f"atol {tolerance[0]:g}, rtol {tolerance[1]:g}"
+
+
+def environment_page(folder: RunFolder) -> bytes | None:
+    """env_check.md; None before step 0."""
+    found = environment(folder)
+    return None if found is None else environment_words(found)
+
+
+def environment_words(found: EnvNote) -> bytes:
+    """env_check.md of what was found."""
+    rows = [(check.name, check.found or "missing", check.why) for check in found.checks]
+    device = f"{found.device} ({found.device_name})" if found.device_name else found.device
+    lines = ["# Environment", "", f"Device of the run: {inert(device)}", ""]
+    return text([*lines, *table(("what", "found", "what its absence means"), rows)])
+
+
+def readme(folder: RunFolder, record: RunRecord) -> bytes | None:
+    """README.md: specs with their sources, what follows for the problem, when the run ends; None before step 0."""
+    found = targets(folder)
+    return None if found is None else readme_words(record, found)
+
+
+def readme_words(record: RunRecord, found: Targets) -> bytes:
+    """README.md of a run with these targets."""
+    lines = [
+        f"# Run {inert(record.id)}",
+        "",
+        f"{inert(record.kernel.origin)} against {inert(record.reference.origin)}.",
+        "",
+    ]
+    lines += ["## Hardware specs", ""]
+    lines += [f"- {spec.line}" for spec in found.specs] or [f"{NOT_THERE}: no GPU is named."]
+    lines += ["", "## What the problem needs, and what follows", "", *_derivation(found)]
+    lines += ["## Gaps of the wiki", "", *(bullets(found.gaps) or ["None."]), ""]
+    lines += ["## When the run ends", "", *bullets(stop_conditions(record, found)), ""]
+    return text([*lines, *_files()])
+
+
+def _derivation(found: Targets) -> list[str]:
+    return [*(f"    {line}" for line in found.lines), ""]
+
+
+def _files() -> list[str]:
+    return [
+        "## Where things are",
+        "",
+        "- `v0` is the kernel as it came; `v1`, `v2` … are the versions, each with its receipt, profile and reasons",
+        "- `best` holds the best version, `trajectory` a copy of every kernel that was benchmarked",
+        "- `journal.jsonl` has every event; `ITERATIONS.md` tells it; `final_report.md` sums it up at the end",
+        "- `HINTS.md` is yours: it is read at every start",
+    ]
+
+
+def step0_files(record: RunRecord, machine: EnvNote, found: Targets) -> dict[str, bytes]:
+    """What step 0 writes: env.json and roofline.json, and the pages that are rendered from them."""
+    return {
+        ENVIRONMENT: dumps(machine.model_dump(mode="json")),
+        ROOFLINE: dumps(found.model_dump(mode="json")),
+        "env_check.md": environment_words(machine),
+        "README.md": readme_words(record, found),
+    }
+
+
+def log(record: RunRecord, state: RunState) -> bytes:
+    """ITERATIONS.md: the journal, told version by version."""
+    lines = ["# Iterations", ""]
+    if record.device == "cpu":
+        lines += ["No time is taken on the CPU: nothing here says which version is faster.", ""]
+    rows = [_row(record, version, state) for version in state.versions]
+    head = ("version", "from", "methods", "verdict", "median", "against its parent", "outcome")
+    lines += table(head, rows) if rows else ["No version was opened.", ""]
+    for version in state.versions:
+        lines += [f"## v{version.number}", "", *bullets(_told(version)), ""]
+    if state.stalls:
+        lines += [
+            "## Stalls",
+            "",
+            *bullets(_stall(one.version, one.tried, one.untried, one.masked) for one in state.stalls),
+            "",
+        ]
+    if state.asked:
+        lines += ["## What the model used", "", *bullets([state.spent.words()]), ""]
+    if state.stopped:
+        lines += ["## End", "", *bullets([f"{state.stopped.reason}: {state.stopped.evidence}"]), ""]
+    return text(lines)
+
+
+def _row(record: RunRecord, version: VersionState, state: RunState) -> list[str]:
+    last = version.attempts[-1].evaluated if version.attempts else None
+    return [
+        f"v{version.number}{' (best)' if version.number == state.best else ''}{' (masked)' if version.masked else ''}",
+        "" if version.parent is None else f"v{version.parent}",
+        ", ".join(version.methods),
+        str(last.verdict) if last else NOT_THERE,
+        words.duration(last.median_us) if last else NOT_THERE,
+        ratio(version),
+        outcome(record, version),
+    ]
+
+
+def outcome(record: RunRecord, version: VersionState) -> str:
+    """What became of a version."""
+    if version.closed is None:
+        return "open"
+    if version.closed.outcome == "failed":
+        return "failed"
+    unmeasured = record.device == "cpu" or (version.accepted is not None and _ratio_of(version) is None)
+    said = "kept" if version.kept else "passed, not kept"
+    return f"{said}, unmeasured" if unmeasured and version.number and version.kept else said
+
+
+def _ratio_of(version: VersionState) -> tuple[float, float, float] | None:
+    last = version.accepted.evaluated if version.accepted else None
+    return last.ratio if last else None
+
+
+def ratio(version: VersionState) -> str:
+    """Parent's time over the last attempt's, with its interval; for version 0 its first baseline's."""
+    last = version.attempts[-1].evaluated if version.attempts else None
+    if last is None or last.ratio is None:
+        return NOT_THERE
+    median, low, high = last.ratio
+    said = "the first baseline: " if version.number == 0 else ""
+    return f"{said}{words.times(median)}x ({words.times(low)} to {words.times(high)})"
+
+
+def _told(version: VersionState) -> Iterator[str]:
+    for refused in version.refused:
+        # Reasons quote what was refused: they stay beside it, so that nothing of it stands in a page of the run.
+        place = f"v{version.number}/refused/s{refused.submission}/"
+        yield f"submission {refused.submission} was refused: {', '.join(refused.rules)} ({place} has it, and why)"
+    for attempt in version.attempts:
+        found = attempt.evaluated
+        said = "not evaluated yet" if found is None else f"{found.verdict}: {found.reason}; receipt {found.receipt}"
+        yield f"attempt {attempt.number}: {said}"
+    if version.profiled is not None:
+        why = f" ({version.profiled.why})" if version.profiled.why else ""
+        yield f"profile: {version.profiled.grade}{why}; bottleneck: {version.profiled.bottleneck}"
+    if version.gated is not None:
+        broken = ", ".join(version.gated.rules) or "none"
+        lapsed = ", ".join(version.gated.lapsed) or "none"
+        yield f"gate: {'passed' if version.gated.passed else 'not passed'}; broken: {broken}; lapsed: {lapsed}"
+    if version.closed is not None:
+        yield f"closed: {version.closed.outcome}: {version.closed.why}"
+    if version.masked:
+        yield "masked: proposers do not see it"
+
+
+def _stall(version: int, tried: tuple[str, ...], untried: tuple[str, ...], masked: tuple[int, ...]) -> str:
+    hidden = f"; masked: {', '.join(f'v{number}' for number in masked)}" if masked else ""
+    return (
+        f"after v{version}: tried {', '.join(tried) or 'nothing'}; not tried {', '.join(untried) or 'nothing'}{hidden}"
+    )
+
+
+def searches(folder: RunFolder, record: RunRecord, state: RunState) -> bytes:
+    """searches.jsonl of the run: those of all versions, in their order."""
+    found: list[Search] = []
+    for version in state.versions:
+        found += VersionFiles(folder, record, version.number).searches
+    return render_searches(found)

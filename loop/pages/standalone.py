@@ -1,0 +1,54 @@
+"""test_kernel.py: the best kernel against the reference with plain PyTorch, without kopt."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import Any
+
+from evaluator.cuda_source import solve_parameters
+from evaluator.source import Form, SourceFile, is_cuda, recognise
+from loop.folder import KERNELS, RunFolder
+from loop.record import RunRecord
+
+NAME = "test_kernel.py"
+_TEMPLATE = "test_kernel.py.txt"
+
+
+def standalone(folder: RunFolder, record: RunRecord, best: int) -> bytes | None:
+    """The script for a version; None where that has no kernel. Raises `UsageError` where its form is not known."""
+    path = next(
+        (folder.version(best) / name for name in KERNELS.values() if (folder.version(best) / name).is_file()), None
+    )
+    if path is None:
+        return None
+    kernel = SourceFile(name=path.name, text=path.read_bytes().decode("utf-8-sig", "replace"))
+    reference = SourceFile(
+        name=record.reference.name,
+        text=(folder.root / record.reference.name).read_bytes().decode("utf-8-sig", "replace"),
+    )
+    known = recognise(
+        kernel,
+        reference,
+        inputs=record.inputs.name if record.inputs else None,
+        entry=record.problem.entry,
+        backend=record.problem.backend if best == 0 else None,
+    )
+    solve = known.form is Form.SOLVE and is_cuda(kernel)
+    parameters = [(one.name, one.type, one.pointer) for one in solve_parameters(kernel, known.entry)] if solve else []
+    tolerance = record.problem.tolerance
+    problem: dict[str, Any] = {
+        "form": known.form.value,
+        "entry": known.entry,
+        "reference": record.reference.name,
+        "reference_entry": known.reference_entry,
+        "inputs": record.inputs.name if record.inputs else "",
+        "dims": record.problem.dims,
+        "outputs": list(record.problem.outputs),
+        "parameters": parameters,
+        "tolerance": None if tolerance is None else [tolerance[1], tolerance[0]],
+    }
+    text = json.dumps(problem, indent=4, sort_keys=True).replace("null", "None").replace("true", "True")
+    text = text.replace("false", "False")
+    template = resources.files("loop.pages").joinpath(_TEMPLATE).read_text("utf-8")
+    return template.replace("PROBLEM = {}", f"PROBLEM = {text}", 1).encode()

@@ -1,0 +1,99 @@
+"""A proposal for the next version: the file, and why, as one JSON document of a published schema. Untrusted text."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MAX_KERNEL = 2_000_000
+"""Characters of a kernel's file."""
+_Short = Field(min_length=1, max_length=4000)
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Expected(_Part):
+    """One movement that the change should cause: a prediction, recorded and later compared, not checked."""
+
+    metric: str = Field(min_length=1, max_length=120)
+    """A metric of the profile by its id, such as dram_throughput, or `time`."""
+    direction: Literal["up", "down"]
+    size: str = Field(min_length=1, max_length=200)
+    """How far, in words or figures: `from 62 % to 80 %`."""
+
+
+class Hypothesis(_Part):
+    """What is changed, why, and how one will know. Written before the change is measured."""
+
+    current_evidence: str = _Short
+    """What the parent's profile and receipt show."""
+    decision_link: str = _Short
+    """How the evidence leads to this change."""
+    single_change: str = _Short
+    """The one change, in a sentence."""
+    rationale: str = _Short
+    expected: tuple[Expected, ...] = Field(min_length=1, max_length=12)
+    """The expected metric movement."""
+    risk: str = _Short
+    decision_rule: str = _Short
+    """What will be kept, and what will be undone, on which figures."""
+
+
+class Query(_Part):
+    """A question that was put to the knowledge base for this version."""
+
+    about: Literal["kernel", "bottleneck", "experience", "other"]
+    text: str = Field(min_length=3, max_length=400)
+
+
+class Selected(_Part):
+    """Evidence that the change rests on."""
+
+    reference: str = Field(min_length=3, max_length=300)
+    """The cited lines: gpu-wiki/technique/tiling.md:L29, receipt/ID#FIELD, profile/ID#METRIC."""
+    quote: str = Field(max_length=2000)
+    """Words that stand in the lines, or a spec as they state it; empty to cite the lines as they are."""
+    why: str = _Short
+
+
+class Evidence(_Part):
+    """What was looked at, and what it says."""
+
+    ncu_facts: tuple[str, ...] = Field(default=(), max_length=40)
+    """Sentences on the parent's profile; every number in them must stand in it."""
+    queries: tuple[Query, ...] = Field(default=(), max_length=20)
+    """Further questions that kopt asks when the proposal is handed in; those of the request are there already."""
+    selected: tuple[Selected, ...] = Field(min_length=1, max_length=20)
+    rejected: tuple[str, ...] = Field(default=(), max_length=20)
+    """Evidence that was left aside, and limits of what was found, each with its reason."""
+
+
+class Skipped(_Part):
+    """A method of higher priority that was not taken, and why."""
+
+    method: str = Field(min_length=1, max_length=80)
+    reason: str = _Short
+
+
+class Proposal(_Part):
+    """What a proposer hands in for a version."""
+
+    schema_version: Literal[1] = 1
+    version: int = Field(ge=1)
+    """The version that it is for."""
+    parent: int = Field(ge=0)
+    """The version that was changed; the request names the best one."""
+    kernel: str = Field(min_length=1, max_length=MAX_KERNEL)
+    """The whole text of the new kernel file."""
+    language: Literal["python", "cuda"] = "python"
+    """Of the file: `kernel.py` or `kernel.cu`."""
+    methods: tuple[str, ...] = Field(min_length=1, max_length=3)
+    """Ids of the registry; `rewrite` for a change of language."""
+    skipped: tuple[Skipped, ...] = Field(default=(), max_length=80)
+    hypothesis: Hypothesis
+    evidence: Evidence
+    circumstances: str = Field(default="", max_length=4000)
+    """For a method that failed before: what is different now."""

@@ -1,0 +1,227 @@
+"""The proposer `llm`: a language model behind HTTP, asked for one proposal at a time.
+
+Its answer is untrusted: bounded in time and size, read by schema, judged by the gate. A bad answer is a refused one; a
+service that does not answer at all, or wants another key, is an error, and the run waits.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from kbs.errors import ConfigurationError, KoptError
+from kbs.visible import visible
+from loop.model import ModelCall, ModelChoice, Provider
+from loop.proposal import Proposal
+from loop.proposers.anthropic_wire import AnthropicWire
+from loop.proposers.model_http import Lost, Received, post
+from loop.proposers.model_wire import Question, Said, Wire
+from loop.proposers.openai_wire import OpenAIWire
+from loop.proposers.prompts import answer_schema, prompt
+from loop.proposers.reading import Unread, read_proposal
+from loop.request import NextRequest
+
+SENDS = 4
+"""How often one question is sent to a service that is busy or cannot be reached."""
+LONGEST_WAIT = 60.0
+"""Seconds before the question is sent again; a service that wants a longer wait is not waited for."""
+_BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_WIRES: dict[Provider, Wire] = {"openai": OpenAIWire(), "anthropic": AnthropicWire()}
+SECRET = 16
+"""Characters of a key that is one. A service on one's own machine is given a word such as `none`, which texts have."""
+_FENCED = ("```json\n", "```\n")
+"""How services that know no schemas let their models begin a JSON document."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """Where a model is asked, and with which key."""
+
+    address: str
+    """As `check_address` returns it."""
+    key: str = field(repr=False)
+    """Empty where none is wanted."""
+    key_setting: str
+    """What the key is called, for messages."""
+
+    def hidden(self, text: str) -> str:
+        """The text without the key, should it stand in it."""
+        return text.replace(self.key, "[the key]") if len(self.key) >= SECRET else text
+
+
+@dataclass(frozen=True)
+class ModelAnswer:
+    """What came of asking a model once."""
+
+    outcome: Proposal | Unread
+    data: bytes
+    """What it answered, as far as it was read."""
+    call: ModelCall
+
+
+def ask(
+    choice: ModelChoice,
+    access: Access,
+    request: NextRequest,
+    output_tokens: int,
+    wait: Callable[[float], None] = time.sleep,
+) -> ModelAnswer:
+    """Ask a model for a proposal. `output_tokens`: the most that its answer may have.
+
+    Raises ConfigurationError (`model_key_refused`, `model_unknown`, `model_redirected`) and KoptError
+    (`model_request_refused`, `model_unavailable`) where the service gives no answer: then nothing was used.
+    """
+    asked = prompt(request)
+    question = Question(choice.name, asked.system, asked.user, answer_schema(), output_tokens)
+    wire = _WIRES[choice.provider]
+    body = json.dumps(wire.body(question), ensure_ascii=False).encode("utf-8", "replace")
+    started = time.monotonic()
+    got, sends = _send(choice, access, wire, body, wait)
+    said, outcome = _understand(got, access, wire, choice)
+    reported = said.usage if said else None
+    used = reported or (len(body), output_tokens)
+    call = ModelCall(
+        model=choice.id,
+        answered_by=visible(access.hidden(said.model))[:200] if said else "",
+        sends=sends,
+        seconds=round(time.monotonic() - started, 3),
+        input_tokens=used[0],
+        output_tokens=used[1],
+        reported=reported is not None,
+        cost=choice.cost(*used),
+    )
+    return ModelAnswer(outcome, _kept(got, said, access), call)
+
+
+def _send(
+    choice: ModelChoice, access: Access, wire: Wire, body: bytes, wait: Callable[[float], None]
+) -> tuple[Received | Lost, int]:
+    """What came back, and how often the question was sent. Raises where the service gives no answer."""
+    url, headers = f"{access.address}/{wire.path}", wire.headers(access.key)
+    for sent in range(1, SENDS + 1):
+        got = post(url, headers, body, choice.seconds)
+        if isinstance(got, Received) and got.status != 200 and got.status not in _BUSY:
+            raise _refusal(got, choice, access)
+        if not (isinstance(got, Received) and got.status in _BUSY) and not (
+            isinstance(got, Lost) and got.how == "unreachable"
+        ):
+            return got, sent
+        pause = _pause(got, sent)
+        if sent == SENDS or pause > LONGEST_WAIT:
+            raise _unavailable(got, sent, pause, access)
+        wait(pause)
+    raise AssertionError("the last time around returns or raises")
+
+
+def _pause(got: Received | Lost, sent: int) -> float:
+    """Seconds until it is sent again: what the service wants, else 1, 2, 4 … and a part of it by chance."""
+    wanted = got.retry_after.strip() if isinstance(got, Received) else ""
+    if wanted.isascii() and wanted.isdigit():
+        return float(wanted[:9])
+    return float(2 ** (sent - 1)) * (1 + random.random() / 4)
+
+
+def _understand(
+    got: Received | Lost, access: Access, wire: Wire, choice: ModelChoice
+) -> tuple[Said | None, Proposal | Unread]:
+    if isinstance(got, Lost):
+        return None, _unread_loss(got, choice)
+    try:
+        said = wire.read(got.body)
+    except ValueError:
+        why = f"the service answered with {len(got.body):,} bytes that are no answer of the form {choice.provider!r}"
+        return None, Unread("model-envelope", (why,), "Check the address and the form of the service.")
+    if said.ended == "refused":
+        words = visible(access.hidden(said.text))[:600]
+        return said, Unread("model-declined", (f"the model declined: {words}",), "Propose a change of the kernel.")
+    if said.ended == "cut":
+        why = f"the answer was cut off after {len(said.text):,} characters: it had more tokens than it may have"
+        return said, Unread(
+            "model-cut-off", (why,), "Answer in fewer words, or allow more with KOPT_MODEL_OUTPUT_TOKENS."
+        )
+    return said, read_proposal(_bare(access.hidden(said.text)).encode("utf-8", "replace"))
+
+
+def _unread_loss(got: Lost, choice: ModelChoice) -> Unread:
+    rules: dict[Literal["unreachable", "timeout", "flood", "broken"], tuple[str, str, str]] = {
+        "timeout": (
+            "model-timeout",
+            f"the model gave no whole answer within {choice.seconds:g} s",
+            "Answer in fewer words, or allow more time with KOPT_MODEL_TIMEOUT.",
+        ),
+        "flood": ("model-flood", f"the service wrote {got.words}, and was not read further", "Answer in fewer words."),
+    }
+    broken = ("model-broken", f"the connection ended within the answer: {got.words}", "Answer again.")
+    rule, why, mend = rules.get(got.how, broken)
+    return Unread(rule, (why,), mend)
+
+
+def _bare(text: str) -> str:
+    """The text without the Markdown fence that stands around all of it."""
+    text = text.strip()
+    for opening in _FENCED:
+        if text.startswith(opening) and text.endswith("\n```"):
+            return text[len(opening) : -len("\n```")]
+    return text
+
+
+def _kept(got: Received | Lost, said: Said | None, access: Access) -> bytes:
+    """What is kept of an answer that was refused."""
+    if said is not None:
+        return access.hidden(said.text).encode("utf-8", "replace")
+    if isinstance(got, Lost):
+        return f"{access.hidden(got.words)}\n".encode("utf-8", "replace")
+    return access.hidden(got.body.decode("utf-8", "replace")).encode("utf-8", "replace")
+
+
+def _refusal(got: Received, choice: ModelChoice, access: Access) -> KoptError:
+    """The error for a status that sending again does not change."""
+    words = _words(got, access)
+    where = f"the service at {access.address}"
+    if got.status in (401, 403):
+        how = "it was sent" if access.key else "none was sent"
+        return ConfigurationError(
+            f"{where} refuses the key ({how}, status {got.status}){words}",
+            code="model_key_refused",
+            hint=f"Set {access.key_setting}; then `kopt run resume` goes on.",
+        )
+    if got.status == 404:
+        return ConfigurationError(
+            f"{where} knows no model {choice.name}, or is none of the form {choice.provider!r} (status 404){words}",
+            code="model_unknown",
+            hint="Check the name of the model (--model) and the address of the service.",
+        )
+    if 300 <= got.status < 400:
+        return ConfigurationError(
+            f"{where} redirects to another address (status {got.status}), and kopt does not follow",
+            code="model_redirected",
+            hint="Set the address that it redirects to, if you trust it with the key.",
+        )
+    return KoptError(
+        f"{where} does not take the request (status {got.status}){words}",
+        code="model_request_refused",
+        hint="Nothing is lost. Mend what it says; then `kopt run resume` asks again.",
+    )
+
+
+def _unavailable(got: Received | Lost, sent: int, pause: float, access: Access) -> KoptError:
+    if isinstance(got, Lost):
+        what = f"cannot be reached: {access.hidden(got.words)}"
+    else:
+        longer = f", and wants to be left alone for {pause:.0f} s" if pause > LONGEST_WAIT else ""
+        what = f"does not answer (status {got.status}){longer}{_words(got, access)}"
+    times = "once" if sent == 1 else f"{sent} times"
+    return KoptError(
+        f"the service at {access.address} {what}; the question was sent {times}",
+        code="model_unavailable",
+        hint="Nothing is lost: `kopt run resume` asks again.",
+    )
+
+
+def _words(got: Received, access: Access) -> str:
+    said = visible(" ".join(access.hidden(got.body.decode("utf-8", "replace")).split()))[:300]
+    return f": {said}" if said else ""

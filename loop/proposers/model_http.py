@@ -1,0 +1,132 @@
+"""One request to a service over HTTP, bounded in time and in size, whatever the other side does.
+
+No redirection is followed, so that a key goes nowhere but to the address that it was given for; requests to this
+machine itself use no proxy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import httpx
+
+from kbs.errors import ConfigurationError
+from kbs.visible import visible
+
+MAX_BODY = 8 * 1024 * 1024
+"""Bytes of an answer: more than any model writes."""
+MAX_ERROR = 64 * 1024
+"""Bytes that are read of what comes with another status than 200."""
+_CONNECT_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Received:
+    """A status and a body."""
+
+    status: int
+    body: bytes
+    """Whole with status 200, else the beginning."""
+    retry_after: str
+    """What the header of that name says; empty without it."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """No whole answer came."""
+
+    how: Literal["unreachable", "timeout", "flood", "broken"]
+    """`unreachable`: not even a status. `flood`: more than `MAX_BODY`. `broken`: the connection ended in the body."""
+    words: str
+
+
+def check_address(address: str, name: str, *, has_key: bool) -> str:
+    """A service's address without a slash at its end. ConfigurationError `address_invalid`, naming the setting `name`.
+
+    It holds no password and no query, which would stand in messages. With a key it is https, or this machine.
+    """
+    hint = f"{name} is such as https://api.example.org/v1 or, for a service on this machine, http://127.0.0.1:8000/v1."
+    try:
+        url = httpx.URL(address.strip())
+    except httpx.InvalidURL as error:
+        raise ConfigurationError(f"{name} is no address", code="address_invalid", hint=hint) from error
+    wrong = (
+        "it does not begin with http:// or https:// and a host" if url.scheme not in ("http", "https") or not url.host
+        else "its port is not between 1 and 65535" if url.port is not None and not 0 < url.port < 65536
+        else "it holds a user or a password" if url.userinfo
+        else "it holds a query or a fragment" if url.query or url.fragment
+        else "a key would go over the network without encryption" if has_key and not _safe(url)
+        else ""
+    )  # fmt: skip
+    if wrong:
+        raise ConfigurationError(f"{name} cannot be used: {wrong}", code="address_invalid", hint=hint)
+    return str(url).rstrip("/")
+
+
+def _safe(url: httpx.URL) -> bool:
+    return url.scheme == "https" or _is_here(url.host)
+
+
+def _is_here(host: str) -> bool:
+    """Whether a host is this machine, by its name or number alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def post(url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> Received | Lost:
+    """Send one request and read the answer, all of it within `seconds`.
+
+    Raises ConfigurationError `proxy_unusable` where the environment names a proxy that cannot be used.
+    """
+    talk = _Talk(url, {**headers, "Content-Type": "application/json", "Accept-Encoding": "identity"}, body)
+    try:
+        return asyncio.run(talk.within(seconds))
+    except httpx.TransportError as error:
+        words = visible(str(error))[:300] or type(error).__name__
+        return Lost("broken" if talk.answering else "unreachable", words)
+
+
+class _Talk:
+    def __init__(self, url: str, headers: dict[str, str], body: bytes) -> None:
+        self.url, self.headers, self.body = url, headers, body
+        self.answering = False
+        """Whether a status came."""
+
+    async def within(self, seconds: float) -> Received | Lost:
+        try:
+            async with asyncio.timeout(seconds), self._client() as client:
+                return await self._with(client)
+        except TimeoutError:
+            return Lost("timeout", f"no whole answer within {seconds:g} s")
+
+    def _client(self) -> httpx.AsyncClient:
+        limits = httpx.Timeout(None, connect=_CONNECT_SECONDS)  # `seconds` bounds the whole
+        try:
+            return httpx.AsyncClient(timeout=limits, trust_env=not _is_here(httpx.URL(self.url).host))
+        except (ImportError, ValueError) as error:  # a kind of proxy that needs another package, or that is none
+            raise ConfigurationError(
+                "the proxy that the environment names cannot be used",
+                code="proxy_unusable",
+                hint="See HTTPS_PROXY, HTTP_PROXY and ALL_PROXY; http:// and https:// proxies can be used.",
+            ) from error
+
+    async def _with(self, client: httpx.AsyncClient) -> Received | Lost:
+        async with client.stream("POST", self.url, headers=self.headers, content=self.body) as response:
+            self.answering = True
+            whole = response.status_code == httpx.codes.OK
+            most, read = MAX_BODY if whole else MAX_ERROR, bytearray()
+            async for chunk in response.aiter_raw():
+                read += chunk
+                if len(read) > most:
+                    break
+            if whole and len(read) > most:
+                return Lost("flood", f"more than {most:,} bytes")
+            return Received(response.status_code, bytes(read[:most]), response.headers.get("retry-after", ""))

@@ -1,0 +1,78 @@
+"""What a language model's service is asked and what it says, whichever form it has on the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from loop.model import MAX_TOKENS
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question to a model."""
+
+    model: str
+    """As the service calls it."""
+    system: str
+    user: str
+    schema: dict[str, Any]
+    """JSON schema of the answer."""
+    output_tokens: int
+    """The most that the answer may have."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a service answered, taken out of its envelope. All of it is untrusted."""
+
+    text: str
+    """The answer: a JSON document, if the model did as it was told."""
+    ended: Literal["whole", "cut", "refused"]
+    """`cut`: it had more tokens than were allowed. `refused`: the model declined."""
+    usage: tuple[int, int] | None
+    """Tokens of the prompt and of the answer; None where the service does not say."""
+    model: str
+    """Which model the service says that answered; empty where it does not."""
+
+
+class Wire(Protocol):
+    """A form of requests and answers."""
+
+    path: str
+    """Below the service's address."""
+
+    def headers(self, key: str) -> dict[str, str]:
+        """What says who asks; `key` may be empty."""
+
+    def body(self, question: Question) -> dict[str, Any]:
+        """The request's JSON."""
+
+    def read(self, data: bytes) -> Said:
+        """The answer in a body. Raises ValueError where there is none: the body is not of this form."""
+
+
+class Envelope(BaseModel):
+    """A part of a service's answer. Services add fields as they like, and those are left alone."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+
+class _Usage(Envelope):
+    first: int = Field(ge=0, le=MAX_TOKENS)
+    second: int = Field(ge=0, le=MAX_TOKENS)
+
+
+def usage(said: object, first: tuple[str, ...], second: str) -> tuple[int, int] | None:
+    """Two counts of tokens out of what a service says: the sum of `first`, of which only the first must be there, and
+    `second`. None where they are not there, or are no counts."""
+    if not isinstance(said, dict):
+        return None
+    try:
+        parts = [said.get(first[0]), *(said.get(name) or 0 for name in first[1:])]
+        counts = [_Usage.model_validate({"first": part, "second": said.get(second)}) for part in parts]
+    except ValidationError:
+        return None
+    return sum(count.first for count in counts), counts[0].second

@@ -1,0 +1,52 @@
+"""Reading what a proposer handed in: untrusted bytes that are a proposal, or that say why they are none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from kbs.visible import visible
+from loop.proposal import MAX_KERNEL, Proposal
+
+RULE = "schema"
+"""Under which a refusal is recorded where there was no proposal to look at."""
+MAX_BYTES = 8 * MAX_KERNEL
+"""Of a proposal's document: a kernel of any characters, escaped, and its reasons."""
+_SHOWN = 12
+"""Mistakes that are listed."""
+_SCHEMA = "`kopt schema run-proposal` prints the schema, `docs/examples/proposer.py` writes one."
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Why something is no proposal."""
+
+    rule: str
+    """`schema`, or what a program did in place of answering: `command-timeout`, `command-failed`, `command-flood`."""
+    reasons: tuple[str, ...]
+    """Each mistake with its place in the document."""
+    mend: str
+    """What to do about it."""
+
+
+def read_proposal(data: bytes) -> Proposal | Unread:
+    """The proposal that a document holds, or every mistake that keeps it from being one. Never raises."""
+    if not data.strip():
+        return Unread(RULE, ("there is nothing in it",), f"Hand in one JSON object. {_SCHEMA}")
+    if len(data) > MAX_BYTES:
+        return Unread(RULE, (f"it has {len(data):,} bytes, and at most {MAX_BYTES:,} are read",), "Hand in less.")
+    try:
+        return Proposal.model_validate_json(data)
+    except ValidationError as error:
+        mistakes = error.errors(include_url=False, include_input=False)
+        reasons = [f"{_place(mistake['loc'])}: {visible(str(mistake['msg']))}" for mistake in mistakes[:_SHOWN]]
+        if len(mistakes) > _SHOWN:
+            reasons.append(f"and {len(mistakes) - _SHOWN} more")
+        return Unread(RULE, tuple(reasons), _SCHEMA)
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    """`hypothesis.expected[0].metric`, or that it is the document itself."""
+    shown = "".join(f"[{part}]" if isinstance(part, int) else f".{visible(str(part))[:80]}" for part in location)
+    return shown.lstrip(".") or "the document"

@@ -1,0 +1,138 @@
+"""The parts of a run as `kopt run` has them: real step 0, evidence, pages and gate (`loop.parts.Parts`)."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from evaluator.receipt import Receipt
+from evaluator.seal import load_key
+from kbs.vocabulary import Vocabulary
+from loop import durable, evidence, pages
+from loop.events import HintsRead
+from loop.folder import KERNELS, RunFolder
+from loop.gate.context import GateContext
+from loop.gate.report import GateReport, run_gate
+from loop.gate.rule import Stage
+from loop.hints import parse_hints
+from loop.methods import REWRITE, Methods, read_methods
+from loop.pages.artifacts import VersionFiles
+from loop.proposal import Proposal
+from loop.record import RunRecord
+from loop.state import RunState
+from loop.step0 import EnvNote
+from loop.tools import Search, Tools
+from wiki.library import Wikis
+
+
+class Bench(Tools, Protocol):
+    """Tools, and what step 0 and the pictures need beside them; `kopt.workbench.Workbench`."""
+
+    def environment(self) -> EnvNote:
+        """The machine and its programs."""
+
+    def pictures(self, drawing: pages.Drawing) -> dict[str, bytes]:
+        """Pictures of a run by name; nothing where none can be drawn."""
+
+
+@dataclass
+class StandardParts:
+    """Implements `loop.parts.Parts`."""
+
+    folder: RunFolder
+    record: RunRecord
+    tools: Bench
+    wikis: Wikis
+    terms: Vocabulary
+    home: Path
+    """KOPT_HOME."""
+
+    @cached_property
+    def methods(self) -> Methods:
+        """The registry."""
+        return read_methods(self.wikis)
+
+    def step0(self) -> dict[str, bytes]:
+        """env.json, roofline.json, env_check.md, README.md."""
+        return pages.step0_files(self.record, self.tools.environment(), self.tools.targets())
+
+    def hints(self) -> HintsRead:
+        """HINTS.md as it is now. Raises `UsageError` (`hints_contradict`)."""
+        data = durable.read(self.folder.hints)
+        if data is None:
+            return HintsRead(file=None, directives=(), passed_on=())
+        found = parse_hints(data.decode("utf-8", "replace"), (*self.methods.ids, REWRITE))
+        return HintsRead(
+            file=hashlib.sha256(data).hexdigest(),
+            directives=tuple(one.canonical for one in found.directives),
+            passed_on=tuple(one.written for one in found.passed_on),
+        )
+
+    def look_up(self, state: RunState, parent: int) -> tuple[Search, ...]:
+        """At least the kernel, and what bounds the parent; after a stall also methods that were not tried."""
+        files = VersionFiles(self.folder, self.record, parent)
+        texts = [
+            data.decode("utf-8", "replace")
+            for data in (durable.read(self.folder.root / self.record.reference.name), *self._kernel(parent))
+            if data is not None
+        ]
+        gpu = self.terms.products[self.record.gpu].name if self.record.gpu in self.terms.products else ""
+        name = Path(self.record.kernel.origin).stem
+        asked = evidence.queries(name, texts, gpu, files.diagnosis, self.terms)
+        stall = state.stalls[-1] if state.stalls else None
+        if stall is not None and state.current is not None and stall.version == state.current.number:
+            asked += evidence.after_stall(stall.untried, gpu)
+        return evidence.look_up(self.tools, asked)
+
+    def _kernel(self, version: int) -> list[bytes | None]:
+        return [durable.read(self.folder.version(version) / name) for name in KERNELS.values()]
+
+    def look_further(self, proposal: Proposal, known: tuple[Search, ...]) -> tuple[Search, ...]:
+        """A proposal's own questions, as far as they are new."""
+        return evidence.further(self.tools, proposal, known)
+
+    def of_attempt(self, receipt: Receipt) -> dict[str, bytes]:
+        """correctness.md."""
+        return {"correctness.md": pages.correctness(receipt)}
+
+    def of_version(self, state: RunState, version: int) -> dict[str, bytes]:
+        """Rendered files of a version."""
+        return pages.rendered(self.folder, self.record, state, version)
+
+    def of_run(self, state: RunState) -> dict[str, bytes]:
+        """Rendered files at the top."""
+        return pages.run_files(self.folder, self.record, state)
+
+    def of_end(self, state: RunState) -> dict[str, bytes]:
+        """Reports and pictures."""
+        return pages.final_files(self.folder, self.record, state, self.tools.pictures)
+
+    def untried(self, state: RunState) -> tuple[str, ...]:
+        """Methods that this architecture and language have, that no directive forbids, and that no version used."""
+        used = {method for version in state.versions for method in version.methods}
+        architecture = (
+            self.terms.products[self.record.gpu].architecture if self.record.gpu in self.terms.products else ""
+        )
+        forbidden = self._forbidden(state)
+        return tuple(
+            method.id
+            for method in self.methods.offered
+            if method.id not in used
+            and method.id not in forbidden
+            and (not architecture or not method.architectures or architecture in method.architectures)
+        )
+
+    def _forbidden(self, state: RunState) -> tuple[str, ...]:
+        lines = state.hints.directives if state.hints else ()
+        return parse_hints("\n".join(lines), (*self.methods.ids, REWRITE)).values("forbid")
+
+    def gate(self, state: RunState, version: int, stage: Stage, proposal: Proposal | None = None) -> GateReport:
+        """What the gate says."""
+        context = GateContext.read(
+            self.folder, self.record, state, self.wikis, self.terms, version, stage, proposal,
+            self.tools.machine_code if proposal is not None else None, key=load_key(self.home),
+        )  # fmt: skip
+        return run_gate(context)

@@ -1,0 +1,144 @@
+"""What a run needs of the rest of kopt, given to it from outside: measuring, profiling, looking up.
+
+`kopt.workbench` wires the real ones. What they return is plain: texts, models of the evaluator, citations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from evaluator.plan import SeedSchedule
+from evaluator.receipt import Receipt
+from evaluator.request import Request
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+@dataclass(frozen=True)
+class TakenProfile:
+    """A profile of one version, or why there is none."""
+
+    grade: Literal["full", "degraded", "none"]
+    csv: str
+    """The raw page, as ncu wrote it; empty where it did not run."""
+    report: bytes | None
+    """The .ncu-rep."""
+    why: str
+    """Why the grade is not full."""
+
+
+class Named(_Part):
+    """A symptom as the diagnosis has it."""
+
+    id: str
+    name: str
+    text: str
+    """Metric, value, threshold and the cited line of the threshold, in one line for each metric."""
+    techniques: tuple[str, ...]
+    """What the wiki says to try, each with its citation."""
+
+
+class DiagnosisNote(_Part):
+    """What a diagnosis says, as it is kept in a version's folder."""
+
+    bottleneck: str
+    resource: str
+    """What binds, with its figure; empty where that is not known."""
+    dominant_stall: str
+    headroom: tuple[str, ...]
+    """Lines of shown arithmetic."""
+    symptoms: tuple[Named, ...]
+    text: str
+    """All of it in words, as `kopt diagnose` prints it."""
+
+
+class FoundPassage(_Part):
+    """A passage that a query found."""
+
+    reference: str
+    """wiki/path:Lx-Ly@hash."""
+    title: str
+    text: str
+    score: float
+
+
+class Search(_Part):
+    """A query and what it found; nothing found is a result."""
+
+    about: Literal["kernel", "bottleneck", "experience", "other"]
+    text: str
+    hits: tuple[FoundPassage, ...]
+    degraded: str
+    """Why the search was less than whole: words alone. Empty where it was whole."""
+
+
+class SpecNote(_Part):
+    """A hardware figure that a run works with."""
+
+    metric: str
+    line: str
+    """`<metric>: <value> <unit> <- <wiki>/<path>:L<line>`, or `<metric>: UNKNOWN (gpu-wiki not found)`."""
+    value: str | None
+    """As a decimal in the metric's base unit; None where it is unknown."""
+    unit: str
+
+
+class Targets(_Part):
+    """Step 0: what the hardware and the problem allow."""
+
+    specs: tuple[SpecNote, ...]
+    lines: tuple[str, ...]
+    """Operations, bytes, intensity, ridge point, bound, floor, target: shown arithmetic, or `UNKNOWN: why`."""
+    bytes: int | None
+    operations: int | None
+    bound: str
+    """`memory`, `compute`, or empty where it is not known."""
+    floor_us: float | None
+    """The least time that the problem takes on this GPU."""
+    target_us: float | None
+    """floor / 0.9, from the measured ceiling where there is one."""
+    gaps: tuple[str, ...]
+    """What the wikis do not have."""
+
+
+class MachineNote(_Part):
+    """What the machine code of a kernel shows."""
+
+    target: str
+    """sm_90."""
+    functions: dict[str, str]
+    """Function → hash of its instructions."""
+    methods: dict[str, str] = Field(default_factory=dict)
+    """Method → `present n (…)`, `absent`, or `unverifiable: why`."""
+    why: str
+    """Why there is none; empty where there is."""
+
+
+class Tools(Protocol):
+    """The rest of kopt, as a run sees it. Each may raise `KoptError`."""
+
+    def request(self, kernel_text: str, kernel_name: str, incumbent: str | None) -> Request:
+        """What the evaluator is asked for a kernel of this run; `incumbent`: the text of the version to beat."""
+
+    def evaluate(self, request: Request, schedule: SeedSchedule) -> Receipt:
+        """A sealed receipt."""
+
+    def profile(self, request: Request) -> TakenProfile:
+        """One call under ncu, or why not."""
+
+    def diagnose(self, csv: str, receipt: Receipt, name: str) -> DiagnosisNote:
+        """From the counters where there are any, else from the receipt's time."""
+
+    def targets(self) -> Targets:
+        """Step 0."""
+
+    def search(self, about: str, text: str) -> Search:
+        """Ask the knowledge base."""
+
+    def machine_code(self, kernel_text: str, kernel_name: str, methods: tuple[str, ...]) -> MachineNote:
+        """Compile for the run's GPU and look at the opcodes."""

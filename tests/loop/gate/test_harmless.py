@@ -1,0 +1,146 @@
+"""What speaks against no rule: variations of a valid run that the gate accepts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+
+import pytest
+
+from evaluator.receipt import parse
+from loop.gate.report import GateReport
+from loop.proposal import Expected, Selected, Skipped
+from tests.loop.gate.test_breaks import Way, _filled, adds, comments, proposes, says, writes
+from tests.loop.gate.valid import ValidRun, kernel
+
+CUDA = '__global__ void f(float* x, int n) { int i = threadIdx.x; if (i < n) x[i] *= 2; } extern "C" void solve() {}\n'
+
+
+def cites(text: str) -> Way:
+    """A proposal that says something about a cited value."""
+    return says(text)
+
+
+def _receipt(run: ValidRun) -> GateReport:
+    found = parse((run.root / "v2/receipt.json").read_bytes())
+    one = Selected(reference=f"receipt/{found.id}#verdict", quote="", why="It was right.")
+    times = found.timing.workloads[0].candidate.summary if found.timing else None
+    assert times is not None
+    said = f"The parent takes {times.median_us} us."
+    return run.look(run.proposal(evidence={"selected": (one,)}, hypothesis={"current_evidence": said}))
+
+
+def _profile(run: ValidRun) -> GateReport:
+    hash = hashlib.sha256((run.root / "v2/profile.csv").read_bytes()).hexdigest()
+    one = Selected(
+        reference=f"profile/{hash}#dram_throughput", quote="DRAM throughput: 90.6 %", why="DRAM is what binds."
+    )
+    return run.look(run.proposal(evidence={"selected": (one,)}))
+
+
+def _spec_as_evidence(run: ValidRun) -> GateReport:
+    reference = _filled(run, "{ref}")
+    one = Selected(reference=reference, quote="H200 SXM HBM bandwidth: 4.8 TB/s", why="It is the peak.")
+    return run.look(run.proposal(evidence={"selected": (one,)}))
+
+
+def _new_page(run: ValidRun) -> GateReport:
+    (run.own_wiki().root / "kernel/new.md").write_text("no page at all", "utf-8")
+    return run.look()
+
+
+def _other_hints(run: ValidRun) -> GateReport:
+    (run.root / "HINTS.md").write_text("- prefer: warp_shuffle\n", "utf-8")
+    return run.gate(2)
+
+
+def _numbers_of_the_parent(run: ValidRun) -> GateReport:
+    facts = (
+        "DRAM throughput: 90.6 %; L1 throughput is 40.2 %.",
+        "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed = 90.6 %",
+        "Achieved occupancy of 92.3 %, 32 registers per thread, 8,192 blocks.",
+        "268.435456 MB are read, and 263.1 MB written, in 108.5 us.",
+        "The SM clock was 1.755 GHz; long scoreboard: 48.2.",
+    )
+    return run.look(run.proposal(evidence={"ncu_facts": facts}))
+
+
+HARMLESS: dict[str, Callable[[ValidRun], GateReport]] = {
+    "a cited spec": cites("H200 SXM HBM bandwidth: 4.8 TB/s <- {ref}"),
+    "a cited spec with its hash": cites("H200 SXM HBM bandwidth: 4.8 TB/s <- {ref}@{hash}"),
+    "a cited spec in another unit": cites("H200 SXM HBM bandwidth: 4,800 GB/s <- {ref}"),
+    "a spec that README.md registers": cites("The HBM bandwidth of 4.8 TB/s is far from reached."),
+    "a cited spec in a comment": comments("# H200 SXM HBM bandwidth: 4.8 TB/s <- {ref}"),
+    "a spec that is not known": cites("H200 SXM L2 latency: UNKNOWN (gpu-wiki not found)"),
+    "arithmetic from cited values": cites("The ridge point is 67 TFLOPS / 4.8 TB/s = 13.96 FLOP/byte."),
+    "arithmetic from the profile": cites("268.435456 MB / 108.5 us = 2.474 TB/s are read, 2.474 TB/s in all."),
+    "arithmetic of sizes": cites("A tile uses 2 * 64 * 96 * 4 B = 49152 B of shared memory, 48 KiB."),
+    "shapes and counts": cites("A 4096 x 4096 input, blocks of 256 threads, 4 warps, 2 stages, 8 rows, 3 of 7 loads."),
+    "versions and lines": cites("CUDA 13.0 and Triton 3.7.1 compile line 120 for compute capability 9.0 (sm_90)."),
+    "adjectives": cites("A 128-bit load takes a whole 32-byte sector with its neighbour."),
+    "a limit in the decision rule": says("Keep it if it takes less than 75 us, or DRAM throughput rises above 95 %.",
+                                         "decision_rule"),
+    "predictions": proposes(hypothesis={"expected": (
+        Expected(metric="dram_throughput", direction="up", size="from 90 % to 97 %"),
+        Expected(metric="gpu__time_duration.sum", direction="down", size="by 12.5 us"))}),
+    "numbers of the parent": _numbers_of_the_parent,
+    "numbers of a version that is named": says("In v1 the DRAM throughput was 89.6 %.", "current_evidence"),
+    "a receipt as evidence": _receipt,
+    "a profile as evidence": _profile,
+    "a spec as evidence": _spec_as_evidence,
+    "evidence without a quote": proposes(evidence={"selected": (
+        Selected(reference="gpu-wiki/technique/vectorized-access.md:L29", quote="", why="Read it."),)}),
+    "a failed method with its circumstances": proposes(methods=("async_copy",), circumstances="The parent is v2 now."),
+    "another language": proposes(kernel=CUDA, language="cuda", methods=("rewrite",)),
+    "a skipped method": proposes(skipped=(Skipped(method="tensor_core", reason="HINTS.md forbids it."),)),
+    "an older parent": proposes(parent=1, hypothesis={"current_evidence": "DRAM throughput is 89.6 %."},
+                                evidence={"ncu_facts": ()}),
+    "more comments": comments("# rows are independent; each is read once, and kept in registers"),
+    "words of another script": cites("Строка читается один раз. 行は一度だけ読まれる。"),
+    "a new page that nobody cites": _new_page,
+    "other hints": _other_hints,
+    "notes of the user": writes("notes/todo.txt", adds("The H200 might have 12 TB/s of L2 bandwidth?")),
+    "a torn line of the journal that was set aside": writes("journal.torn-1", adds("{")),
+    "a version that is masked in words": says("v3 was slower: it is left out.", "risk"),
+    "a kernel of many lines": proposes(kernel=kernel(4, 70) + "\n".join(f"x{n} = {n}" for n in range(3000)) + "\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_a_harmless_variation_is_accepted(name: str, valid: ValidRun) -> None:
+    found = HARMLESS[name](valid)
+    assert found.passed, "\n".join(found.lines())
+
+
+def test_there_are_enough() -> None:
+    assert len(HARMLESS) >= 20
+
+
+def test_a_report_says_what_it_found(valid: ValidRun) -> None:
+    found = proposes(
+        methods=("tensor_core", "warp_shuffle"), kernel=kernel(4, 70) + "\n\ndef extra():\n    return 1\n"
+    )(valid)
+    assert found.rules == ("discipline", "forbidden-method")
+    assert valid.gate(0).lapsed == ("skipped-priority",)
+    assert len(found.reasons) == 2
+    assert found.reasons[0].startswith("discipline: proposal.json#methods: 2 methods are declared")
+    text = "\n".join(found.lines(explain=True))
+    assert "Of two changes at once nobody knows which one helped." in text
+    assert any("places differ" in note for note in found.notes)
+    assert found.checked["v2/kernel.py"] == hashlib.sha256((valid.root / "v2/kernel.py").read_bytes()).hexdigest()
+    assert GateReport.model_validate_json(found.model_dump_json()) == found
+
+
+def test_lines_of_a_kernel_are_named(valid: ValidRun) -> None:
+    found = comments("# an SM has 300 KB of shared memory")(valid)
+    broken = next(result.broken[0] for result in found.results if result.rule == "unsourced-spec")
+    assert (broken.file, broken.line) == ("kernel.py", 6)
+    assert "300 KB" in broken.message
+
+
+def test_the_report_is_not_swayed_by_the_text(valid: ValidRun) -> None:
+    found = says("\x1b[2J about \u202e 5.5 TB/s of HBM bandwidth")(valid)
+    assert not found.passed
+    assert all("\x1b" not in line and "\u202e" not in line for line in found.lines())
+    assert json.loads(found.model_dump_json())["passed"] is False
