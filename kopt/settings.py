@@ -11,11 +11,12 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
 import platformdirs
-from pydantic import Field, ValidationError
+from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -52,6 +53,30 @@ class Settings(BaseSettings):
     """How many passages a search returns."""
     lock_timeout: float = Field(default=600.0, ge=0, le=86400)
     """Seconds to wait for another process that writes the index."""
+    model: str = ""
+    """The language model that the proposer `llm` asks: openai:NAME or anthropic:NAME, after the form that its service
+    has; NAME alone where only one of the two has a key or an address."""
+    model_timeout: float = Field(default=600.0, ge=1, le=86400)
+    """Seconds for one answer of it."""
+    model_output_tokens: int = Field(default=32000, ge=256, le=1_000_000)
+    """Tokens that one answer may have."""
+    model_input_price: Decimal | None = Field(default=None, ge=0, le=1_000_000, decimal_places=6)
+    """US dollars for a million tokens of a prompt; without both prices no cost is told."""
+    model_output_price: Decimal | None = Field(default=None, ge=0, le=1_000_000, decimal_places=6)
+    """US dollars for a million tokens of an answer."""
+
+
+class ModelServices(BaseSettings):
+    """Keys and addresses of the services of language models, from the environment alone, where others read them too."""
+
+    model_config = SettingsConfigDict(extra="ignore", frozen=True, use_attribute_docstrings=True)
+
+    openai_api_key: SecretStr = SecretStr("")
+    openai_base_url: str = ""
+    """Empty for OpenAI's own; any service with chat completions has one."""
+    anthropic_api_key: SecretStr = SecretStr("")
+    anthropic_base_url: str = ""
+    """Empty for Anthropic's own."""
 
 
 @dataclass(frozen=True)

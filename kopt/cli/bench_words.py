@@ -41,8 +41,8 @@ def make_request(**words: Any) -> Request:
         "reference": None if words["ref"] is None else read_source(words["ref"], "reference"),
         "inputs": None if words["inputs"] is None else read_inputs(words["inputs"]),
         "dims": read_dims(words["dims"]),
-        "workloads": _workloads(words["workloads"]),
-        "tolerance": _tolerance(words["tolerance"]),
+        "workloads": read_workloads(words["workloads"]),
+        "tolerance": read_tolerance(words["tolerance"]),
         "nvcc_flags": tuple(words["nvcc_flags"].split()),
         "sanitizers": tools,
         **baselines,
@@ -84,7 +84,8 @@ def pairs(texts: Any) -> dict[str, str]:
     return found
 
 
-def _tolerance(text: str | None) -> tuple[float, float] | None:
+def read_tolerance(text: str | None) -> tuple[float, float] | None:
+    """`1e-3,1e-3` as (atol, rtol). UsageError `tolerance_invalid`."""
     from kbs.errors import UsageError
 
     if text is None:
@@ -102,7 +103,8 @@ def _tolerance(text: str | None) -> tuple[float, float] | None:
     return atol, rtol
 
 
-def _workloads(path: Path | None) -> tuple[dict[str, int], ...]:
+def read_workloads(path: Path | None) -> tuple[dict[str, int], ...]:
+    """Sets of sizes, one a line of a file. UsageError `workloads_empty`, `dims_invalid`, `file_not_found`."""
     from kbs.errors import UsageError
     from kopt.cli.support import read_dims
 

@@ -17,8 +17,10 @@ from kopt.cli.occupancy import occupancy
 from kopt.cli.output import fail, whole_pipe
 from kopt.cli.profile import profile
 from kopt.cli.roofline import roofline
+from kopt.cli.run import run
 from kopt.cli.sass import sass
 from kopt.cli.schema import schema
+from kopt.cli.skill import skill
 from kopt.cli.spec import spec
 from kopt.cli.wiki import wiki
 
@@ -61,6 +63,8 @@ app.command()(diagnose)
 app.command()(sass)
 app.command()(occupancy)
 app.command()(roofline)
+app.add_typer(run, name="run")
+app.add_typer(skill, name="skill")
 app.command()(doctor)
 app.command()(schema)
 

@@ -76,7 +76,7 @@ def sass(
         from kopt.cli.bench_words import names
         from kopt.cli.sass_words import reply_of
         from kopt.cli.support import engine
-        from kopt.methods import read_methods
+        from loop.methods import read_methods
 
         words = CompileWords(
             ref=ref,

@@ -26,6 +26,8 @@ class FunctionData(Data):
     """Opcode → how often it stands in the text, most frequent first."""
     resources: Resources
     """Registers, local and shared memory, spills."""
+    code: str
+    """SHA-256 of its instructions in their order."""
     methods: list[MethodVerdict]
     """What the code shows of each method that was asked about."""
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json as json_module
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kopt.cli.output import whole_pipe
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+DOCUMENTS = ("receipt", "external-receipt", "run-request", "run-proposal")
+"""Documents that no command prints under `data`, and programs read or write."""
 
 
 def schema(
@@ -17,7 +23,11 @@ def schema(
         typer.Argument(help="A command, such as ask or wiki lint, or receipt; without it all are listed."),
     ] = None,
 ) -> None:
-    """Print the JSON Schema of a command's `data`, or of a receipt (`external-receipt`: of a command of the user's)."""
+    """Print the JSON Schema of a command's `data`, or of a document.
+
+    Documents: `receipt`, `external-receipt` (of a command of the user's), `run-request` and `run-proposal` (what a
+    proposer is told and answers).
+    """
     from kbs.errors import ExitCode
     from kopt.cli.output import fail
     from kopt.cli.schemas import COMMANDS, json_schema
@@ -25,15 +35,9 @@ def schema(
     name = " ".join(command or ())
     with whole_pipe():
         if not name:
-            sys.stdout.write("\n".join([*COMMANDS, "receipt", "external-receipt"]) + "\n")
-        elif name == "receipt":
-            from evaluator.receipt import Receipt
-
-            sys.stdout.write(json_module.dumps(Receipt.model_json_schema(), indent=2) + "\n")
-        elif name == "external-receipt":
-            from evaluator.external import ExternalReceipt
-
-            sys.stdout.write(json_module.dumps(ExternalReceipt.model_json_schema(), indent=2) + "\n")
+            sys.stdout.write("\n".join([*COMMANDS, *DOCUMENTS]) + "\n")
+        elif name in DOCUMENTS:
+            sys.stdout.write(json_module.dumps(_document(name).model_json_schema(), indent=2) + "\n")
         elif name in COMMANDS:
             sys.stdout.write(json_module.dumps(json_schema(name), indent=2) + "\n")
         else:
@@ -45,3 +49,23 @@ def schema(
                 f"{name!r} prints no JSON",
                 f"Commands: {', '.join(COMMANDS)}.",
             )
+
+
+def _document(name: str) -> type[BaseModel]:
+    match name:
+        case "receipt":
+            from evaluator.receipt import Receipt
+
+            return Receipt
+        case "external-receipt":
+            from evaluator.external import ExternalReceipt
+
+            return ExternalReceipt
+        case "run-request":
+            from loop.request import NextRequest
+
+            return NextRequest
+        case _:
+            from loop.proposal import Proposal
+
+            return Proposal

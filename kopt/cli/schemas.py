@@ -16,6 +16,19 @@ from kopt.cli.external_schemas import ExternalData
 from kopt.cli.occupancy_schemas import OccupancyData
 from kopt.cli.profile_schemas import DiagnoseData, ProfileData
 from kopt.cli.roofline_schemas import RooflineData
+from kopt.cli.run_schemas import (
+    RunApplyData,
+    RunData,
+    RunGateData,
+    RunListData,
+    RunNextData,
+    RunPlanData,
+    RunReportData,
+    RunShowData,
+    RunStartData,
+    RunSubmitData,
+    SkillData,
+)
 from kopt.cli.sass_schemas import SassData
 from kopt.cli.spec_schemas import SpecData
 from kopt.cli.wiki_schemas import IngestData, LintData, StatsData
@@ -40,6 +53,22 @@ COMMANDS: dict[str, type[Data]] = {
     "profile": ProfileData,
     "diagnose": DiagnoseData,
     "roofline": RooflineData,
+    "run plan": RunPlanData,
+    "run start": RunStartData,
+    "run next": RunNextData,
+    "run submit": RunSubmitData,
+    "run gate": RunGateData,
+    "run status": RunData,
+    "run resume": RunData,
+    "run extend": RunData,
+    "run mask": RunData,
+    "run stop": RunData,
+    "run final": RunData,
+    "run apply": RunApplyData,
+    "run report": RunReportData,
+    "run list": RunListData,
+    "run show": RunShowData,
+    "skill install": SkillData,
     "doctor": DoctorData,
 }
 

@@ -12,7 +12,7 @@ import pytest
 
 from kbs.errors import UsageError
 from kopt.cli.sass_schemas import SassData
-from kopt.methods import Methods, read_methods
+from loop.methods import Method, Methods, read_methods
 from tests.conftest import Run, page_text
 from wiki.library import Wiki, Wikis, bundled_wiki
 
@@ -157,10 +157,10 @@ def test_methods_of_the_bundled_wiki() -> None:
 
 
 def test_a_method_without_a_signature_can_be_asked_about() -> None:
-    assert Methods(("fusion",), ()).chosen(("fusion",)) == ["fusion"]
-    assert Methods(("fusion",), ()).chosen(()) == []
+    assert Methods((Method("fusion", "Fusion", "w/method/fusion.md"),), ()).chosen(("fusion",)) == ["fusion"]
+    assert Methods((Method("fusion", "Fusion", "w/method/fusion.md"),), ()).chosen(()) == []
     with pytest.raises(UsageError, match="no method"):
-        Methods(("fusion",), ()).chosen(("FUSE",))
+        Methods((Method("fusion", "Fusion", "w/method/fusion.md"),), ()).chosen(("FUSE",))
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
