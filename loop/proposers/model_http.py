@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -44,6 +45,10 @@ class Lost:
     words: str
 
 
+_HOST = re.compile(rb"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]|[0-9A-Fa-f:.]+")
+"""A name, as the domain name system has it, or a number."""
+
+
 def check_address(address: str, name: str, *, has_key: bool) -> str:
     """A service's address without a slash at its end. ConfigurationError `address_invalid`, naming the setting `name`.
 
@@ -56,6 +61,7 @@ def check_address(address: str, name: str, *, has_key: bool) -> str:
         raise ConfigurationError(f"{name} is no address", code="address_invalid", hint=hint) from error
     wrong = (
         "it does not begin with http:// or https:// and a host" if url.scheme not in ("http", "https") or not url.host
+        else "its host is not the name or the number of a machine" if not _HOST.fullmatch(url.raw_host)
         else "its port is not between 1 and 65535" if url.port is not None and not 0 < url.port < 65536
         else "it holds a user or a password" if url.userinfo
         else "it holds a query or a fragment" if url.query or url.fragment
