@@ -166,6 +166,7 @@ class Vocabulary:
         self.tags = frozenset(data["tags"]["names"])
         self.intents: dict[str, tuple[str, ...]] = {id: tuple(cues) for id, cues in data["intents"].items()}
         self.question_words = frozenset(data["question_words"]["words"])
+        self.past_words = frozenset(data["question_words"]["past"])
         forms = "|".join(f"(?:{form})" for form in data["product_patterns"]["forms"])
         self._product_form = re.compile(rf"(?<![\w.-])(?:{forms})(?![\w.])", re.IGNORECASE)
         self._aliases: dict[str, dict[tuple[str, ...], list[tuple[str, str]]]] = {}

@@ -1,0 +1,158 @@
+"""The experience log: experiments, masks and joins that are appended, and never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kbs.errors import UsageError
+from kbs.experience.entry import Entry
+from kbs.experience.files import LogFiles, Problem
+from kbs.experience.index import ExperienceIndex
+from kbs.experience.recommend import Advice, recommend
+from kbs.experience.similarity import Situation
+from kbs.experience.transfer import Import
+from kbs.experiment import Experiment, Join, Mask
+from kbs.ulid import new_ulid
+
+FOLDER = "experience"
+"""Name of the log's folder in KOPT_HOME, where no setting names another."""
+
+
+@dataclass(frozen=True)
+class Added:
+    """What became of records that were handed in."""
+
+    added: tuple[Experiment, ...]
+    there: tuple[tuple[Experiment, Entry], ...]
+    """Those that the log has already, each with the entry that says so."""
+    file: str = ""
+    """Name of the file that they were appended to; empty where nothing was."""
+
+
+def now_utc() -> str:
+    """The time as records have it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class ExperienceLog:
+    """The log in `folder`; `home` is KOPT_HOME, where its index stands."""
+
+    def __init__(self, folder: Path, home: Path) -> None:
+        self.files = LogFiles(folder)
+        self.home = home
+
+    def index(self) -> ExperienceIndex:
+        """The index, up to date once it is entered with `with`."""
+        return ExperienceIndex(self.files, self.home)
+
+    def append(self, experiments: Iterable[Experiment]) -> Added:
+        """Append experiments, all of them or none; those that the log has already are left out.
+
+        The same experiment: same id, same receipt, or same run and iteration. What was appended is on the disk, and
+        found by the next question.
+        """
+        added: list[Experiment] = []
+        there: list[tuple[Experiment, Entry]] = []
+        fresh: dict[object, Experiment] = {}
+        with self.index() as index:
+            for one in experiments:
+                known = index.same(one)
+                keys: list[object] = [one.id, *filter(None, (one.receipt, one.run and (one.run, one.iteration)))]
+                twin = next((fresh[key] for key in keys if key in fresh), None)
+                if known or twin:
+                    there.append((one, known or Entry(twin or one)))
+                    continue
+                added.append(one)
+                fresh.update(dict.fromkeys(keys, one))
+        return Added(tuple(added), tuple(there), self.files.append(added) if added else "")
+
+    def advise(self, asked: Situation, count: int = 5) -> Advice:
+        """What the experiments that are not masked say of a situation."""
+        with self.index() as index:
+            return recommend(asked, index.trials(), datetime.now(UTC), count)
+
+    def get(self, id: str) -> Entry | None:
+        """The experiment that an id names; None where there is none."""
+        with self.index() as index:
+            return index.get(id)
+
+    def search(self, text: str, count: int) -> list[Entry]:
+        """Experiments that are not masked and have these words, the best first."""
+        with self.index() as index:
+            return index.search(text, limit=count)
+
+    def mask(self, id: str, masked: bool, why: str) -> tuple[Entry, bool]:
+        """Leave an experiment out, or count it again: (the entry as it is now, whether it was otherwise before).
+
+        Raises `UsageError`: `log_unknown`, `log_ambiguous`, `no_reason`.
+        """
+        if not why.strip():
+            raise UsageError("no reason is given", code="no_reason", hint="Say why in a few words, with --why.")
+        with self.index() as index:
+            entry = find(index, id)
+        if entry.masked == masked:
+            return entry, False
+        target = entry.experiment.id
+        self.files.append([Mask(id=new_ulid(), time=now_utc(), target=target, masked=masked, why=why)])
+        return replace(entry, masked=masked, why=why.strip()), True
+
+    def merge(self) -> list[Join]:
+        """State which records are of one experiment: those with one receipt, and those of one iteration of one run."""
+        with self.index() as index:
+            found = index.duplicates()
+        joins = [
+            Join(id=new_ulid(), time=now_utc(), joined=(ids[0], *ids[start : start + 999]), why=why)
+            for why, ids in found
+            for start in range(1, len(ids), 999)
+        ]
+        if joins:
+            self.files.append(joins)
+        return joins
+
+    def take(self, found: Import) -> Added:
+        """Append what was imported, and state there what was masked and joined where it comes from."""
+        added = self.append(found.experiments)
+        fresh = {one.id for one in added.added}
+        notes: list[Mask | Join] = [
+            Mask(id=new_ulid(), time=now_utc(), target=id, masked=masked, why=why)
+            for id, masked, why in found.masked
+            if id in fresh
+        ]
+        notes += [
+            Join(id=new_ulid(), time=now_utc(), joined=ids, why="joined where they were imported from")
+            for ids in found.joined
+            if ids[0] in fresh
+        ]
+        if notes:
+            self.files.append(notes)
+        return added
+
+    def problems(self) -> list[Problem]:
+        """All in the folder that is no record: lines that cannot be read, lines that were torn off."""
+        with self.index() as index:
+            found = index.problems()
+        aside = [Problem(name, 0, "a line that was torn off was set aside here") for name in self.files.torn()]
+        return [*found, *self.files.tails(), *aside]
+
+
+def find(index: ExperienceIndex, id: str) -> Entry:
+    """The experiment of an id, of `log/<id>`, or of the beginning of an id that is enough.
+
+    Raises `UsageError`: `log_unknown`, `log_ambiguous`.
+    """
+    wanted = id.strip().removeprefix("log/").upper()
+    found = index.named(wanted) if len(wanted) >= 4 else []
+    entry = index.get(found[0]) if len(found) == 1 else None
+    if entry is not None:
+        return entry
+    if found:
+        listed = ", ".join(found[:5])
+        raise UsageError(
+            f"{id[:60]!r} begins several ids", code="log_ambiguous", hint=f"Such as {listed}. Give more of it."
+        )
+    raise UsageError(
+        f"the log has no record {id[:60]!r}", code="log_unknown", hint="`kopt log list` and `kopt log search` show ids."
+    )

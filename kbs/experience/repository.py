@@ -1,0 +1,248 @@
+"""The log's folder in a git repository: commit what is new, take what others wrote, give them ours.
+
+Hooks and signatures of the repository are left out, and nothing is asked: what needs a password that git does not have
+fails. Remote settings and credentials are the user's own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kbs.errors import ConfigurationError, KoptError, UsageError
+from kbs.experience.log import ExperienceLog
+from kbs.visible import visible
+
+if TYPE_CHECKING:
+    from git.cmd import Git
+
+_OPTIONS = {
+    "core.hooksPath": os.devnull,
+    "commit.gpgSign": "false",
+    "merge.verifySignatures": "false",
+    "core.autocrlf": "false",
+    "core.safecrlf": "false",
+    "core.fsmonitor": "false",
+    "core.quotePath": "false",
+    "protocol.ext.allow": "never",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+}
+_ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true", "GIT_MERGE_AUTOEDIT": "no", "LC_ALL": "C"}
+_FOREIGN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE")
+_NOBODY = {"user.name": "kopt", "user.email": "kopt@localhost"}
+_SECONDS = 300
+"""A git command that takes longer is ended."""
+_ROUNDS = 4
+"""How often a push is tried where others push at the same time."""
+
+
+@dataclass(frozen=True)
+class Synced:
+    """What a sync did."""
+
+    repository: str
+    """Its top folder."""
+    branch: str
+    remote: str
+    """Name of the remote branch, `origin/main`; empty where there is none."""
+    committed: int
+    """Commits that were made of this clone's records."""
+    pulled: int
+    """Commits that were taken from the remote."""
+    pushed: int
+    """Commits that were given to it."""
+    joined: int
+    """Joins that were written since records turned out to be of one experiment."""
+
+
+def sync(log: ExperienceLog) -> Synced:
+    """Commit, pull, join duplicates, push. Whatever is interrupted can be run again.
+
+    Raises `ConfigurationError` (`git_missing`, `git_environment`), `UsageError` (`no_repository`, `detached_head`,
+    `merge_under_way`), `KoptError` (`git_failed`, `git_timeout`, `merge_conflict`, `push_refused`). No record is lost:
+    all stand in the folder.
+    """
+    git = _Commands(log.files.root)
+    inside, top = git.ask("rev-parse", "--show-toplevel") if log.files.root.is_dir() else (False, "")
+    if not inside or not top:
+        raise UsageError(
+            f"the log's folder {log.files.root} lies in no git repository",
+            code="no_repository",
+            hint="Clone a shared repository and name a folder of it with the setting `experience` (KOPT_EXPERIENCE), "
+            "or run `git init` in the log's folder and add a remote.",
+        )
+    attached, branch = git.ask("symbolic-ref", "-q", "--short", "HEAD")
+    if not attached:
+        raise UsageError(
+            f"no branch is checked out in {top} (detached head)",
+            code="detached_head",
+            hint="`git switch BRANCH` first.",
+        )
+    if git.ask("rev-parse", "-q", "--verify", "MERGE_HEAD")[0]:
+        raise UsageError(f"a merge is under way in {top}", code="merge_under_way", hint="Finish it, then sync again.")
+    log.files.settle()
+    made = _commit(git, log)
+    remote = _remote(git, branch)
+    pulled = pushed = joined = 0
+    if remote:
+        name, theirs = remote
+        for round in range(_ROUNDS):
+            pulled += _pull(git, name, theirs)
+            joined += len(log.merge())
+            made += _commit(git, log)
+            ahead = _ahead(git, name, theirs)
+            if not ahead:
+                break
+            done, said = git.push("push", "--quiet", name, f"HEAD:refs/heads/{theirs}")
+            if done:
+                pushed += ahead
+                break
+            if round == _ROUNDS - 1 or not any(
+                word in said for word in ("fetch first", "non-fast-forward", "cannot lock")
+            ):
+                raise KoptError(
+                    f"git push to {name}/{theirs} was refused: {visible(said)[-400:]}",
+                    code="push_refused",
+                    hint="All records are committed here. Mend what git says, then `kopt log sync` again.",
+                )
+    else:
+        joined = len(log.merge())
+        made += _commit(git, log)
+    return Synced(top, branch, "/".join(remote) if remote else "", made, pulled, pushed, joined)
+
+
+def _commit(git: _Commands, log: ExperienceLog) -> int:
+    """Commit the log's files and nothing else: how many commits."""
+    names = [name for name in log.files.names() if log.files.state(name)]
+    if not names:
+        return 0
+    git.tell("add", "--force", "--", *names)
+    if not git.tell("status", "--porcelain", "--untracked-files=no", "--", *names):
+        return 0
+    git.tell("commit", "--quiet", "--only", "-m", "Add to the experience log", "--", *names)
+    return 1
+
+
+def _remote(git: _Commands, branch: str) -> tuple[str, str] | None:
+    """(remote, its branch): the one that the branch follows, or the only remote and a branch of the same name."""
+    known, name = git.ask("config", "--get", f"branch.{branch}.remote")
+    _, merged = git.ask("config", "--get", f"branch.{branch}.merge")
+    if known and name and name != "." and merged:
+        return name, merged.removeprefix("refs/heads/")
+    remotes = git.tell("remote").splitlines()
+    return (remotes[0], branch) if len(remotes) == 1 else None
+
+
+def _pull(git: _Commands, remote: str, theirs: str) -> int:
+    """Fetch and merge: how many commits came."""
+    listed = git.tell("ls-remote", "--heads", remote, f"refs/heads/{theirs}")
+    if not listed:
+        return 0
+    git.tell("fetch", "--quiet", "--no-tags", remote, f"+refs/heads/{theirs}:{_tracked(remote, theirs)}")
+    fetched = _tracked(remote, theirs)
+    if not git.ask("rev-parse", "-q", "--verify", "HEAD")[0]:
+        git.tell("merge", "--quiet", "--ff-only", fetched)
+        return int(git.tell("rev-list", "--count", "HEAD"))
+    came = int(git.tell("rev-list", "--count", f"HEAD..{fetched}"))
+    if came:
+        done, said = git.push("merge", "--quiet", "--no-edit", "--allow-unrelated-histories", fetched)
+        if not done:
+            conflicts = git.ask("diff", "--name-only", "--diff-filter=U")[1].splitlines()
+            git.ask("merge", "--abort")
+            raise KoptError(
+                f"what others wrote cannot be merged: {visible(', '.join(conflicts[:5]) or said)[-400:]}",
+                code="merge_conflict",
+                hint="The repository is as it was before. Merge it by hand, then `kopt log sync` again.",
+            )
+    return came
+
+
+def _tracked(remote: str, theirs: str) -> str:
+    return f"refs/remotes/{remote}/{theirs}"
+
+
+def _ahead(git: _Commands, remote: str, theirs: str) -> int:
+    if not git.ask("rev-parse", "-q", "--verify", "HEAD")[0]:
+        return 0
+    known = git.ask("rev-parse", "-q", "--verify", _tracked(remote, theirs))[0]
+    return int(git.tell("rev-list", "--count", f"{_tracked(remote, theirs)}..HEAD" if known else "HEAD"))
+
+
+class _Commands:
+    """Runs git in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        for name in _FOREIGN:
+            if os.environ.get(name):
+                raise ConfigurationError(
+                    f"{name} is set: git would work on another repository than the log's",
+                    code="git_environment",
+                    hint=f"Unset {name}; git sets it inside its own hooks.",
+                )
+        self.folder = folder
+        self._git = _git_type()(str(folder))
+        self._words = ["git", *(word for name, value in _OPTIONS.items() for word in ("-c", f"{name}={value}"))]
+        if folder.is_dir() and not self.ask("var", "GIT_COMMITTER_IDENT")[0]:
+            self._words += [word for name, value in _NOBODY.items() for word in ("-c", f"{name}={value}")]
+
+    def ask(self, *words: str) -> tuple[bool, str]:
+        """(whether it succeeded, what it printed)"""
+        status, out, _ = self._run(words)
+        return status == 0, out
+
+    def push(self, *words: str) -> tuple[bool, str]:
+        """(whether it succeeded, what it said on either stream)"""
+        status, out, said = self._run(words)
+        return status == 0, " / ".join(line for line in (out + "\n" + said).splitlines() if line.strip())
+
+    def tell(self, *words: str) -> str:
+        """What it printed. Raises `KoptError` (`git_failed`, `git_timeout`) where it failed."""
+        status, out, said = self._run(words)
+        if status == 0:
+            return out
+        last = visible(" / ".join(line for line in said.splitlines() if line.strip())[-600:])
+        raise KoptError(
+            f"git {words[0]} failed in {self.folder} with status {status}: {last}",
+            code="git_failed",
+            hint="Mend what git says, then `kopt log sync` again: no record is lost.",
+        )
+
+    def _run(self, words: Sequence[str]) -> tuple[int, str, str]:
+        try:
+            status, out, said = self._git.execute(
+                [*self._words, *words],
+                with_extended_output=True,
+                with_exceptions=False,
+                env=_ENVIRONMENT,
+                kill_after_timeout=_SECONDS,
+            )
+        except OSError as error:  # git went away after it was found
+            raise KoptError(
+                f"git cannot be started: {error}", code="git_failed", hint="Free some memory or space, then try again."
+            ) from error
+        if status < 0 and "Timeout" in said:
+            raise KoptError(
+                f"git {words[0]} took more than {_SECONDS} s and was ended",
+                code="git_timeout",
+                hint="Look whether the remote answers, then `kopt log sync` again.",
+            )
+        return status, out if isinstance(out, str) else (out or b"").decode("utf-8", "surrogateescape"), said
+
+
+@cache
+def _git_type() -> type[Git]:
+    """GitPython looks for git when it is imported. Raises `ConfigurationError` where there is none."""
+    try:
+        from git.cmd import Git
+    except ImportError as error:
+        raise ConfigurationError(
+            "git is not installed, and a log is shared through it",
+            code="git_missing",
+            hint="Install git 2.32 or later.",
+        ) from error
+    return Git

@@ -1,0 +1,240 @@
+"""Export and import: what goes out comes back, and what cannot be read is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kbs.errors import UsageError
+from kbs.experience.filters import Filter
+from kbs.experience.log import ExperienceLog
+from kbs.experience.transfer import Import, read, to_csv, to_json
+from kbs.experiment import Outcome
+from tests.kbs.experience.records import experiment, measured
+
+EVERY = Filter(masked=None)
+WORDS = st.text(max_size=30)
+PUBLIC = {
+    "id": "exp-007",
+    "date": "2026-03-01",
+    "iteration": 3,
+    "kernel": "fused_rmsnorm",
+    "backend": "Triton",
+    "chip": "H100",
+    "dims": {"M": 4096, "N": 8192},
+    "bottleneck_before": "memory",
+    "dominant_stall": "long_scoreboard",
+    "metrics_before": {"dram__throughput.avg.pct_of_peak_sustained_elapsed": "61.5 %", "duration": "1.5 ms"},
+    "metrics_after": {"dram_throughput": 83},
+    "optimization": "Vectorized loads",
+    "hypothesis": "Fewer instructions",
+    "outcome": "improved",
+    "speedup": "1.31x",
+    "notes": "Only for even rows.",
+}
+
+
+def intact(data: bytes) -> str:
+    """Every receipt counts."""
+    return ""
+
+
+def load(path: Path) -> Import:
+    """What is read of a file."""
+    return read(path, intact)
+
+
+def read_text(folder: Path, text: str) -> Import:
+    """What is read of a file with this text."""
+    path = folder / "log.json"
+    path.write_text(text, "utf-8", newline="")
+    return load(path)
+
+
+def test_the_public_form(tmp_path: Path) -> None:
+    found = read_text(tmp_path, json.dumps([PUBLIC]))
+    assert found.problems == ()
+    (one,) = found.experiments
+    assert (one.op, one.backend, one.gpu, one.bottleneck_before) == ("rmsnorm", "triton", "h100", "memory-bound")
+    assert (one.dominant_stall, one.outcome, one.provenance.value) == ("stall-long-scoreboard", "success", "reported")
+    assert one.speedup is not None
+    assert (one.speedup.median, one.speedup.low) == (1.31, None)
+    assert one.metrics_before == {"dram_throughput": "61.5", "duration": "1500.0"}
+    assert (one.lesson, one.time, one.source) == ("Only for even rows.", "2026-03-01T00:00:00Z", "log.json: exp-007")
+
+
+def test_the_same_file_again_adds_nothing(tmp_path: Path) -> None:
+    log = ExperienceLog(tmp_path / "log", tmp_path / "home")
+    found = read_text(tmp_path, json.dumps({"experiments": [PUBLIC, {**PUBLIC, "id": "exp-008"}]}))
+    assert len(log.take(found).added) == 2
+    again = log.take(found)
+    assert (len(again.added), len(again.there)) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said", "kept"),
+    [
+        ({"outcome": "splendid"}, "outcome: splendid is none of", False),
+        ({"outcome": None}, "outcome: nothing", False),
+        ({"optimization": " "}, "optimization", False),
+        ({"date": "soon"}, "date: soon is no date", False),
+        ({"date": None}, "date: there is none", False),
+        ({"kernel": ""}, "no name", False),
+        ({"speedup": 0.8}, "the outcome is success, and the speedup is 0.8", False),
+        ({"bottleneck_before": "sorrow"}, "bottleneck_before: 'sorrow' is no bottleneck", True),
+        ({"speedup": "fast"}, "speedup: fast is no ratio", True),
+        ({"dims": {"M": -1}}, "dims: the size M=-1", True),
+        ({"metrics_before": {"duration": "3 apples"}}, "duration is kept in us, and here it is in apples", True),
+        ({"metrics_after": [1]}, "metrics_after: metrics are an object", True),
+        ({"iteration": "two"}, "iteration: it is no whole number", True),
+        ({"mood": "good"}, "mood: no field of the public form", True),
+        ({"notes": {"a": 1}}, "notes: it is no text", True),
+    ],
+)
+def test_what_cannot_be_read_is_said(tmp_path: Path, changes: dict[str, Any], said: str, kept: bool) -> None:
+    found = read_text(tmp_path, json.dumps([PUBLIC, {**PUBLIC, **changes}]))
+    assert len(found.experiments) == 1 + (kept and found.experiments[-1].id != found.experiments[0].id)
+    assert any(problem.startswith("record 2: ") and said in problem for problem in found.problems), found.problems
+    assert all(("left out" in problem) != kept for problem in found.problems[-1:])
+
+
+@pytest.mark.parametrize("dims", ["M=4096,N=8192", "4096x8192", [4096, 8192], {"M": "4096", "N": 8192}])
+def test_sizes_in_many_forms(tmp_path: Path, dims: Any) -> None:
+    (one,) = read_text(tmp_path, json.dumps([{**PUBLIC, "dims": dims}])).experiments
+    assert sorted(one.dims.values()) == [4096, 8192]
+
+
+def test_one_object_a_line_with_lines_that_are_none(tmp_path: Path) -> None:
+    found = read_text(tmp_path, f"{json.dumps(PUBLIC)}\nnonsense\n{json.dumps({**PUBLIC, 'id': 'x'})}\n")
+    assert len(found.experiments) == 2
+    (problem,) = found.problems
+    assert problem.startswith("line 2: left out: it is no JSON")
+
+
+@pytest.mark.parametrize("text", ["", "hello", "{", "[1, 2", "\x00", '"text"'])
+def test_what_is_no_log_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_text(tmp_path, text)
+    assert caught.value.code == "import_format"
+
+
+FIELDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "lesson": WORDS,
+        "hypothesis": WORDS,
+        "observed": st.sampled_from(["=1+1", "-5", "'quoted", "+a", "@b", "\ttab", "a\r\nb", "a\rb", 'x"y,z', "\x00"]),
+        "kernel": WORDS.filter(str.strip),
+        "dims": st.dictionaries(WORDS.filter(str.strip), st.integers(1, 1000), max_size=3),
+        "metrics_after": st.dictionaries(
+            WORDS.filter(str.strip), st.floats(0, 1e9).map(lambda x: f"{x:f}"), max_size=2
+        ),
+        "evidence": st.lists(WORDS, max_size=2),
+        "speedup": st.floats(1.0001, 100).map(lambda x: {"median": x}),
+        "run": st.just("r"),
+        "iteration": st.integers(0, 9),
+    },
+).filter(lambda one: "run" not in one or "iteration" in one)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(FIELDS, max_size=4), st.booleans(), st.booleans())
+def test_an_export_comes_back_as_it_was(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[dict[str, Any]], masked: bool, table: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("export")
+    log = ExperienceLog(folder / "log", folder / "home")
+    log.append([measured("b", lesson="joined"), *(experiment(**one) for one in changes)])
+    log.files.append([measured("b")])
+    assert len(log.merge()) == 1
+    with log.index() as index:
+        first = next(iter(index.entries())).experiment.id
+    if masked:
+        log.mask(first, True, "=why")
+    with log.index() as index:
+        before = list(index.entries(EVERY))
+    found = read_text(folder, (to_csv if table else to_json)(before))
+    assert found.problems == ()
+    other = ExperienceLog(folder / "other", folder / "home")
+    other.take(found)
+    with other.index() as index:
+        assert list(index.entries(EVERY)) == before
+
+
+def test_a_cell_is_no_formula() -> None:
+    from kbs.experience.entry import Entry
+
+    text = to_csv([Entry(experiment(lesson="=cmd()", hypothesis="-2"))])
+    assert "'=cmd()" in text
+    assert ",=cmd()" not in text
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from([*PUBLIC, "other"]),
+        st.recursive(
+            st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=10),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+            max_leaves=6,
+        ),
+    )
+)
+def test_any_object_is_read_or_reported(tmp_path_factory: pytest.TempPathFactory, changes: dict[str, Any]) -> None:
+    from kbs.experience.public_form import read_public
+
+    for fields in (changes, {**PUBLIC, **changes}):
+        one, notes = read_public(fields, "f.json")
+        assert one is not None or notes
+        assert all(note.isprintable() for note in notes)
+
+
+def test_a_runs_folder(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    memory = {
+        "single_change": "Wider loads.", "methods": ["vectorized_access"], "refused": [], "gate": [], "parent": 0,
+        "bottleneck_before": "memory-bound", "bottleneck": "unknown", "evidence": [], "why": "kept: 1.3x",
+        "expected": [{"metric": "dram_throughput", "direction": "up", "size": "to 90 %"}], "ratio": [1.3, 1.2, 1.4],
+        "attempts": [
+            {"attempt": 1, "methods": [], "verdict": "accepted", "improvement": "faster", "receipt": "c" * 64},
+        ],
+    }  # fmt: skip
+    wrong = {**memory, "attempts": [{**memory["attempts"][0], "verdict": "incorrect"}], "ratio": None}  # type: ignore[index] # a list
+    record = {
+        "kind": "kopt-run", "id": "softmax-1", "created": "2026-11-21T14:05:00Z", "gpu": "h200-sxm", "device_name": "",
+        "kernel": {"origin": "softmax.py"}, "reference": {"origin": "ref.py"},
+        "problem": {"dims": {"n": 64}, "workloads": [], "backend": None},
+    }  # fmt: skip
+    receipt = {"id": "c" * 64, "created": "2026-11-21T14:06:00Z", "candidate": {"backend": "triton"}}
+    tops = {0: "80 %", 1: "90 %"}
+    for version in (0, 1, 2, 3):
+        (run / f"v{version}").mkdir(parents=True)
+    for version, value in tops.items():
+        top = {"metrics": [{"metric": "dram_throughput", "value": value}], "dominant_stall": {"metric": "stall_wait"}}
+        (run / f"v{version}" / "ncu_top.json").write_text(json.dumps(top))
+    (run / "run.json").write_text(json.dumps(record))
+    (run / "v1" / "memory.json").write_text(json.dumps(memory))
+    (run / "v1" / "receipt.json").write_text(json.dumps(receipt))
+    (run / "v2" / "memory.json").write_text(json.dumps(wrong))
+
+    found = load(run)
+    first, second = found.experiments
+    assert (first.iteration, first.outcome, first.provenance.value, first.op) == (1, "success", "measured", "softmax")
+    assert first.speedup is not None
+    assert first.speedup.low == 1.2
+    assert (first.metrics_before, first.metrics_after) == ({"dram_throughput": "80"}, {"dram_throughput": "90"})
+    assert first.observed == "dram_throughput 80 → 90; kept: 1.3x"
+    assert (second.outcome, second.provenance.value, second.speedup) == (Outcome.INCORRECT, "reported", None)
+    assert [problem.split(":")[0] for problem in found.problems] == ["v2", "v3"]
+    assert load(run) == found, "the same ids again"
+
+    forged = read(run, lambda _: "its seal is broken")
+    assert [one.provenance.value for one in forged.experiments] == ["reported", "reported"]
+    assert "v1: its receipt is not counted: its seal is broken" in forged.problems
+    with pytest.raises(UsageError):
+        load(tmp_path)
