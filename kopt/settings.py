@@ -51,6 +51,8 @@ class Settings(BaseSettings):
     """How vectors are compared: by Chroma, one by one (exact), or the faster of the two for the size of the index."""
     results: int = Field(default=8, ge=1, le=100)
     """How many passages a search returns."""
+    experience: str = ""
+    """Folder of the experience log, such as one in a shared git repository; empty: `experience` in KOPT_HOME."""
     lock_timeout: float = Field(default=600.0, ge=0, le=86400)
     """Seconds to wait for another process that writes the index."""
     model: str = ""

@@ -13,6 +13,7 @@ from kopt.cli.cite import cite, show
 from kopt.cli.diagnose import diagnose
 from kopt.cli.doctor import doctor
 from kopt.cli.ingest import ingest
+from kopt.cli.log import log
 from kopt.cli.occupancy import occupancy
 from kopt.cli.output import fail, whole_pipe
 from kopt.cli.profile import profile
@@ -58,6 +59,7 @@ app.command()(cite)
 app.command()(ingest)
 app.add_typer(wiki, name="wiki")
 app.add_typer(bench, name="bench")
+app.add_typer(log, name="log")
 app.command()(profile)
 app.command()(diagnose)
 app.command()(sass)

@@ -13,6 +13,18 @@ from kopt.cli.data import Data
 from kopt.cli.device_schemas import CeilingsData, NoiseData
 from kopt.cli.doctor_schemas import DoctorData
 from kopt.cli.external_schemas import ExternalData
+from kopt.cli.log_schemas import (
+    AddData,
+    ExportData,
+    ImportData,
+    LogListData,
+    LogShowData,
+    LogStatsData,
+    MaskData,
+    MergeData,
+    RecommendData,
+    SyncData,
+)
 from kopt.cli.occupancy_schemas import OccupancyData
 from kopt.cli.profile_schemas import DiagnoseData, ProfileData
 from kopt.cli.roofline_schemas import RooflineData
@@ -31,7 +43,7 @@ from kopt.cli.run_schemas import (
 )
 from kopt.cli.sass_schemas import SassData
 from kopt.cli.spec_schemas import SpecData
-from kopt.cli.wiki_schemas import IngestData, LintData, StatsData
+from kopt.cli.wiki_schemas import IngestData, LintData, ProposeData, StatsData
 
 COMMANDS: dict[str, type[Data]] = {
     "ask": AskData,
@@ -43,11 +55,24 @@ COMMANDS: dict[str, type[Data]] = {
     "wiki lint": LintData,
     "wiki stats": StatsData,
     "wiki show": ShowData,
+    "wiki propose": ProposeData,
     "bench": BenchData,
     "bench verify": VerifyData,
     "bench replay": ReplayData,
     "bench ceilings": CeilingsData,
     "bench noise": NoiseData,
+    "log add": AddData,
+    "log list": LogListData,
+    "log show": LogShowData,
+    "log search": LogListData,
+    "log recommend": RecommendData,
+    "log stats": LogStatsData,
+    "log merge": MergeData,
+    "log sync": SyncData,
+    "log mask": MaskData,
+    "log unmask": MaskData,
+    "log export": ExportData,
+    "log import": ImportData,
     "sass": SassData,
     "occupancy": OccupancyData,
     "profile": ProfileData,

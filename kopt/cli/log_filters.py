@@ -1,0 +1,103 @@
+"""Options that choose experiments, and how their words are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from kbs.experience.filters import Filter
+
+OpOption = Annotated[str, typer.Option("--op", help="Operation, by a name of the vocabulary.")]
+KernelOption = Annotated[str, typer.Option("--kernel", help="Name of the kernel, as it was recorded.")]
+BackendOption = Annotated[str, typer.Option("--backend", help="Language: triton, cuda.")]
+ChipOption = Annotated[
+    str, typer.Option("--chip", "--gpu", help="GPU: a product, or a family for all of its products.")
+]
+BottleneckOption = Annotated[str, typer.Option("--bottleneck", help="Class before the change, such as memory.")]
+DtypeOption = Annotated[str, typer.Option("--dtype", help="Element type, such as fp32 or bf16.")]
+MethodOption = Annotated[str, typer.Option("--method", help="Method that was applied.")]
+OutcomeOption = Annotated[
+    list[str] | None,
+    typer.Option("--outcome", help="success, neutral, regression, incorrect, rejected, failed. May be repeated."),
+]
+ProvenanceOption = Annotated[str, typer.Option("--provenance", help="measured or reported.")]
+RunOption = Annotated[str, typer.Option("--run", help="Id of a run.")]
+SinceOption = Annotated[str, typer.Option("--since", help="From then on, in UTC: 2026, 2026-11, 2026-11-21 …")]
+UntilOption = Annotated[str, typer.Option("--until", help="Up to the end of it.")]
+MaskedOption = Annotated[bool, typer.Option("--masked", help="Only masked ones.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Masked ones too.")]
+_TIME = re.compile(r"[0-9]{4}(?:-[0-9]{2}(?:-[0-9]{2}(?:T[0-9]{2}(?::[0-9]{2}(?::[0-9]{2}Z?)?)?)?)?)?")
+
+
+def read_filter(
+    *,
+    op: str = "",
+    kernel: str = "",
+    backend: str = "",
+    chip: str = "",
+    bottleneck: str = "",
+    dtype: str = "",
+    method: str = "",
+    outcome: Sequence[str] | None = None,
+    provenance: str = "",
+    run: str = "",
+    since: str = "",
+    until: str = "",
+    masked: bool = False,
+    everything: bool = False,
+) -> Filter:
+    """The filter in names of the vocabulary. Raises `UsageError` for a word that is no name where only names fit."""
+    from kbs.experience.filters import Filter
+    from kbs.experiment import Outcome, Provenance, backend_name, dtype_name, gpu_name, method_name, op_name
+    from kbs.vocabulary import vocabulary
+
+    if op and not op_name(op):
+        raise _wrong("op", op, vocabulary().operations)
+    for name, value in (("since", since), ("until", until)):
+        if value and not _TIME.fullmatch(value):
+            raise _wrong(name, value, ("2026", "2026-11", "2026-11-21", "2026-11-21T14:25"))
+    return Filter(
+        op=op_name(op) if op else "",
+        kernel=kernel,
+        backend=backend_name(backend),
+        gpu=gpu_name(chip),
+        bottleneck=read_bottleneck(bottleneck),
+        dtype=dtype_name(dtype),
+        method=method_name(method),
+        outcomes=tuple(_one_of("outcome", one, Outcome) for one in outcome or ()),
+        provenance=_one_of("provenance", provenance, Provenance) if provenance else None,
+        run=run,
+        since=since,
+        until=until,
+        masked=True if masked else None if everything else False,
+    )
+
+
+def read_bottleneck(words: str) -> str:
+    """Id of a bottleneck class. Raises `UsageError` (`bottleneck_unknown`)."""
+    from kbs.experiment import bottleneck_name
+    from kbs.vocabulary import vocabulary
+
+    try:
+        return bottleneck_name(words)
+    except ValueError:
+        raise _wrong("bottleneck", words, vocabulary().bottlenecks) from None
+
+
+def _one_of(option: str, word: str, kind: Any) -> Any:
+    try:
+        return kind(word.strip().lower())
+    except ValueError:
+        raise _wrong(option, word, [one.value for one in kind]) from None
+
+
+def _wrong(option: str, word: str, known: Any) -> Exception:
+    from kbs.errors import UsageError
+
+    return UsageError(
+        f"--{option} {word[:60]!r} is not known", code=f"{option}_unknown", hint=f"It is one of: {', '.join(known)}."
+    )
