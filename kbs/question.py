@@ -16,6 +16,13 @@ _MEASURED = re.compile(
     r"\b(?:get|gets|getting|got|achiev\w*|reach\w*|measur\w*|hits?|runs? at|running at|see|seeing|only|sustain\w*)\b",
     re.IGNORECASE,
 )
+_TRIED = re.compile(
+    r"\bdid\b.{1,80}?\b(?:help|work|pay off|hurt|fail|improve|gain|bring)\b"
+    r"|\bwhat\b.{1,40}?\b(?:worked|failed|helped)\b"
+    r"|\b(?:have|has|had) (?:we|i|anyone|anybody|somebody) (?:already |ever )?(?:tried|learned|learnt)\b",
+    re.IGNORECASE,
+)
+"""A question about what came of a change; `[intents]` of the vocabulary has the phrases that stand whole."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +196,7 @@ def _intent(found: list[Mention], question: Question) -> str:
     cues = Counter(m.id for m in found if m.kind == "intent")
     wants = {intent for intent, count in cues.items() if count}
     about_kernel = bool(question.operation or question.symptoms or question.bottlenecks)
-    if "experience" in wants:
+    if "experience" in wants or _TRIED.search(question.text):
         return "experience"
     if len(question.named) > 1 and ("comparison" in wants or (question.metrics and not question.operation)):
         return "comparison"

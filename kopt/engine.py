@@ -7,7 +7,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -26,12 +26,13 @@ from kbs.embedding import (
     default_identity,
     open_encoder,
 )
-from kbs.errors import ConfigurationError, IndexBusyError
+from kbs.errors import ConfigurationError, IndexBusyError, KoptError
 from kbs.index_file import DamagedIndexError, damaged
 from kbs.question import Question, understand
 from kbs.search import Query, SearchResult, search
 from kbs.store import Store
 from kbs.vocabulary import Product, Vocabulary, vocabulary
+from kopt.past import past_log
 from kopt.settings import LoadedSettings
 from wiki.library import BUNDLED, Wiki, Wikis, bundled_wiki, open_wiki
 
@@ -274,7 +275,15 @@ class Engine:
             ]
             knowledge = Knowledge(store, self.terms, find)
             part, exhibits = (own.part, own.exhibits) if own else (None, None)
-            return question, compose(question, knowledge, self.library, overrides, kernel=part, exhibits=exhibits)
+            with ExitStack() as stack:
+                try:
+                    past = stack.enter_context(past_log(self.settings))
+                except KoptError as error:
+                    past = None
+                    overrides.append(f"the experience log could not be asked: {error.message}")
+                return question, compose(
+                    question, knowledge, self.library, overrides, kernel=part, exhibits=exhibits, past=past
+                )
 
         question, made = self.with_store(answer, vectors=True)
         if made.abstained:

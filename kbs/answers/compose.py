@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kbs.answers.calculation import TO_TRY, answer_operation, answer_ridge
-from kbs.answers.exhibit import Exhibits
+from kbs.answers.exhibit import Exhibit, Exhibits, NoExhibits
 from kbs.answers.facts import answer_comparison, answer_spec, wrong_premise
 from kbs.answers.knowledge import Knowledge, join
 from kbs.answers.model import Answer, Claim, ClaimKind, KernelPart, Section
@@ -15,8 +17,13 @@ from kbs.checking import Library
 from kbs.question import Question
 from kbs.vocabulary import words
 
+if TYPE_CHECKING:
+    from kbs.experience.past import PastLog
+
 FINAL = frozenset({"unknown_product", "wrong_premise"})
 """Refusals that hold whatever the user's files say."""
+PAST = "experience"
+"""The intent of a question about past experiments."""
 MOST_TO_TRY = 9
 """Techniques that are told of a kernel, those against its own symptoms first."""
 BY_WIKI = "What the wiki says"
@@ -30,18 +37,38 @@ def compose(
     *,
     kernel: KernelPart | None = None,
     exhibits: Exhibits | None = None,
+    past: PastLog | None = None,
 ) -> Answer:
     """Answer a question from the evidence; every claim was checked against its cited lines when this returns.
 
-    `kernel` is what the user's own files, `exhibits`, say of their kernel: it comes first.
+    `kernel` is what the user's own files, `exhibits`, say of their kernel: it comes first. `past` is the experience log
+    where it has records.
     """
     answer = Answer(question.text, question.intent)
     answer.warnings += overrides
-    _answer(question, knowledge, answer)
+    _answer(question, knowledge, answer, past)
     if kernel is not None:
         _put_first(kernel, answer)
-    verify(answer, library, knowledge.vocabulary, exhibits)
+    if past is not None and question.intent != PAST and not answer.abstained:
+        from kbs.answers.experience import similar_outcomes  # only where there is a log: a question starts sooner
+
+        similar_outcomes(question, past, answer)
+    verify(answer, library, knowledge.vocabulary, _Evidence(exhibits or NoExhibits(), past))
     return answer
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """The user's own files, and the experience log."""
+
+    files: Exhibits
+    past: PastLog | None
+
+    def why_not(self, exhibit: Exhibit) -> str:
+        """Why the evidence does not state what the exhibit says; "" where it does."""
+        if exhibit.kind not in ("log", "tally"):
+            return self.files.why_not(exhibit)
+        return self.past.why_not(exhibit) if self.past is not None else "there is no experience log"
 
 
 def _put_first(kernel: KernelPart, answer: Answer) -> None:
@@ -79,13 +106,14 @@ def _key(title: str, claim: Claim) -> str:
     return technique or claim.text
 
 
-def _answer(question: Question, knowledge: Knowledge, answer: Answer) -> None:
+def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: PastLog | None) -> None:
     if question.unknown_products:
         _unknown(question, knowledge, answer)
         return
-    if question.intent == "experience":
-        answer.abstained, answer.reason = True, "no_experience"
-        answer.add("", [Claim("Not known: no past experiment is recorded here.", ClaimKind.ABSENCE)])
+    if question.intent == PAST:
+        from kbs.answers.experience import answer_from_experience  # as above
+
+        answer_from_experience(question, knowledge, past, answer)
         return
     if question.products and wrong_premise(question, knowledge, answer):
         return

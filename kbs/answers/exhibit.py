@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 from kbs.visible import visible
 
-Kind = Literal["profile", "receipt", "ceiling", "count", "source"]
+Kind = Literal["profile", "receipt", "ceiling", "count", "source", "log", "tally"]
 
 
 @dataclass(frozen=True)
@@ -18,15 +18,18 @@ class Exhibit:
 
     kind: Kind
     """`profile`: a metric of a launch; `receipt`: a field; `ceiling`: a rate that `kopt bench ceilings` measured;
-    `count`: a tensor or an operator of the reference; `source`: a line of the kernel's file."""
+    `count`: a tensor or an operator of the reference; `source`: a line of the kernel's file; `log`: a record of the
+    experience log; `tally`: how many records there are, and what they come to."""
     file: str
     """Its name."""
     hash: str
-    """SHA-256 of the file's bytes; of a receipt, its id."""
+    """SHA-256 of the file's bytes; of a receipt or a record, its id."""
     place: str
-    """Where in the file: a metric and its launch, a field, a figure's name, a row of the count, a line."""
+    """Where in the file: a metric and its launch, a field, a figure's name, a row of the count, a line; of a tally, the
+    command that counts the same records."""
     name: str
-    """What is stated: the metric, the field, the tensor."""
+    """What is stated: the metric, the field, the tensor; of a record, what was tried; empty where `states` quotes
+    it."""
     states: str
     """As it stands there, with its unit."""
     value: Decimal | None = None
@@ -41,13 +44,19 @@ class Exhibit:
         """`profile/1f0c9a77…#dram__bytes_read.sum[1]`, which `kopt cite` checks; else the file and the place."""
         if self.kind in ("profile", "receipt"):
             return f"{self.kind}/{self.hash[:16] if self.kind == 'profile' else self.hash}#{self.place}"
+        if self.kind == "log":
+            return f"log/{self.hash}"
         return f"{self.file}: {self.place}"
 
     @property
     def line(self) -> str:
-        """As sources are printed; of a profile or receipt it is a citation line."""
-        if self.kind in ("profile", "receipt"):
-            return f"{self.name}: {self.states} <- {self.reference}"
+        """As sources are printed; of a profile, a receipt or a record it is a citation line."""
+        if self.kind in ("profile", "receipt", "log"):
+            return (
+                f"{self.name}: {self.states} <- {self.reference}"
+                if self.name
+                else (f'"{self.states}" <- {self.reference}')
+            )
         return visible(f"{self.reference}: {self.states}")
 
     @property

@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from kbs.answers.exhibit import Exhibit
 from kbs.citation import Citation
 from kbs.search import Hit
 from kbs.thresholds import Judgement
+
+if TYPE_CHECKING:
+    from kbs.experience.entry import Entry
 
 
 class ClaimKind(StrEnum):
@@ -30,6 +34,8 @@ class ClaimKind(StrEnum):
     """What the kernel's reference must move and compute, as it was counted or declared, or arithmetic on that."""
     READ = "read"
     """What stands in the kernel's file."""
+    EXPERIENCE = "experience"
+    """What a record of the experience log says, or what several come to."""
     ABSENCE = "absence"
     """That something is not known, or not published."""
 
@@ -94,6 +100,8 @@ class Answer:
     warnings: list[str] = field(default_factory=list)
     taken: list[str] = field(default_factory=list)
     """What the question leaves open and the user's own files tell, said to the user."""
+    experiments: list[Entry] = field(default_factory=list)
+    """Records of the experience log that it speaks of."""
     dropped: int = 0
     """Claims that did not stand up to the check and were left out."""
 

@@ -50,6 +50,8 @@ def why_unsound(claim: Claim, library: Library, vocabulary: Vocabulary, exhibits
         return ""
     if claim.kind in OWN:
         return why_not_own(claim, exhibits) or _unbacked_numbers(claim, vocabulary)
+    if claim.kind is ClaimKind.EXPERIENCE:
+        return _why_not_recorded(claim, exhibits) or _unbacked_numbers(claim, vocabulary)
     if not claim.citations:
         return "it cites nothing"
     if claim.kind is ClaimKind.SPEC:
@@ -66,6 +68,19 @@ def why_unsound(claim: Claim, library: Library, vocabulary: Vocabulary, exhibits
         return f"the cited row has no “{missing[0]}”" if missing else ""
     wrong = [step.shown for step in claim.derivation if "=" in step.shown and equation_holds(step.shown) is not True]
     return f"the arithmetic is wrong: {wrong[0]}" if wrong else _unbacked_numbers(claim, vocabulary)
+
+
+def _why_not_recorded(claim: Claim, exhibits: Exhibits) -> str:
+    """Why the experience log does not say it; "" where it does. At least one record is cited, and quotes are whole."""
+    if not any(exhibit.kind == "log" for exhibit in claim.exhibits):
+        return "it cites no record"
+    for exhibit in claim.exhibits:
+        why = exhibits.why_not(exhibit)
+        if not why and not exhibit.name and exhibit.states not in claim.text:
+            why = f"{exhibit.reference} has other words"
+        if why:
+            return why
+    return ""
 
 
 def record_parts(text: str) -> list[str]:

@@ -27,21 +27,22 @@ class StepData(Data):
 
 
 class ExhibitData(Data):
-    """What a claim rests on in the user's own files."""
+    """What a claim rests on in the user's own files or in the experience log."""
 
-    kind: Literal["profile", "receipt", "ceiling", "count", "source"]
+    kind: Literal["profile", "receipt", "ceiling", "count", "source", "log", "tally"]
+    """`log`: a record of the experience log; `tally`: what several come to."""
     file: str
     hash: str
-    """SHA-256 of the file's bytes; of a receipt, its id; of ceilings, when they were measured."""
+    """SHA-256 of the file's bytes; of a receipt or a record, its id; of ceilings, when they were measured."""
     place: str
-    """Metric and launch, field, figure, row of the count, or line."""
+    """Metric and launch, field, figure, row of the count, or line; of a tally, the command that counts the same."""
     states: str
     """As it stands there, with its unit."""
     value: float | None
     unit: str
     reference: str
-    """`profile/<hash>#<metric>[<launch>]` or `receipt/<id>#<field>`, which `kopt cite --profile FILE` checks; else file
-    and place."""
+    """`log/<id>`, which `kopt cite` checks; `profile/<hash>#<metric>[<launch>]` or `receipt/<id>#<field>`, which it
+    checks with --profile FILE; else file and place."""
 
     @classmethod
     def of(cls, exhibit: Exhibit) -> ExhibitData:
@@ -54,8 +55,9 @@ class ClaimData(Data):
     """One thing that the answer says."""
 
     text: str
-    kind: Literal["spec", "statement", "derived", "record", "measured", "counted", "read", "absence"]
-    """`measured`, `counted` and `read` rest on the user's own profile, reference and kernel."""
+    kind: Literal["spec", "statement", "derived", "record", "measured", "counted", "read", "experience", "absence"]
+    """`measured`, `counted` and `read` rest on the user's own profile, reference and kernel; `experience` on
+    the log."""
     citations: list[CitationData]
     derivation: list[StepData]
     note: str
@@ -127,6 +129,7 @@ class AskData(Data):
     claims: list[ClaimData]
     passages: list[PassageData]
     experiments: list[dict[str, Any]]
+    """Records of the experience log that the answer cites, each as `kopt log show` has it."""
     gaps: list[str]
     dropped: int
     """Claims that failed their check and were left out."""
@@ -146,12 +149,22 @@ class AskData(Data):
             reason=answer.reason,
             claims=[ClaimData.of(claim) for claim in answer.claims],
             passages=[PassageData.of(hit) for hit in answer.hits],
-            experiments=[],
+            experiments=_experiments(answer),
             gaps=answer.gaps,
             dropped=answer.dropped,
             taken=answer.taken,
             kernel=KernelData.of(own) if own is not None else None,
         )
+
+
+def _experiments(answer: Answer) -> list[dict[str, Any]]:
+    cited = {exhibit.hash for claim in answer.claims for exhibit in claim.exhibits if exhibit.kind == "log"}
+    if not cited:
+        return []
+    from kopt.cli.log_schemas import EntryData
+
+    entries = {one.experiment.id: one for one in answer.experiments if one.experiment.id in cited}
+    return [EntryData.of(one).model_dump(mode="json") for one in entries.values()]
 
 
 class SearchData(Data):

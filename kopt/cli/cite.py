@@ -40,17 +40,23 @@ def cite(
 
     Figures of a profile or receipt, `<metric>: <value> <unit> <- profile/<hash>#<metric>[<launch>]` or `<field>: … <-
     receipt/<id>#<field>`, are checked against the files that --profile gives; one whose file is not given fails.
+
+    Records of the experience log, `<names>: <outcome>, <speedup> <- log/<id>`, `<field>: <value> <- log/<id>` or a
+    quotation, are checked against the log; a masked record is stale.
     """
 
     def work() -> Reply:
         from kbs.checking import Status
+        from kbs.citation import EvidenceKind
         from kbs.errors import ExitCode
         from kopt.cli.citation_schemas import CheckedData, CiteData
         from kopt.cli.support import engine
+        from kopt.past import log_checker
 
         content = _content(text)
         with engine() as eng:
-            checked = check_all(content, eng.library, _checkers(profile or []))
+            with log_checker(eng.settings) as log:
+                checked = check_all(content, eng.library, {**_checkers(profile or []), EvidenceKind.LOG: log})
             warnings = list(eng.warnings)
         failed = sum(c.status is not Status.OK for c in checked)
         if not checked:

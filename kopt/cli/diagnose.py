@@ -51,7 +51,8 @@ def diagnose(
     """Say what bounds a kernel: class, binding resource, headroom, symptoms with the wiki lines of their thresholds.
 
     With the reference (--ref, --dims), or with --bytes, it also judges bytes that need not move. Symptoms are ranked by
-    what they cost of the launch's time, estimated from its counters.
+    what they cost of the launch's time, estimated from its counters. Where the experience log has records of similar
+    circumstances, the most similar ones are shown.
 
     kopt diagnose report.csv · kopt diagnose report.ncu-rep --ref ref.py --dims M=4096,N=8192 --launch softmax_kernel
     """
@@ -60,17 +61,21 @@ def diagnose(
         from kbs.errors import ExitCode
         from kopt.cli.diagnose_words import show
         from kopt.cli.profile_schemas import DiagnoseData
-        from kopt.cli.support import engine
+        from kopt.cli.support import engine, read_dims
         from kopt.diagnosis import diagnose_launch
+        from kopt.past import past_of_diagnosis
 
         chosen, name, grade = read(report, launch)
         with engine() as eng:
             sources = (kernel, ref) if kernel is not None else (ref, None)
             task = _task(eng, chosen, gpu, sources, dims, bytes=bytes, operations=operations, peak=peak)
             found = diagnose_launch(eng, chosen.launch, gpu, grade=grade, task=task)
-            data = DiagnoseData.of(name, chosen, found)
+            names = [*(file.stem for file in (ref, kernel) if file), chosen.launch.kernel]
+            past, unread = past_of_diagnosis(eng.settings, found, names, read_dims(dims))
+            data = DiagnoseData.of(name, chosen, found, past)
             code = ExitCode.ABSTAINED if data.bottleneck == "unknown" else ExitCode.OK
-            return Reply(data, lambda console: show(console, data), code, warnings=list(eng.warnings))
+            warnings = [*eng.warnings, *([unread] if unread else [])]
+            return Reply(data, lambda console: show(console, data), code, warnings=warnings)
 
     deliver("diagnose", json, debug, work)
 

@@ -56,6 +56,10 @@ def lines(data: DiagnoseData) -> Iterator[str]:
         yield from ("", f"What the wiki advises for {data.bottleneck} kernels")
         for remedy in data.advice:
             yield f"  {remedy.technique}: {remedy.because}  [{remedy.row.reference}]"
+    if data.past:
+        yield from ("", "Similar past outcomes")
+        for past in data.past:
+            yield f"  {past.line}  (similarity {past.similarity:.2f})"
     if data.unjudged:
         yield from (
             "",

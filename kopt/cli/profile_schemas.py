@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from evaluator.bottleneck import Minor
     from evaluator.profile import Chosen, Launch, Profile
     from evaluator.symptoms import Finding
+    from kbs.experience.entry import Entry
     from kbs.thresholds import Judgement
     from kopt.diagnosis import Diagnosed, Remedy
 
@@ -232,6 +233,34 @@ class HeadroomData(Data):
     """Device and time of a measurement, or the citation of a spec."""
 
 
+class PastOutcomeData(Data):
+    """A past experiment in similar circumstances."""
+
+    reference: str
+    """`log/<id>`"""
+    line: str
+    """What was tried and what came of it, as a citation line."""
+    outcome: str
+    speedup: float | None
+    """Time before over time after; null where no time was compared."""
+    similarity: float
+    """From 0 to 1."""
+
+    @classmethod
+    def of(cls, entry: Entry, similarity: float) -> PastOutcomeData:
+        """From the internal form."""
+        from kbs.experience.past import record_exhibit
+
+        one = entry.experiment
+        return cls(
+            reference=one.reference,
+            line=record_exhibit(one).line,
+            outcome=one.outcome.value,
+            speedup=one.speedup.median if one.speedup else None,
+            similarity=round(similarity, 4),
+        )
+
+
 class DiagnoseData(Data):
     """`kopt diagnose`"""
 
@@ -259,11 +288,15 @@ class DiagnoseData(Data):
     """Threshold rows for which the profile has no value, and why."""
     advice: list[RemedyData]
     """What the wiki advises for the class."""
+    past: list[PastOutcomeData]
+    """Similar past outcomes of the experience log, the most similar first."""
     notes: list[str]
 
     @classmethod
-    def of(cls, report: str, chosen: Chosen, found: Diagnosed) -> DiagnoseData:
-        """From the internal form."""
+    def of(
+        cls, report: str, chosen: Chosen, found: Diagnosed, past: Sequence[tuple[Entry, float]] = ()
+    ) -> DiagnoseData:
+        """From the internal form, and records of the log with their similarity."""
         made = found.diagnosis
         bound = made.binding
         return cls(
@@ -296,6 +329,7 @@ class DiagnoseData(Data):
             disputed=[SymptomData.of(one, found.remedies.get(one.symptom.id, ())) for one in made.disputed],
             unjudged=[f"{one.row.symptom}: {one.why} ({one.row.citation.reference})" for one in made.unjudged],
             advice=[RemedyData.of(remedy) for remedy in found.advice],
+            past=[PastOutcomeData.of(entry, similarity) for entry, similarity in past],
             notes=list(found.notes),
         )
 

@@ -144,6 +144,8 @@ def next_lines(found: RunNextData) -> Iterator[str]:
         yield _labelled("asked", f"{search.text} ({search.about})")
         for hit in search.hits:
             yield _labelled("", f"{hit.reference}  {hit.title}")
+        if search.why:
+            yield _labelled("", f"none similar: {search.why}")
     for method in request.methods:
         if method.applies:
             tried = f" (tried in {', '.join(f'v{v}' for v in method.tried)})" if method.tried else ""

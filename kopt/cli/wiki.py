@@ -1,8 +1,9 @@
-"""`kopt wiki`: lint, stats, show."""
+"""`kopt wiki`: lint, stats, show, propose."""
 
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from kopt.engine import Engine
     from wiki.library import Wiki
 
-wiki = typer.Typer(help="Read and check the wikis.", no_args_is_help=True)
+wiki = typer.Typer(help="Read and check the wikis, and propose pages.", no_args_is_help=True)
 
 Which = Annotated[
     str | None, typer.Option("--wiki", help="Only this wiki, by name or folder; by default all known ones.")
@@ -23,8 +24,6 @@ Which = Annotated[
 
 
 def _chosen(eng: Engine, which: str | None) -> list[Wiki]:
-    from pathlib import Path
-
     from kbs.errors import UsageError
     from wiki.library import open_wiki
 
@@ -185,3 +184,41 @@ def show(
             return reply
 
     deliver("wiki show", json, debug, work)
+
+
+@wiki.command()
+def propose(
+    from_run: Annotated[
+        str,
+        typer.Option("--from-run", metavar="RUN", help="A finished run: its folder or its id."),
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="A new file outside of all wikis; without it the page is printed.")
+    ] = None,
+    json: JsonFlag = False,
+    debug: DebugFlag = False,
+) -> None:
+    """Propose a wiki page of what a run taught: a file for review, which is written into no wiki.
+
+    Its sources are the run's receipts, by hash, device and date; each figure is a row of them. A run that has not
+    ended, or in which no improvement was measured, gives no page.
+    """
+
+    def work() -> Reply:
+        from kopt.cli.wiki_schemas import ProposeData
+        from kopt.driving import look
+        from kopt.lesson import propose as propose_page
+        from kopt.lesson import write
+
+        eng, view = look(from_run)
+        made = propose_page(view, eng.settings.home, eng.terms, datetime.date.today())
+        file = str(write(made, out, eng.wikis)) if out is not None else ""
+        data = ProposeData.of(made, file)
+
+        def show(console: Console) -> None:
+            console.print(f"{data.page}: written to {file}, to be reviewed" if file else data.markdown, markup=False)
+
+        warnings = [f"{problem.rule}, line {problem.line}: {problem.message}" for problem in data.problems]
+        return Reply(data, show, warnings=[*eng.warnings, *data.left_out, *warnings])
+
+    deliver("wiki propose", json, debug, work)

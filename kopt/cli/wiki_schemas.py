@@ -1,11 +1,14 @@
-"""JSON of `kopt ingest`, `kopt wiki lint` and `kopt wiki stats`."""
+"""JSON of `kopt ingest`, `kopt wiki lint`, `kopt wiki stats` and `kopt wiki propose`."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kopt.cli.data import Data
 from wiki.page import Problem
+
+if TYPE_CHECKING:
+    from kopt.lesson import ProposedPage
 
 
 class ProblemData(Data):
@@ -54,3 +57,33 @@ class StatsData(Data):
     """`kopt wiki stats`"""
 
     wikis: list[dict[str, Any]]
+
+
+class ProposeData(Data):
+    """`kopt wiki propose`"""
+
+    run: str
+    page: str
+    """Id of the proposed page."""
+    file: str
+    """Where it was written; empty where it was only printed."""
+    markdown: str
+    receipts: list[str]
+    """Hashes of the receipts that it draws on."""
+    left_out: list[str]
+    """Versions whose receipts do not count, and why."""
+    problems: list[ProblemData]
+    """What `kopt wiki lint` finds in the page alone."""
+
+    @classmethod
+    def of(cls, made: ProposedPage, file: str) -> ProposeData:
+        """From the internal form."""
+        return cls(
+            run=made.run,
+            page=made.id,
+            file=file,
+            markdown=made.text,
+            receipts=list(made.receipts),
+            left_out=list(made.left_out),
+            problems=[ProblemData.of("", problem) for problem in made.problems],
+        )
