@@ -149,6 +149,14 @@ def verify(data: bytes, key: bytes | None) -> Verification:
     )
 
 
+def measurement_problem(data: bytes, key: bytes | None) -> str:
+    """Why the bytes of a receipt do not count as a measurement; empty where they do. A foreign seal counts."""
+    found = verify(data, key)
+    if found.evidence != "measured":
+        return "it is no receipt of a measurement by kopt" if found.content == "intact" else found.detail
+    return "" if found.content == "intact" and found.seal in ("own key", "foreign key") else found.detail
+
+
 def _content(
     document: dict[str, Any], data: bytes, model: type[SealedDocument]
 ) -> tuple[Literal["intact", "changed", "not canonical"], str]:

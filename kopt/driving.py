@@ -150,6 +150,7 @@ class Driving:
 @contextmanager
 def driving(given: str | None, progress: Progress, steps: Steps) -> Iterator[Driving]:
     """Hold the run that is meant (`kopt.runs.find_run`), with its tools. Raises `KoptError`."""
+    from kopt.experience import open_log
     from kopt.workbench import Workbench
     from loop.standard import StandardParts
 
@@ -158,7 +159,8 @@ def driving(given: str | None, progress: Progress, steps: Steps) -> Iterator[Dri
     folder = find_run(given, Path.cwd(), home)
     record = read_run(folder.root).record
     with Workbench(engine, folder, record) as tools:
-        parts = StandardParts(folder, record, tools, engine.library, engine.terms, home)
+        log = open_log(engine.settings)
+        parts = StandardParts(folder, record, tools, engine.library, engine.terms, home, log)
         with Driver.open(folder.root, tools, home, parts) as driver:
             yield Driving(driver, engine, steps)
 

@@ -36,7 +36,7 @@ from loop.request import (
 )
 from loop.state import REFUSALS, Attempt, Phase, RunState, VersionState
 from loop.step0 import ROOFLINE
-from loop.tools import DiagnosisNote, Targets
+from loop.tools import DiagnosisNote, FoundPassage, Search, Targets
 
 _M = TypeVar("_M", bound=BaseModel)
 _BROKEN = TypeAdapter(list[BrokenRule])
@@ -47,6 +47,8 @@ LAST = 99
 _RULES = (
     "Change one thing: one method of the registry for each version; `rewrite` is a change of language.",
     "Hand in the whole file. What it computes, its entry and its arguments stay as they are.",
+    "`searches` begins with what the experience log knows of such kernels: the method that did best first, then known"
+    " failures. It is what happened elsewhere, and no proof that it happens here.",
     "Select at least one piece of evidence from `searches`, `facts` or `measured`, by the reference given there; a"
     " quote must stand word for word in the cited lines.",
     "Every number with a unit that you write outside `hypothesis.expected` must stand in the cited lines, in the"
@@ -56,7 +58,8 @@ _RULES = (
     "Name under `skipped`, with the reason, each method that applies, was not tried, and comes before yours on the same"
     " axis: `priority` 1 before 2.",
     "Say what the change should do to which metric, and on which figures it will be kept.",
-    "A method that failed here before needs `circumstances`: what is different now.",
+    "A method that failed here before, or that `searches` show as a known failure, needs `circumstances`: what is"
+    " different now.",
     "Directives of HINTS.md bind.",
 )
 
@@ -77,6 +80,8 @@ def brief(
             hint="`kopt run status` says what is next.",
         )
     parent = version.opened.parent or 0
+    searches = evidence.read(folder.version(version.number) / evidence.NAME)
+    language = _LANGUAGES[_kernel_name(folder, parent)]
     return NextRequest(
         run=record.id,
         folder=str(folder.root),
@@ -91,12 +96,12 @@ def brief(
         diagnosis=_model(folder.version(parent) / "diagnosis.json", DiagnosisNote),
         facts=tuple(_facts(folder.version(parent) / "profile.csv")),
         targets=_model(folder.root / ROOFLINE, Targets),
-        searches=evidence.read(folder.version(version.number) / evidence.NAME),
+        searches=searches,
         directives=DirectivesNote(
             enforced=state.hints.directives if state.hints else (),
             passed_on=state.hints.passed_on if state.hints else (),
         ),
-        methods=_offers(record, state, methods, terms, _LANGUAGES[_kernel_name(folder, parent)]),
+        methods=_offers(record, state, methods, terms, language, _past_methods(searches)),
         history=tuple(_past(folder, v) for v in state.versions[: version.number] if not v.masked),
         attempts=tuple(_attempt(folder, version.number, attempt) for attempt in version.attempts),
         refused=tuple(_refused(folder, version)),
@@ -171,8 +176,23 @@ def _facts(csv: Path) -> Iterator[Fact]:
             yield Fact(metric=id, value=counter.shown, reference=f"profile/{digest}#{id}")
 
 
+def _past_methods(searches: tuple[Search, ...]) -> dict[str, FoundPassage]:
+    """Method → what the experience log says of it first; the method that did best comes first."""
+    found: dict[str, FoundPassage] = {}
+    for search in searches:
+        for hit in search.hits:
+            if hit.past is not None:
+                found.setdefault(hit.past.method, hit)
+    return found
+
+
 def _offers(
-    record: RunRecord, state: RunState, methods: Methods, terms: Vocabulary, language: str
+    record: RunRecord,
+    state: RunState,
+    methods: Methods,
+    terms: Vocabulary,
+    language: str,
+    known: dict[str, FoundPassage],
 ) -> tuple[MethodOffer, ...]:
     product = terms.products.get(record.gpu)
     architecture = product.architecture if product else ""
@@ -188,7 +208,10 @@ def _offers(
             against = f"needs {', '.join(method.architectures)}; this GPU is {architecture}"
         elif method.languages and spoken not in method.languages:
             against = f"is written in {', '.join(method.languages)}; the kernel is in {spoken}"
+        past = known.get(method.id)
         speaks = "HINTS.md prefers it" if method.id in preferred else "nothing is known against it"
+        if past is not None:
+            speaks = f"{past.title} ({past.reference})"
         return MethodOffer(
             id=method.id,
             title=method.title,
@@ -200,10 +223,13 @@ def _offers(
             tried=tuple(v.number for v in state.versions if not v.masked and method.id in v.methods),
         )
 
-    offers = [offer(method) for method in methods.offered]
-    return tuple(
-        sorted(offers, key=lambda one: (not one.applies, one.id not in preferred, one.priority or LAST, one.id))
-    )
+    helped = [id for id, hit in known.items() if hit.past and hit.past.advice == "recommended"]
+    rank = {id: place for place, id in enumerate(helped)}
+
+    def place(one: MethodOffer) -> tuple[bool, bool, int, int, str]:
+        return not one.applies, one.id not in preferred, rank.get(one.id, len(rank)), one.priority or LAST, one.id
+
+    return tuple(sorted((offer(method) for method in methods.offered), key=place))
 
 
 def _directives(state: RunState) -> tuple[str, ...]:

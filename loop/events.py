@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from evaluator.canonical import Sha256
 from evaluator.verdict import Improvement, Verdict
+from kbs.ulid import PATTERN as ULID
 from loop.model import ModelCall
 
 Files = dict[str, Sha256]
@@ -151,6 +152,19 @@ class Closed(_Event):
     """memory.json and what else was written with it."""
 
 
+class Recorded(_Event):
+    """What came of the version stands in the experience log. Version 0 has nothing to record."""
+
+    kind: Literal["recorded"] = "recorded"
+    version: int = Field(ge=1)
+    record: str = Field(pattern=f"{ULID}|^$")
+    """Id, cited as log/ID; empty where nothing was tried."""
+    outcome: str
+    """As the record has it; empty where there is none."""
+    why: str
+    """Why there is no record, or what of it could not be read; empty where nothing was amiss."""
+
+
 class Committed(_Event):
     """Git has it."""
 
@@ -243,6 +257,7 @@ Event = Annotated[
     | Profiled
     | Gated
     | Closed
+    | Recorded
     | Committed
     | Stalled
     | Masked

@@ -1,11 +1,11 @@
-"""What is looked up for a version before anybody proposes it: at least the kernel and what bounds it. Nothing found is
-a result, and is kept."""
+"""What is looked up for a version before anybody proposes it: the kernel, what bounds it, and what the experience
+log knows of such kernels. Nothing found is a result, and is kept."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -17,7 +17,7 @@ from loop.proposal import Proposal
 from loop.tools import DiagnosisNote, Search
 
 NAME = "searches.jsonl"
-MANDATORY = ("kernel", "bottleneck")
+MANDATORY = ("kernel", "bottleneck", "experience")
 """What at least one query of each version is about."""
 _MOST = 400
 """Characters of a query."""
@@ -94,16 +94,20 @@ def look_up(tools: Searcher, asked: Iterable[tuple[About, str]]) -> tuple[Search
     return tuple(tools.search(about, text) for about, text in dict.fromkeys(asked))
 
 
-def further(tools: Searcher, proposal: Proposal, known: Sequence[Search]) -> tuple[Search, ...]:
-    """The queries of a proposal that were not asked yet."""
+def further(
+    tools: Searcher, proposal: Proposal, known: Sequence[Search], log: Callable[[str], Search]
+) -> tuple[Search, ...]:
+    """The queries of a proposal that were not asked yet; those about experience are put to the log."""
     asked = {(one.about, one.text) for one in known}
-    wanted = [(query.about, query.text) for query in proposal.evidence.queries]
-    return look_up(tools, [one for one in wanted if one not in asked])
+    wanted = dict.fromkeys((query.about, query.text) for query in proposal.evidence.queries)
+    new = [one for one in wanted if one not in asked]
+    return tuple(log(text) if about == "experience" else tools.search(about, text) for about, text in new)
 
 
 def render(searches: Iterable[Search]) -> bytes:
     """searches.jsonl: a line for each query."""
-    lines = [json.dumps(one.model_dump(mode="json"), ensure_ascii=False, sort_keys=True) for one in searches]
+    documents = (one.model_dump(mode="json", exclude_defaults=True) for one in searches)
+    lines = [json.dumps(one, ensure_ascii=False, sort_keys=True) for one in documents]
     text = "".join(f"{line}\n" for line in lines)
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from evaluator.receipt import Receipt
-from loop.events import HintsRead
+from loop.events import HintsRead, Recorded
 from loop.gate.report import GateReport
 from loop.gate.rule import Stage
 from loop.proposal import Proposal
@@ -14,7 +14,10 @@ from loop.tools import Search
 
 
 class Parts(Protocol):
-    """Each returns what is to be written or recorded, and writes nothing itself. Each may raise `KoptError`."""
+    """Each returns what is to be written or recorded, and writes nothing below the run's folder.
+
+    Each may raise `KoptError`.
+    """
 
     def step0(self) -> dict[str, bytes]:
         """Files of step 0, by their paths below the run's folder."""
@@ -25,8 +28,11 @@ class Parts(Protocol):
     def look_up(self, state: RunState, parent: int) -> tuple[Search, ...]:
         """The evidence for a version that will change `parent`."""
 
-    def look_further(self, proposal: Proposal, known: tuple[Search, ...]) -> tuple[Search, ...]:
+    def look_further(self, state: RunState, proposal: Proposal, known: tuple[Search, ...]) -> tuple[Search, ...]:
         """A proposal's own questions, as far as they are new."""
+
+    def log_version(self, version: int) -> Recorded:
+        """Put what came of a closed version into the experience log, if it is not there yet."""
 
     def of_attempt(self, receipt: Receipt) -> dict[str, bytes]:
         """Files beside an attempt's receipt, by name."""

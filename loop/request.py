@@ -83,7 +83,7 @@ class MethodOffer(_Part):
     """wiki/path: read it with `kopt wiki show`."""
     applies: bool
     why: str
-    """Why it applies, or why not: architecture, trigger, directive."""
+    """Why it applies, or why not: architecture, trigger, directive, what the experience log knows of it."""
     priority: int | None
     """1 comes first on its axis; None where its page does not say."""
     tried: tuple[int, ...]
@@ -193,10 +193,11 @@ class NextRequest(_Part):
     targets: Targets | None
     """What hardware and problem allow, each spec with its citation."""
     searches: tuple[Search, ...]
-    """Evidence that was looked up for this version; select from it, or ask further queries in the proposal."""
+    """Evidence that was looked up for this version: what the experience log knows first, its best method before the
+    others. Select from it, or ask further queries in the proposal."""
     directives: DirectivesNote
     methods: tuple[MethodOffer, ...]
-    """The registry; those that apply first."""
+    """The registry; those that apply first, among them those that the experience log recommends."""
     history: tuple[PastVersion, ...]
     """Past versions, the masked ones left out."""
     attempts: tuple[PastAttempt, ...]

@@ -11,8 +11,8 @@ from typing import Protocol
 from evaluator.receipt import Receipt
 from evaluator.seal import load_key
 from kbs.vocabulary import Vocabulary
-from loop import durable, evidence, pages
-from loop.events import HintsRead
+from loop import durable, evidence, pages, past
+from loop.events import HintsRead, Recorded
 from loop.folder import KERNELS, RunFolder
 from loop.gate.context import GateContext
 from loop.gate.report import GateReport, run_gate
@@ -24,7 +24,7 @@ from loop.proposal import Proposal
 from loop.record import RunRecord
 from loop.state import RunState
 from loop.step0 import EnvNote
-from loop.tools import Search, Tools
+from loop.tools import PastLog, Search, Tools
 from wiki.library import Wikis
 
 
@@ -49,6 +49,8 @@ class StandardParts:
     terms: Vocabulary
     home: Path
     """KOPT_HOME."""
+    log: PastLog
+    """The experience log."""
 
     @cached_property
     def methods(self) -> Methods:
@@ -72,7 +74,8 @@ class StandardParts:
         )
 
     def look_up(self, state: RunState, parent: int) -> tuple[Search, ...]:
-        """At least the kernel, and what bounds the parent; after a stall also methods that were not tried."""
+        """What the log knows of such kernels first; then the kernel, and what bounds the parent; after a stall also
+        methods that were not tried."""
         files = VersionFiles(self.folder, self.record, parent)
         texts = [
             data.decode("utf-8", "replace")
@@ -85,14 +88,18 @@ class StandardParts:
         stall = state.stalls[-1] if state.stalls else None
         if stall is not None and state.current is not None and stall.version == state.current.number:
             asked += evidence.after_stall(stall.untried, gpu)
-        return evidence.look_up(self.tools, asked)
+        return (past.look_up(self.log, self.folder, state, parent), *evidence.look_up(self.tools, asked))
 
     def _kernel(self, version: int) -> list[bytes | None]:
         return [durable.read(self.folder.version(version) / name) for name in KERNELS.values()]
 
-    def look_further(self, proposal: Proposal, known: tuple[Search, ...]) -> tuple[Search, ...]:
+    def look_further(self, state: RunState, proposal: Proposal, known: tuple[Search, ...]) -> tuple[Search, ...]:
         """A proposal's own questions, as far as they are new."""
-        return evidence.further(self.tools, proposal, known)
+        return evidence.further(self.tools, proposal, known, lambda text: past.look_for(self.log, state, text))
+
+    def log_version(self, version: int) -> Recorded:
+        """Put what came of a closed version into the experience log, if it is not there yet."""
+        return past.record(self.log, self.folder, version, load_key(self.home))
 
     def of_attempt(self, receipt: Receipt) -> dict[str, bytes]:
         """correctness.md."""

@@ -25,6 +25,7 @@ from loop.events import (
     Opened,
     Prepared,
     Profiled,
+    Recorded,
     Refused,
     Reported,
     Stalled,
@@ -35,7 +36,7 @@ from loop.journal import Entry
 from loop.model import Spent
 from loop.record import RunRecord
 
-_Step = Asked | Refused | Submitted | Evaluated | Profiled | Gated | Closed | Committed
+_Step = Asked | Refused | Submitted | Evaluated | Profiled | Gated | Closed | Recorded | Committed
 """What happens to the version that is open."""
 REFUSALS = 3
 """A program or model whose answers are refused this often in a row ends its version; an agent may go on."""
@@ -55,6 +56,8 @@ class Phase(StrEnum):
     GATE = "gate"
     CLOSE = "close"
     """Decide whether the version is kept, and end it."""
+    RECORD = "record"
+    """Put what came of the version into the experience log."""
     COMMIT = "commit"
     RESTORE = "restore"
     """Restore the best version and measure it again."""
@@ -91,6 +94,7 @@ class VersionState:
     profiled: Profiled | None = None
     gated: Gated | None = None
     closed: Closed | None = None
+    recorded: Recorded | None = None
     committed: Committed | None = None
     masked: bool = False
 
@@ -209,7 +213,9 @@ class RunState:
     def _version_phase(self, version: VersionState, record: RunRecord) -> Phase | None:
         """What the version still needs; None where it is done."""
         if version.closed is not None:
-            return Phase.COMMIT if version.committed is None else None
+            if version.committed is not None:
+                return None
+            return Phase.COMMIT if version.number == 0 or version.recorded else Phase.RECORD
         if version.gated is not None:
             return Phase.CLOSE
         if version.profiled is not None:
@@ -293,6 +299,9 @@ class RunState:
             return "" if event.what == version.commit_name else f"version {version.number} was closed last"
         if event.version != version.number:
             return f"version {version.number} was opened last"
+        if isinstance(event, Recorded):
+            awaited = version.closed and version.number and not version.recorded and not version.committed
+            return "" if awaited else "there is nothing to record"
         if version.closed is not None:
             return "the version is closed"
         waiting = not version.attempts or version.attempts[-1].evaluated is not None
@@ -394,6 +403,8 @@ class RunState:
                 version.closed = event
                 if event.kept:
                     self.best = version.number
+            case Recorded():
+                version.recorded = event
             case Committed():
                 version.committed = event
 

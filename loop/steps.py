@@ -200,6 +200,11 @@ def _why_failed(run: Run, version: VersionState) -> str:
     return "; ".join(filter(None, ("the run was stopped before a proposal was accepted", said)))
 
 
+def record(run: Run) -> None:
+    """Put what came of the version into the experience log, where the next question finds it."""
+    run.happened(run.parts.log_version(run.version.number))
+
+
 def commit(run: Run) -> None:
     """Write the log anew, and let git have all of it."""
     version = run.version
@@ -321,6 +326,7 @@ STEPS: dict[Phase, Callable[[Run], None]] = {
     Phase.PROFILE: profile,
     Phase.GATE: gate,
     Phase.CLOSE: close,
+    Phase.RECORD: record,
     Phase.COMMIT: commit,
     Phase.RESTORE: restore,
     Phase.REPORT: report,

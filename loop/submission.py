@@ -125,7 +125,7 @@ def _ask_further(run: Run, proposal: Proposal) -> Files:
     """Ask a proposal's own questions, and keep what was found beside the version's other searches."""
     path = run.folder.version(run.version.number) / evidence.NAME
     there = evidence.read(path)
-    found = run.parts.look_further(proposal, there)
+    found = run.parts.look_further(run.state, proposal, there)
     return run.put({run.folder.relative(path): evidence.render((*there, *found))})
 
 

@@ -5,14 +5,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from evaluator.plan import SeedSchedule
 from evaluator.receipt import Receipt
 from evaluator.request import Request
+
+if TYPE_CHECKING:
+    from kbs.experience.entry import Entry
+    from kbs.experience.log import Added
+    from kbs.experience.recommend import Advice
+    from kbs.experience.similarity import Situation
+    from kbs.experiment import Experiment
 
 
 class _Part(BaseModel):
@@ -57,14 +65,26 @@ class DiagnosisNote(_Part):
     """All of it in words, as `kopt diagnose` prints it."""
 
 
+class PastMethod(_Part):
+    """What the experience log says of a method in similar circumstances."""
+
+    method: str
+    """Id of the registry."""
+    advice: Literal["recommended", "known failure"]
+
+
 class FoundPassage(_Part):
-    """A passage that a query found."""
+    """A passage that a query found, or a record of the experience log."""
 
     reference: str
-    """wiki/path:Lx-Ly@hash."""
+    """wiki/path:Lx-Ly@hash, or log/ID."""
     title: str
     text: str
     score: float
+    """How well it fits; of a record the similarity of its circumstances, from 0 to 1, or 0 where words were looked for.
+    """
+    past: PastMethod | None = None
+    """Of a record that the log was asked for by circumstances."""
 
 
 class Search(_Part):
@@ -75,6 +95,8 @@ class Search(_Part):
     hits: tuple[FoundPassage, ...]
     degraded: str
     """Why the search was less than whole: words alone. Empty where it was whole."""
+    why: str = ""
+    """Why the experience log has nothing to recommend; empty where it has, and for other searches."""
 
 
 class SpecNote(_Part):
@@ -117,6 +139,22 @@ class MachineNote(_Part):
     """Method → `present n (…)`, `absent`, or `unverifiable: why`."""
     why: str
     """Why there is none; empty where there is."""
+
+
+class PastLog(Protocol):
+    """The experience log, as a run sees it; `kbs.experience.log.ExperienceLog`. Each may raise `KoptError`."""
+
+    def append(self, experiments: Iterable[Experiment]) -> Added:
+        """Append experiments; those that are there already are left out. What was appended is on the disk."""
+
+    def advise(self, asked: Situation, count: int = 5) -> Advice:
+        """What similar experiments say of a situation."""
+
+    def get(self, id: str) -> Entry | None:
+        """The experiment that an id names."""
+
+    def search(self, text: str, count: int) -> list[Entry]:
+        """Experiments that have these words, the best first."""
 
 
 class Tools(Protocol):

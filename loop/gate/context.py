@@ -245,7 +245,11 @@ class GateContext:
     @cached_property
     def searches(self) -> tuple[Search, ...]:
         """What was asked for this version, and what was found; lines that are no searches are left out."""
-        text = self.text(self.in_version("searches.jsonl")) or ""
+        return self.searches_of(self.version)
+
+    def searches_of(self, version: int) -> tuple[Search, ...]:
+        """The same for any version."""
+        text = self.text(self.in_version("searches.jsonl", version)) or ""
         found: list[Search] = []
         for line in text.splitlines():
             try:

@@ -131,6 +131,7 @@ def check_citation(cited: CitationLine, context: GateContext) -> Checked:
     checkers: dict[EvidenceKind, Checker] = {
         EvidenceKind.RECEIPT: lambda one: _held(one, _receipt_says(one.reference, context)),
         EvidenceKind.PROFILE: lambda one: _held(one, _profile_says(one.reference, context)),
+        EvidenceKind.LOG: lambda one: _held(one, _record_says(one.reference, context)),
     }
     if unpinned:
         there = CheckedCitation(cited.line, cited.text, reference.text, Status.NOT_FOUND, unpinned, "")
@@ -176,6 +177,22 @@ def _receipt_says(reference: Reference, context: GateContext) -> tuple[Status, s
         else:
             return Status.NOT_FOUND, f"the receipt has no field {reference.part}", ""
     return Status.OK, "", str(value)[:400]
+
+
+def _record_says(reference: Reference, context: GateContext) -> tuple[Status, str, str]:
+    """A record as a search of this run found it, or one of this run's own; no other record of the log is a source."""
+    wanted = f"log/{reference.target.upper()}"
+    for version in range(context.version, -1, -1):
+        for search in context.searches_of(version):
+            for hit in search.hits:
+                if hit.reference == wanted:
+                    return Status.OK, "", hit.text
+            if wanted in search.why.split(", "):
+                return Status.OK, "", search.why
+    for state in context.state.versions:
+        if state.recorded is not None and state.recorded.record == reference.target.upper():
+            return Status.OK, "", f"v{state.number}: {state.recorded.outcome}"
+    return Status.NOT_FOUND, "no search of this run found this record of the experience log", ""
 
 
 def _profile_says(reference: Reference, context: GateContext) -> tuple[Status, str, str]:

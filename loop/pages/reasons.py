@@ -65,7 +65,10 @@ def _queries(files: VersionFiles) -> Iterator[str]:
     if not files.searches:
         yield from ("None was asked.", "")
     for search in files.searches:
-        found = f"{len(search.hits) or 'no'} passage{'s' * (len(search.hits) != 1)}"
+        noun = "record" if search.about == "experience" else "passage"
+        found = f"{len(search.hits) or 'no'} {noun}{'s' * (len(search.hits) != 1)}"
+        if not search.hits and search.why:
+            found = f"none similar: {inert(search.why)}"
         yield f"- {search.about}: “{inert(search.text)}”: {found}"
         yield from (f"  - {_hit(hit)}" for hit in search.hits)
     if files.searches:
@@ -79,7 +82,9 @@ def _hit(hit: FoundPassage) -> str:
 def _limits(files: VersionFiles) -> Iterator[str]:
     yield from dict.fromkeys(f"a search was less than whole: {one.degraded}" for one in files.searches if one.degraded)
     for search in files.searches:
-        if not search.hits:
+        if not search.hits and search.about == "experience":
+            yield "the experience log recommends and warns of nothing here"
+        elif not search.hits:
             yield f"no passage was found for “{search.text}”"
 
 

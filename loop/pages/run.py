@@ -208,6 +208,9 @@ def _told(version: VersionState) -> Iterator[str]:
         yield f"gate: {'passed' if version.gated.passed else 'not passed'}; broken: {broken}; lapsed: {lapsed}"
     if version.closed is not None:
         yield f"closed: {version.closed.outcome}: {version.closed.why}"
+    if version.recorded is not None:
+        left = version.recorded
+        yield f"experience: log/{left.record} ({left.outcome})" if left.record else f"experience: {left.why}"
     if version.masked:
         yield "masked: proposers do not see it"
 

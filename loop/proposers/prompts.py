@@ -59,7 +59,7 @@ TITLES = {
     "diagnosis": "What bounds it",
     "facts": "Figures of its profile; cite them by `reference`",
     "targets": "What the hardware and the problem allow",
-    "searches": "Evidence that was looked up; cite it by `reference`, quote it word for word",
+    "searches": "Evidence that was looked up, past experience first; cite it by `reference`, quote it word for word",
     "hints": "Lines of the user's HINTS.md that the program does not enforce; wishes on how to change the kernel",
     "methods": "Methods of the registry; those that apply come first",
     "history": "Past versions, and what came of them",

@@ -64,7 +64,7 @@ def test_three_iterations_from_the_plan_to_the_report(agent: Agent) -> None:
     assert NextRequest.model_validate(request).parent.text == (agent.folder / "kernel.py").read_text("utf-8")
     assert request["measured"]["verdict"] == "accepted"
     assert request["searches"]
-    assert {"kernel", "bottleneck"} <= {search["about"] for search in request["searches"]}
+    assert {"experience", "kernel", "bottleneck"} <= {search["about"] for search in request["searches"]}
     forbidden = next(method for method in request["methods"] if method["id"] == "cuda_graphs")
     assert not forbidden["applies"]
     assert "HINTS.md" in forbidden["why"]
@@ -141,7 +141,7 @@ def test_masking_extending_and_ending(agent: Agent) -> None:
 def agent_request(agent: Agent) -> dict[str, Any]:
     """A request as it would be, made of what a finished run has."""
     root = agent.folder / "runs" / "kernel-001"
-    search = json.loads((root / "v1" / "searches.jsonl").read_text("utf-8").splitlines()[0])
+    searches = [json.loads(line) for line in (root / "v1" / "searches.jsonl").read_text("utf-8").splitlines()]
     return {
         "version": 2,
         "parent": {"version": 1, "text": (root / "v1" / "kernel.py").read_text("utf-8"), "language": "python"},
@@ -151,7 +151,7 @@ def agent_request(agent: Agent) -> dict[str, Any]:
         "methods": [],
         "measured": None,
         "diagnosis": None,
-        "searches": [search],
+        "searches": searches,
     }
 
 

@@ -66,6 +66,29 @@ def test_the_report_says_that_nothing_was_timed(finished: tuple[Path, Path, dict
     assert "faster" not in json.dumps(finished[2]["run"]["versions"])
 
 
+def test_the_log_has_each_iteration_as_soon_as_the_run_ends(
+    run: Callable[..., Run], finished: tuple[Path, Path, dict[str, Any]]
+) -> None:
+    home, folder, data = finished
+    name, root = data["run"]["run"], Path(data["run"]["folder"])
+    listed = run(home, "log", "list", "--json", cwd=folder).json["data"]["entries"]
+    known = {one["experiment"]["iteration"]: one["experiment"] for one in listed}
+    assert {one["run"] for one in known.values()} == {name}
+    assert sorted(known) == [1, 2, 3]
+    assert {(one["outcome"], one["provenance"], tuple(one["methods"])) for one in known.values()} == {
+        ("neutral", "measured", ("launch_config",))
+    }
+    journal = [json.loads(line)["event"] for line in (root / "journal.jsonl").read_text("utf-8").splitlines()]
+    written = {event["version"]: event["record"] for event in journal if event["kind"] == "recorded"}
+    assert written == {number: one["id"] for number, one in known.items()}
+    assert f"log/{written[2]}" in (root / "ITERATIONS.md").read_text("utf-8")
+    again = run(home, "log", "import", str(root), "--json", cwd=folder)
+    assert (again.code, again.json["data"]["added"]) == (0, []), "a folder that is imported adds nothing to them"
+    asked = [json.loads(line) for line in (root / "v2" / "searches.jsonl").read_text("utf-8").splitlines()]
+    assert [one["about"] for one in asked[:1]] == ["experience"]
+    assert asked[0]["why"].startswith("of 1 similar records, none shows a method that helped")
+
+
 def test_git_has_a_commit_an_iteration_and_is_clean(finished: tuple[Path, Path, dict[str, Any]]) -> None:
     root = Path(finished[2]["run"]["folder"])
     subjects = git(root, "log", "--format=%s", "--reverse").splitlines()

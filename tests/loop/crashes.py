@@ -18,6 +18,7 @@ from typing import Any
 
 from git.cmd import Git
 
+from kbs.experience.files import LogFiles
 from loop.driver import Driver, create_run, read_run
 from loop.folder import RunFolder
 from loop.record import RunRecord
@@ -26,7 +27,7 @@ from tests.loop import tools
 
 CALLS = ("fsync", "replace", "rename", "unlink", "mkdir", "rmdir", "ftruncate", "write")
 """Of `os`: what kopt changes the disk with. A buffered write comes to the disk before its fsync."""
-IN_PLACE = ("journal.jsonl", ".holder", ".tmp", ".lock")
+IN_PLACE = (".jsonl", ".holder", ".tmp", ".lock", ".sqlite", ".sqlite-wal", ".sqlite-shm")
 """Endings of files that are changed where they stand, as git changes its own but for its objects. All others are
 replaced whole, so that a link keeps them."""
 
@@ -164,6 +165,8 @@ class Ended:
     status: str
     asked: list[str]
     """Kernels that were evaluated by the process that ended it."""
+    recorded: list[dict[str, Any]]
+    """Every line of the experience log that is a record, in whichever file; what was torn is none."""
 
 
 def drive(base: Path, record: RunRecord) -> Ended:
@@ -182,10 +185,10 @@ def drive(base: Path, record: RunRecord) -> Ended:
                 tools.proposal(offered.number, next_kernel(driver), parent=offered.opened.parent or 0), b"{}"
             )  # fmt: skip
         assert driver.phase is Phase.FINISHED, driver.phase
-    return ended(root, bench.asked)
+    return ended(root, bench.asked, LogFiles(home / "experience"))
 
 
-def ended(root: Path, asked: list[str]) -> Ended:
+def ended(root: Path, asked: list[str], log: LogFiles) -> Ended:
     """What a run came to."""
     files = {
         path.relative_to(root).as_posix(): path.read_bytes()
@@ -200,8 +203,10 @@ def ended(root: Path, asked: list[str]) -> Ended:
     torn = [name for name in files if name.startswith("journal.torn-")]
     for name in ("journal.jsonl", *torn):
         files.pop(name)
-    log = git(root, "log", "--format=%s").splitlines()
-    return Ended(files, events, len(torn), log, git(root, "status", "-s"), asked)
+    subjects = git(root, "log", "--format=%s").splitlines()
+    lines = (record for file in log.names() for _, record in log.read(file).records)
+    recorded = sorted((one.model_dump(mode="json") for one in lines), key=lambda one: str(one["iteration"]))
+    return Ended(files, events, len(torn), subjects, git(root, "status", "-s"), asked, recorded)
 
 
 def git(root: Path, *words: str) -> str:

@@ -17,6 +17,7 @@ from loop.events import (
     Opened,
     Prepared,
     Profiled,
+    Recorded,
     Refused,
     Reported,
     Stopped,
@@ -101,6 +102,10 @@ def closed(version: int, kept: bool = True, outcome: str = "passed") -> Closed:
     return Closed.model_validate(fields)
 
 
+def recorded(version: int) -> Recorded:
+    return Recorded(version=version, record="01KAJ0000000000000000000AA", outcome="neutral", why="")
+
+
 def committed(version: int) -> Committed:
     return Committed(what="baseline" if version == 0 else f"iter {version}", commit=COMMIT)
 
@@ -116,7 +121,7 @@ def iteration(version: int, parent: int, *, kept: bool = True, **found: object) 
     yield opened(version, parent)
     yield submitted(version, 1, parent)
     yield evaluated(version, 1, **found)  # type: ignore[arg-type]  # the fields of the function above
-    yield from (profiled(version), gated(version), closed(version, kept), committed(version))
+    yield from (profiled(version), gated(version), closed(version, kept), recorded(version), committed(version))
 
 
 def history(iterations: int) -> Iterator[Event]:
@@ -136,7 +141,7 @@ def history(iterations: int) -> Iterator[Event]:
         kept = version % 10 != 3
         yield submitted(version, attempt, best)
         yield evaluated(version, attempt)
-        yield from (profiled(version), gated(version), closed(version, kept), committed(version))
+        yield from (profiled(version), gated(version), closed(version, kept), recorded(version), committed(version))
         best = version if kept else best
     yield Stopped(reason="cap", evidence=f"{iterations} iterations")
     yield FinalMeasured(version=best, receipt=HASH, agrees=True, ratio=None, why="right again", files={})

@@ -58,8 +58,13 @@ def recorded() -> Iterator[Recorded]:
 
 
 def test_every_kind_of_call_was_watched(recorded: Recorded) -> None:
-    assert len(recorded.ended.events) == 36
-    assert recorded.camera.calls["write"] >= 36 - 1  # the first event comes with the folder
+    assert len(recorded.ended.events) == 39
+    assert recorded.camera.calls["write"] >= 39 + 3 - 1  # the first event comes with the folder; a record an iteration
+    assert [(one["iteration"], one["outcome"]) for one in recorded.ended.recorded] == [
+        (1, "success"),
+        (2, "success"),
+        (3, "regression"),
+    ]
     assert recorded.camera.calls["git"] > 15
     assert recorded.camera.calls["replace"] > 60
     assert recorded.camera.calls["rename"] == 1
@@ -99,6 +104,8 @@ def _differences(copy: Path, record: RunRecord, whole: crashes.Ended) -> list[st
         said.append(f"files: {sorted(names)} {changed}")
     if resumed.log != whole.log or resumed.status:
         said.append(f"git: {resumed.log} {resumed.status}")
+    if resumed.recorded != whole.recorded:
+        said.append(f"experience: {[one['iteration'] for one in resumed.recorded]}")
     if measured & set(resumed.asked):
         said.append("measured again what had a receipt")
     if len(set(resumed.asked)) < len(resumed.asked) - 1:  # the final measurement is of a version again

@@ -41,7 +41,7 @@ def proposal(*asked: Query) -> Proposal:
 @pytest.mark.parametrize("diagnosis", [None, note("unknown"), note("memory-bound")])
 def test_kernel_and_bottleneck_are_always_asked_about(diagnosis: DiagnosisNote | None) -> None:
     asked = queries("softmax_v2", ["import triton"], "H200 SXM", diagnosis, TERMS)
-    assert set(MANDATORY) == {about for about, _ in asked}
+    assert set(MANDATORY) - {"experience"} == {about for about, _ in asked}
     assert all(3 <= len(text) <= 400 for _, text in asked)
     assert asked[0][1] == "softmax Triton kernel: how to make it faster on H200 SXM"
 
@@ -68,9 +68,16 @@ def test_each_question_is_asked_once() -> None:
     found = look_up(tools, [("kernel", "one"), ("kernel", "one"), ("other", "one")])
     assert tools.said == [("kernel", "one"), ("other", "one")]
     tools.said.clear()
-    wanted = proposal(Query(about="kernel", text="one"), Query(about="other", text="two"))
-    assert [one.text for one in further(tools, wanted, found)] == ["two"]
+    log = Asked()
+    wanted = proposal(
+        Query(about="kernel", text="one"),
+        *(Query(about="other", text="two"),) * 2,
+        Query(about="experience", text="how did it go"),
+    )
+    asked = further(tools, wanted, found, lambda text: log.search("experience", text))
+    assert [one.text for one in asked] == ["two", "how did it go"]
     assert tools.said == [("other", "two")]
+    assert log.said == [("experience", "how did it go")], "put to the log, and not to the knowledge base"
 
 
 def test_after_a_stall_untried_methods_are_asked_about() -> None:

@@ -16,6 +16,7 @@ import pytest
 import evaluator.files
 from evaluator.seal import ensure_key
 from kbs.errors import KoptError, UsageError
+from kbs.experience.files import LogFiles
 from loop import journal
 from loop.driver import Driver, create_run, read_run
 from loop.events import Closed, Evaluated, FinalMeasured
@@ -127,7 +128,8 @@ def test_a_run_in_the_user_s_repository_touches_its_folder_alone(tmp_path: Path)
 
 
 def test_a_disk_that_is_full_at_any_write_loses_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each file and each line of the journal cannot be written once; the run is opened again, and goes on."""
+    """Each file, each line of the journal and each record of the experience log cannot be written once; the run is
+    opened again, and goes on."""
     seen: set[str] = set()
     said: set[tuple[str, str]] = set()
 
@@ -144,14 +146,15 @@ def test_a_disk_that_is_full_at_any_write_loses_nothing(root: Path, monkeypatch:
 
     write = os.write
 
-    def journal_write(descriptor: int, data: bytes) -> int:
-        fails(str(json.loads(data)["n"]))
+    def line_write(descriptor: int, data: bytes) -> int:
+        line = json.loads(data)
+        fails(str(line.get("n", line.get("id"))))
         return write(descriptor, data)
 
     with opened(root, device="cuda:0"):
         ensure_key(root.parent / "home")  # drawn at random, so that it would never be the same file again
     monkeypatch.setattr(evaluator.files, "open", lambda descriptor, mode: Full(descriptor, mode), raising=False)
-    monkeypatch.setattr(journal.os, "write", journal_write)
+    monkeypatch.setattr(journal.os, "write", line_write)
     ended = None
     for _ in range(600):
         try:
@@ -161,7 +164,11 @@ def test_a_disk_that_is_full_at_any_write_loses_nothing(root: Path, monkeypatch:
             said.add((error.code, error.message.partition(" for ")[0]))
             continue
         break
-    assert said == {("disk_full", "there is no space left on the disk")}
+    full = "there is no space left on the disk"
+    log = LogFiles(root.parent / "home" / "experience")
+    late = f"is not in the experience log yet: {full} that holds {log.root}"
+    assert said == {("disk_full", full)} | {("disk_full", f"v{number} {late}") for number in (1, 2, 3)}
+    assert [record.iteration for name in log.names() for _, record in log.read(name).records] == [1, 2, 3]
     assert ended is Phase.FINISHED
     assert len(seen) > 100
     state = read_run(root).state

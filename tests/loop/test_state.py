@@ -51,6 +51,7 @@ def candidates(chance: random.Random) -> list[Event]:
         made.profiled(version),
         made.gated(version, flag),
         made.closed(version, flag, "passed" if flag or chance.random() < 0.3 else "failed"),
+        made.recorded(max(1, version)),
         made.committed(version),
         Stalled(version=version, tried=(), untried=(), masked=(parent,)),
         Masked(version=version, masked=flag, why=""),
@@ -145,9 +146,10 @@ def test_the_phases_of_a_run_come_in_their_order(record: RunRecord) -> None:
         phase = state.phase(record)
         if not seen or seen[-1] is not phase:
             seen.append(phase)
-    version = [Phase.EVALUATE, Phase.PROFILE, Phase.GATE, Phase.CLOSE, Phase.COMMIT, Phase.OPEN]
+    first = [Phase.EVALUATE, Phase.PROFILE, Phase.GATE, Phase.CLOSE, Phase.COMMIT, Phase.OPEN]
+    second = [*first[:4], Phase.RECORD, *first[4:]]
     ending = [Phase.RESTORE, Phase.REPORT, Phase.FINISHED]
-    assert seen == [Phase.PREPARE, Phase.OPEN, *version, Phase.PROPOSE, *version, *ending]
+    assert seen == [Phase.PREPARE, Phase.OPEN, *first, Phase.PROPOSE, *second, *ending]
 
 
 def test_after_three_failed_attempts_the_version_is_closed(record: RunRecord) -> None:

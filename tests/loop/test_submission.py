@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -111,13 +112,13 @@ def test_questions_of_a_proposal_are_asked_once(root: Path) -> None:
     with opened(root) as driver:
         driver.advance()
         before = (root / "v1/searches.jsonl").read_text().splitlines()
-        assert len(before) == 2
+        assert [json.loads(line)["about"] for line in before] == ["experience", "kernel", "bottleneck"]
         propose(driver, tools.kernel(1, gate="proposal:spec"))
         propose(driver, tools.kernel(1))
         after = (root / "v1/searches.jsonl").read_text().splitlines()
-    assert after[:2] == before
-    assert len(after) == 3
-    assert "wide loads 1" in after[2]
+    assert after[:3] == before
+    assert len(after) == 4
+    assert "wide loads 1" in after[3]
 
 
 def test_a_proposal_may_choose_another_parent(root: Path) -> None:

@@ -29,8 +29,9 @@ from evaluator.seal import ensure_key, seal
 from evaluator.source import Backend, SourceFile
 from evaluator.verdict import Improvement, Verdict
 from kbs.errors import UsageError
-from loop import durable, seeds
-from loop.events import HintsRead
+from kbs.experience.log import ExperienceLog
+from loop import durable, evidence, past, seeds
+from loop.events import HintsRead, Recorded
 from loop.folder import RunFolder
 from loop.gate.report import GateReport, RuleResult
 from loop.gate.rule import Broken, Stage
@@ -259,13 +260,20 @@ class FakeParts:
         lines = () if data is None else tuple(data.decode().splitlines())
         return HintsRead(file=None if data is None else _sha(data), directives=lines, passed_on=())
 
-    def look_up(self, state: RunState, parent: int) -> tuple[Search, ...]:
-        return tuple(self.tools.search(about, f"{about} of v{parent}") for about in ("kernel", "bottleneck"))
+    @property
+    def log(self) -> ExperienceLog:
+        """The real one, in the run's own KOPT_HOME."""
+        return ExperienceLog(self.tools.home / "experience", self.tools.home)
 
-    def look_further(self, proposal: Proposal, known: tuple[Search, ...]) -> tuple[Search, ...]:
-        asked = {(one.about, one.text) for one in known}
-        wanted = [one for one in proposal.evidence.queries if (one.about, one.text) not in asked]
-        return tuple(self.tools.search(one.about, one.text) for one in wanted)
+    def look_up(self, state: RunState, parent: int) -> tuple[Search, ...]:
+        found = tuple(self.tools.search(about, f"{about} of v{parent}") for about in ("kernel", "bottleneck"))
+        return (past.look_up(self.log, self.folder, state, parent), *found)
+
+    def look_further(self, state: RunState, proposal: Proposal, known: tuple[Search, ...]) -> tuple[Search, ...]:
+        return evidence.further(self.tools, proposal, known, lambda text: past.look_for(self.log, state, text))
+
+    def log_version(self, version: int) -> Recorded:
+        return past.record(self.log, self.folder, version, ensure_key(self.tools.home))
 
     def of_attempt(self, receipt: Receipt) -> dict[str, bytes]:
         return {"correctness.md": f"{receipt.verdict}: {receipt.reason}\n".encode()}

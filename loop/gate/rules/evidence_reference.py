@@ -14,18 +14,19 @@ from loop.gate.texts import selected_line
 
 @rule(
     "evidence-reference",
-    "Selected evidence cites lines, receipts or profiles that exist and say what is quoted.",
+    "Selected evidence cites lines, receipts, profiles or records that exist and say what is quoted.",
     "proposal",
 )
 def evidence_reference(context: GateContext) -> Iterator[Broken]:
-    """Each `evidence.selected` has a reference that can be looked up: wiki/path:L12, receipt/ID#FIELD of this run, or
-    profile/SHA-256 of profile.csv#METRIC. Its quote is words of those lines, a spec as they state it, or empty."""
+    """Each `evidence.selected` has a reference that can be looked up: wiki/path:L12, receipt/ID#FIELD of this run,
+    profile/SHA-256 of profile.csv#METRIC, or log/ID of a record that a query of this run found. Its quote is words of
+    those lines, a spec as they state it, or empty."""
     proposal = context.proposal
     for number, one in enumerate(proposal.evidence.selected if proposal is not None else ()):
         file = f"{context.proposal_file}#evidence.selected[{number}]"
         if parse_reference(one.reference) is None:
             message = f"{one.reference!r} is no reference"
-            mend = "Write wiki/path:L12, wiki/path:L12-L14, receipt/ID#FIELD or profile/HASH#METRIC."
+            mend = "Write wiki/path:L12, wiki/path:L12-L14, receipt/ID#FIELD, profile/HASH#METRIC or log/ID."
             yield Broken(file=file, line=0, message=message, mend=mend)
             continue
         for cited in find_citations(selected_line(one.quote, one.reference)):

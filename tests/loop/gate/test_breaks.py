@@ -14,12 +14,14 @@ from evaluator.receipt import parse, render
 from evaluator.seal import ensure_key, seal
 from evaluator.source import SourceFile
 from kbs.citation import lines_hash
+from loop import evidence
 from loop.driver import read_run
 from loop.events import HintsRead
 from loop.gate.registry import RULES
 from loop.gate.report import GateReport, run_gate
 from loop.methods import Method, Methods
 from loop.proposal import Expected, Selected, Skipped
+from loop.tools import FoundPassage, PastMethod, Search
 from tests.evaluator import receipts
 from tests.evaluator.ncu_reports import changed, raw_csv
 from tests.loop.gate.valid import ADVICE, QUOTE, GpuTools, ValidRun, context, kernel, metrics, place
@@ -313,18 +315,49 @@ way("a page that no query found", "evidence-found",
     lambda run: selects(reference=place(run.wiki, "kernel/softmax.md", "# Softmax")[0], quote="")(run))  # fmt: skip
 
 
-def _keeps_queries(about: str) -> Way:
+def _keeps_queries(*about: str) -> Way:
     def act(run: ValidRun) -> GateReport:
         path = run.root / "v4/searches.jsonl"
-        lines = [line for line in path.read_text("utf-8").splitlines() if json.loads(line)["about"] == about]
+        lines = [line for line in path.read_text("utf-8").splitlines() if json.loads(line)["about"] in about]
         path.write_text("\n".join(lines) + "\n", "utf-8")
         return run.look()
 
     return act
 
 
-way("no query about the bottleneck", "evidence-queries", _keeps_queries("kernel"))
-way("no query about the kernel", "evidence-queries", _keeps_queries("bottleneck"))
+way("no query about the bottleneck", "evidence-queries", _keeps_queries("kernel", "experience"))
+way("no query about the kernel", "evidence-queries", _keeps_queries("bottleneck", "experience"))
+way("no query to the experience log", "evidence-queries", _keeps_queries("kernel", "bottleneck"))
+
+RECORD = "01KAJ0000000000000000000AA"
+"""A record of the experience log that is of no run here."""
+
+
+def finds_record(run: ValidRun, version: int = 4, method: str = "mufu_ex2_softmax") -> None:
+    """What a search of a version finds: a record in which a method failed."""
+    past = PastMethod(method=method, advice="known failure")
+    text = "where: softmax, triton\noutcome: regression, measured, 0.9 times as fast"
+    hit = FoundPassage(reference=f"log/{RECORD}", title="known failure", text=text, score=0.9, past=past)
+    found = Search(about="experience", text="what failed", hits=(hit,), degraded="")
+    path = run.root / f"v{version}/searches.jsonl"
+    path.write_bytes(path.read_bytes() + evidence.render([found]))
+
+
+def _after(version: int, act: Way) -> Way:
+    def done(run: ValidRun) -> GateReport:
+        finds_record(run, version)
+        return act(run)
+
+    return done
+
+
+way("a method that failed on similar kernels", "known-failure", _after(4, proposes()))
+way("a record that nobody found", "evidence-reference", selects(reference=f"log/{RECORD}", quote=""))
+way("a record that says something else", "evidence-reference",
+    _after(4, selects(reference=f"log/{RECORD}", quote="it was much faster on every kernel")))  # fmt: skip
+way("a record that was found for another version", "evidence-found",
+    _after(3, selects(reference=f"log/{RECORD}", quote="")))  # fmt: skip
+way("a record in prose that nobody found", "citation", says(f"It failed before <- log/{RECORD}"))
 
 
 def _profile(run: ValidRun) -> str:

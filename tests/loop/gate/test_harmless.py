@@ -9,9 +9,11 @@ from collections.abc import Callable
 import pytest
 
 from evaluator.receipt import parse
+from loop.evidence import render
 from loop.gate.report import GateReport
 from loop.proposal import Expected, Selected, Skipped
-from tests.loop.gate.test_breaks import Way, _filled, adds, comments, proposes, says, writes
+from loop.tools import Search
+from tests.loop.gate.test_breaks import RECORD, Way, _filled, adds, comments, finds_record, proposes, says, writes
 from tests.loop.gate.valid import ValidRun, kernel
 
 CUDA = '__global__ void f(float* x, int n) { int i = threadIdx.x; if (i < n) x[i] *= 2; } extern "C" void solve() {}\n'
@@ -66,7 +68,40 @@ def _numbers_of_the_parent(run: ValidRun) -> GateReport:
     return run.look(run.proposal(evidence={"ncu_facts": facts}))
 
 
+def _with_circumstances(run: ValidRun) -> GateReport:
+    finds_record(run)
+    return run.look(run.proposal(circumstances="The rows are four times as long here."))
+
+
+def _record(run: ValidRun) -> GateReport:
+    finds_record(run, method="async_copy")
+    quote = "regression, measured, 0.9 times as fast"
+    one = Selected(reference=f"log/{RECORD}", quote=quote, why="It happened before.")
+    return run.look(run.proposal(evidence={"selected": (one,)}, hypothesis={"risk": f"As before <- log/{RECORD}"}))
+
+
+def _own_record(run: ValidRun) -> GateReport:
+    """The log's advice on v4 rests on what this run brought."""
+    lines = (run.root / "v4/searches.jsonl").read_text("utf-8").splitlines()
+    hits = json.loads(lines[0])["hits"]
+    assert hits[0]["past"] == {"method": "warp_shuffle", "advice": "recommended"}, "of the largest gain"
+    one = Selected(reference=hits[0]["reference"], quote="", why="It helped in this run.")
+    return run.look(run.proposal(evidence={"selected": (one,)}))
+
+
+def _nearest(run: ValidRun) -> GateReport:
+    """The log names the nearest record where none is similar, and pages of the version print that."""
+    why = f"the nearest record, log/{RECORD}, has a similarity of 0.012, less than 0.05: shape 0.10"
+    path = run.root / "v4/searches.jsonl"
+    path.write_bytes(path.read_bytes() + render([Search(about="experience", text="x", hits=(), degraded="", why=why)]))
+    return run.look(run.proposal(hypothesis={"risk": f"None similar: {why}."}))
+
+
 HARMLESS: dict[str, Callable[[ValidRun], GateReport]] = {
+    "a known failure whose circumstances changed": _with_circumstances,
+    "a record of the log that was found": _record,
+    "this run's own record": _own_record,
+    "the nearest record of the log": _nearest,
     "a cited spec": cites("H200 SXM HBM bandwidth: 4.8 TB/s <- {ref}"),
     "a cited spec with its hash": cites("H200 SXM HBM bandwidth: 4.8 TB/s <- {ref}@{hash}"),
     "a cited spec in another unit": cites("H200 SXM HBM bandwidth: 4,800 GB/s <- {ref}"),
