@@ -44,6 +44,12 @@ def give_up(why: str) -> int:
     return 1
 
 
+def warned(request: dict) -> bool:
+    """Whether the experience log shows the method as a known failure on kernels like this one."""
+    said = [hit.get("past") or {} for search in request["searches"] for hit in search["hits"]]
+    return {"method": METHOD, "advice": "known failure"} in said
+
+
 def tried_values(request: dict) -> set[int]:
     """What earlier versions and attempts say that they changed to, in the words that `proposal` writes."""
     said = [past["single_change"] for past in (*request["history"], *request["attempts"], *request["refused"])]
@@ -62,7 +68,7 @@ def proposal(request: dict, kernel: str, old: int, new: int, passage: dict) -> d
     """The answer. Figures stand in it only where the request has them: numbers without a source are refused."""
     measured, diagnosis = request["measured"], request["diagnosis"]
     shown = f"The diagnosis of the parent is {diagnosis['bottleneck']}." if diagnosis else "There is no diagnosis."
-    again = any(METHOD in past["methods"] and not past["kept"] for past in request["history"])
+    again = any(METHOD in past["methods"] and not past["kept"] for past in request["history"]) or warned(request)
     return {
         "version": request["version"],
         "parent": request["parent"]["version"],
