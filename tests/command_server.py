@@ -48,13 +48,20 @@ class Command:
             _write(stream, stdin)
             server.send(theirs, asked, stream, self._out, self._err)
         self._channel.settimeout(_START_SECONDS)
-        self.pid = int(self._receive()["pid"])
+        try:
+            self.pid = int(self._receive()["pid"])
+        except BaseException:
+            self._close()
+            raise
 
     def __enter__(self) -> Command:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.kill()
+        self._close()
+
+    def _close(self) -> None:
         self._channel.close()
         self._out.close()
         self._err.close()
@@ -141,7 +148,8 @@ def serve(descriptor: int) -> None:
     """Answer requests until the tests hang up."""
     control = socket.socket(fileno=descriptor)
     for name in _IMPORTED:
-        importlib.import_module(name)
+        with contextlib.suppress(ModuleNotFoundError):  # a machine without Chroma runs the commands without it
+            importlib.import_module(name)
     assert threading.active_count() == 1, "a fork would lose threads"
     waiting = selectors.DefaultSelector()
     waiting.register(control, selectors.EVENT_READ)

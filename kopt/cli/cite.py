@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -99,6 +100,7 @@ def _checkers(profiles: list[Path]) -> Mapping[EvidenceKind, Checker]:
 
 
 def _content(text: str) -> str:
+    from kbs.citation import parse_reference
     from kbs.errors import UsageError
 
     if text == "-":
@@ -108,7 +110,7 @@ def _content(text: str) -> str:
     except (OSError, ValueError):
         is_file = False
     if not is_file:
-        if "/" in text and " " not in text and ":L" not in text and "#" not in text:
+        if re.fullmatch(r"\S*(?:/\S*|\.[A-Za-z]\w*)", text) and ":L" not in text and parse_reference(text) is None:
             raise UsageError(
                 f"there is no file {text}",
                 code="file_not_found",

@@ -220,3 +220,14 @@ def test_a_text_that_is_cut_off_is_refused(tmp_path: Path, monkeypatch: pytest.M
         done = CliRunner().invoke(app, words, input=text)
         assert done.exit_code == 2
         assert "more than 200 characters" in done.output
+
+
+@pytest.mark.parametrize("name", ["nope.md", "folder/nope", "report.txt"])
+def test_a_file_that_is_not_there_is_no_text_without_citations(kopt: Kopt, tmp_path: Path, name: str) -> None:
+    done = kopt("cite", name, "--json", cwd=tmp_path)
+    assert (done.code, done.json["errors"][0]["code"]) == (2, "file_not_found")
+
+
+def test_a_bare_reference_to_the_log_is_a_reference_and_no_file(kopt: Kopt) -> None:
+    done = kopt("cite", "log/01M7ZBJTWR0003XY03Q6XH86ZV", "--json")
+    assert done.json["errors"] == []
