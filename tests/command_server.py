@@ -10,13 +10,9 @@ from __future__ import annotations
 import atexit
 import contextlib
 import importlib
-import json
 import os
 import runpy
-import selectors
-import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -25,67 +21,38 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "HF_", "TRANSFORMERS_", "OMP_", "MKL_", "TORCH", "TRITON")
-"""How variables begin that an interpreter, a loader or a package reads once."""
+from tests import forking, worker_server
+
 _IMPORTED = ("kopt.cli.main", "kopt.cli.schemas", "kopt.engine", "kbs.vectors", "chromadb", "evaluator.evaluate")
 """What commands import."""
-_START_SECONDS = 60.0
-_DESCRIPTORS = 4096
-"""More than the server has open."""
+_ROUTE = 3
+"""The descriptor on which a command asks for fork servers of the evaluator."""
 
 
-class Command:
+class Command(forking.Fork):
     """One command under way; a context manager, which ends it."""
 
     def __init__(self, server: CommandServer, words: Sequence[str], stdin: str, folder: Path, env: Mapping[str, str]):
-        self.words = list(words)
-        request = {"words": self.words, "folder": str(folder), "environment": dict(env)}
-        asked, stream = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - closed below
+        request = {"words": list(words), "folder": str(folder), "environment": dict(env)}
+        stream = tempfile.TemporaryFile()  # noqa: SIM115 - closed below
         self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
-        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with asked, stream, theirs:
-            _write(asked, json.dumps(request))
-            _write(stream, stdin)
-            server.send(theirs, asked, stream, self._out, self._err)
-        self._channel.settimeout(_START_SECONDS)
-        try:
-            self.pid = int(self._receive()["pid"])
-        except BaseException:
-            self._close()
-            raise
+        with stream:
+            stream.write(stdin.encode("utf-8"))
+            stream.seek(0)
+            super().__init__(server.control, request, [stream, self._out, self._err, server.route])
 
     def __enter__(self) -> Command:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.kill()
-        self._close()
+        self.close()
 
-    def _close(self) -> None:
-        self._channel.close()
+    def close(self) -> None:
+        """Hear no more of it, and forget what it printed."""
+        super().close()
         self._out.close()
         self._err.close()
-
-    def _receive(self) -> dict[str, Any]:
-        received = self._channel.recv(100)
-        assert received, "the command server is gone"
-        return dict(json.loads(received))
-
-    def wait(self, seconds: float) -> int:
-        """Its exit code. Raises `subprocess.TimeoutExpired`."""
-        self._channel.settimeout(seconds)
-        try:
-            return int(self._receive()["code"])
-        except TimeoutError:
-            raise subprocess.TimeoutExpired(self.words, seconds) from None
-
-    def kill(self) -> bool:
-        """End it by SIGKILL, and wait until it has gone; whether it was still under way."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
-        with contextlib.suppress(AssertionError):
-            return self.wait(_START_SECONDS) == -signal.SIGKILL
-        return False
 
     def printed(self) -> tuple[str, str]:
         """(stdout, stderr) so far."""
@@ -97,30 +64,24 @@ class CommandServer:
 
     def __init__(self) -> None:
         self._started_with = dict(os.environ)
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._lock = threading.Lock()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", str(Path(__file__).resolve()), str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        """Where commands are asked for."""
+        self.route, routed = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        """Where commands ask for fork servers of the evaluator."""
+        with theirs, routed:
+            passed = [theirs.fileno(), routed.fileno()]
+            self._process = forking.start(serve, *map(str, passed), pass_fds=passed, start_new_session=True)
 
     def close(self) -> None:
         """End the server; commands under way go on."""
-        self._control.close()
-        self._process.wait(_START_SECONDS)
+        self.control.close()
+        self.route.close()
+        self._process.wait(forking.START_SECONDS)
 
     def can_give(self, environment: Mapping[str, str]) -> bool:
         """Whether a command with this environment does in a fork what it does in an interpreter of its own."""
         other = dict(environment.items() ^ self._started_with.items())
-        return not any(name.startswith(_AT_START) for name in other)
-
-    def send(self, *opened: IO[bytes] | socket.socket) -> None:
-        """Ask for a command."""
-        with self._lock:
-            socket.send_fds(self._control, [b"run"], [one.fileno() for one in opened])
+        return not any(name.startswith(worker_server.READ_AT_START) for name in other)
 
     def run(
         self, words: Sequence[str], stdin: str, folder: Path, env: Mapping[str, str], seconds: float
@@ -131,11 +92,6 @@ class CommandServer:
             return code, *command.printed()
 
 
-def _write(file: IO[bytes], text: str) -> None:
-    file.write(text.encode("utf-8"))
-    file.seek(0)
-
-
 def _read(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read().decode("utf-8")
@@ -144,50 +100,23 @@ def _read(file: IO[bytes]) -> str:
 # --- in the server --------------------------------------------------------------------------------------------------
 
 
-def serve(descriptor: int) -> None:
-    """Answer requests until the tests hang up."""
-    control = socket.socket(fileno=descriptor)
+def serve(*descriptors: str) -> None:
+    """Answer requests until the tests hang up: for commands at the first descriptor, for fork servers at the second."""
+    control, route = (socket.socket(fileno=int(one)) for one in descriptors)
     for name in _IMPORTED:
         with contextlib.suppress(ModuleNotFoundError):  # a machine without Chroma runs the commands without it
             importlib.import_module(name)
     assert threading.active_count() == 1, "a fork would lose threads"
-    waiting = selectors.DefaultSelector()
-    waiting.register(control, selectors.EVENT_READ)
-    while True:
-        for key, _ in waiting.select():
-            if key.fileobj is control:
-                said, opened, _, _ = socket.recv_fds(control, 10, 5)
-                if not said:
-                    return
-                pid = os.fork()
-                if pid == 0:
-                    _become(*opened[1:])
-                _tell(opened[0], {"pid": pid})
-                for descriptor in opened[1:]:
-                    os.close(descriptor)
-                waiting.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, opened[0]))
-                continue
-            pid, channel = key.data
-            waiting.unregister(key.fileobj)
-            os.close(key.fd)
-            _tell(channel, {"code": os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])})
-            os.close(channel)
+    importers = worker_server.Importers()
+    forking.serve(control, _become, {route: lambda: importers.forward(route)})
 
 
-def _tell(channel: int, message: dict[str, int]) -> None:
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # who asked may have gone
-        os.write(channel, json.dumps(message).encode())
-
-
-def _become(asked: int, *streams: int) -> NoReturn:
+def _become(request: Mapping[str, Any]) -> NoReturn:
     """In the fork: run the command as `python -m kopt` runs it, and end as an interpreter does."""
     code: object = 1
     try:
-        with open(asked, "rb") as file:
-            request = json.load(file)
-        for number, stream in enumerate(streams):
-            os.dup2(stream, number)
-        os.closerange(3, _DESCRIPTORS)
+        os.set_inheritable(_ROUTE, False)
+        worker_server.stand_in(socket.socket(fileno=_ROUTE))
         os.chdir(request["folder"])
         os.environ.clear()
         os.environ.update(request["environment"])
@@ -206,7 +135,3 @@ def _become(asked: int, *streams: int) -> NoReturn:
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code if isinstance(code, int) else int(code is not None))
-
-
-if __name__ == "__main__":
-    serve(int(sys.argv[1]))

@@ -1,15 +1,17 @@
-"""Two whole runs of three iterations on a GPU, from the plan to the report: one a proposer. Resumable.
+"""Whole runs of three iterations on a GPU, from the plan to the report: one a proposer. Resumable.
 
-    python benchmarks/loop/h200_run.py --out FOLDER [--only command agent] [--seconds LIMIT]
+    python benchmarks/loop/h200_run.py --out FOLDER [--only command agent llm] [--seconds LIMIT]
 
 A row softmax in fp32, 16384 x 4096, in three passes with one warp a row; `softmax_steps.py` has what is proposed: two
 warps, two passes (for `agent` first wrongly, then rightly), and last the row in registers, which is near the floor.
 `command` asks that file as a program; for `agent` this script does what an agent does: `kopt run next`, `kopt run
-submit`. Everything goes through the command line.
+submit`; for `llm` the tests' service stands in for a model's, and answers with the same steps. Everything goes through
+the command line.
 
 FOLDER gets workspaces and KOPT_HOME, and for each run that has ended `NAME.tgz`, its folder without `.git` and without
 reports of ncu above 1 MB, and a line of JSON in `runs.jsonl`: versions, verdicts, times, ratios. A run that is there is
 gone on with, one that has ended is not repeated. `--seconds` (540) is when the script ends itself; start it again then.
+Receipts hold the paths of FOLDER and of this file: start a copy that stands where anyone may know of it.
 Without sentence-transformers and chromadb the search works with words alone, and says so. `--rehearse` does the same on
 the CPU with 64 x 128, and keeps versions unmeasured.
 """
@@ -29,12 +31,17 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.loop.softmax_steps import BASELINE, REFERENCE, proposal  # noqa: E402  # ROOT must be on the path first
+# ROOT must be on the path first
+from benchmarks.loop.softmax_steps import BASELINE, REFERENCE, proposal  # noqa: E402
+from tests.loop.proposers.model_server import KEY, Asked, model_server, well  # noqa: E402
 
 LARGEST = 1_000_000
 """Bytes of a report of ncu that is kept."""
 SIZES = {"M": 16384, "N": 4096}
 SMALL = {"M": 64, "N": 128}
+NAMES = ("command", "agent", "llm")
+INVENTED = "The H200 SXM reads 9.9 TB/s from HBM, so that a row must be read once."
+"""No source has this figure."""
 QUICK = ("--restarts", "2", "--seconds", "2", "--baselines", "eager", "--iterations", "3")
 
 
@@ -69,7 +76,7 @@ def main() -> int:
     """Do what is not done."""
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("--out", type=Path, required=True)
-    words.add_argument("--only", nargs="*", default=["command", "agent"], choices=["command", "agent"])
+    words.add_argument("--only", nargs="*", default=NAMES, choices=NAMES)
     words.add_argument("--seconds", type=float, default=540.0)
     words.add_argument("--rehearse", action="store_true")
     options = words.parse_args()
@@ -102,9 +109,30 @@ def prepare(folder: Path, sizes: dict[str, int]) -> None:
 
 def one(name: str, kopt: Kopt, *, rehearse: bool) -> dict[str, Any] | None:
     """A run to its end: its data; None where it stopped for another reason."""
+    if name != "llm":
+        return go_on(name, kopt, rehearse=rehearse)
+    with model_server(well(written), well(invented), well(written)) as server:
+        kopt.environment |= {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.address}
+        return go_on(name, kopt, rehearse=rehearse)
+
+
+def written(asked: Asked) -> str:
+    """What the model answers."""
+    return json.dumps(proposal(asked.request, "llm"))
+
+
+def invented(asked: Asked) -> str:
+    """What the model answers once: the gate must refuse it."""
+    found = proposal(asked.request, "llm")
+    found["hypothesis"]["rationale"] = INVENTED
+    return json.dumps(found)
+
+
+def go_on(name: str, kopt: Kopt, *, rehearse: bool) -> dict[str, Any] | None:
+    """Begin a run, or go on with it."""
     where = ("--device", "cpu", "--accept-unmeasured", "--gpu", "h200-sxm") if rehearse else ()
     steps = Path(__file__).resolve().parent / "softmax_steps.py"
-    asked = ("--command", f"{sys.executable} {steps}") if name == "command" else ()
+    asked = {"command": ("--command", f"{sys.executable} {steps}"), "llm": ("--model", "openai:steps")}.get(name, ())
     code, said = kopt("run", "status")
     if said["data"] is None:
         named = ("--kernel", "softmax.py", "--ref", "ref.py")

@@ -132,6 +132,7 @@ ONE_PASS_ONLY = Step(
 STEPS = {
     "command": ([WARPS], [TWO_PASSES], [ONE_PASS_ONLY]),
     "agent": ([WARPS], [WRONG, TWO_PASSES], [ONE_PASS_ONLY]),
+    "llm": ([WARPS], [TWO_PASSES], [ONE_PASS_ONLY]),
 }
 """For each proposer: the attempts at each version."""
 

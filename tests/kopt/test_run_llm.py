@@ -35,21 +35,9 @@ def start(run: Callable[..., Run], home: Path, folder: Path, env: dict[str, str]
     return run(home, "run", "start", *common, *words, cwd=folder, env=env)
 
 
-def request_of(asked: Asked) -> dict[str, Any]:
-    """What the example's code needs of a request, read back out of the prompt."""
-    measured = asked.section("measured")
-    return {
-        "version": asked.version,
-        "parent": {"version": asked.parent, "language": "python", "text": asked.section("parent")},
-        "measured": json.loads(measured) if measured else None,
-        "diagnosis": None,
-        **{name: asked.lines(name) for name in ("methods", "searches", "history", "attempts", "refused")},
-    }
-
-
 def good(asked: Asked) -> dict[str, Any]:
     """The parent's kernel with another number of warps, and the evidence that was given."""
-    return answer(request_of(asked))
+    return answer(asked.request)
 
 
 def writes(change: Callable[[dict[str, Any], Asked], None]) -> Reaction:

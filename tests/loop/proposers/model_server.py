@@ -61,18 +61,16 @@ class Asked:
         return [json.loads(line) for line in self.section(name).split("\n") if line]
 
     @property
-    def version(self) -> int:
-        """The version that is wanted."""
-        found = re.match(r"Propose version (\d+) of the kernel \(attempt \d+\)\. Change version (\d+);", self.user)
+    def request(self) -> dict[str, Any]:
+        """What a proposal needs of the request, read back out of the prompt."""
+        head = r"Propose version (\d+) of the kernel \(attempt (\d+)\)\. Change version (\d+);"
+        found = re.match(head, self.user)
         assert found, self.user[:200]
-        return int(found[1])
-
-    @property
-    def parent(self) -> int:
-        """The version that is to be changed."""
-        found = re.match(r"Propose version \d+ of the kernel \(attempt \d+\)\. Change version (\d+);", self.user)
-        assert found, self.user[:200]
-        return int(found[1])
+        version, attempt, parent = map(int, found.groups())
+        whole = {name: json.loads(self.section(name) or "null") for name in ("measured", "diagnosis")}
+        lists = {name: self.lines(name) for name in ("methods", "searches", "history", "attempts", "refused")}
+        text = {"version": parent, "language": "python", "text": self.section("parent")}
+        return {"version": version, "attempt": attempt, "parent": text, **whole, **lists}
 
 
 @dataclass
