@@ -25,8 +25,19 @@ from tests import forking, worker_server
 
 _IMPORTED = ("kopt.cli.main", "kopt.cli.schemas", "kopt.engine", "kbs.vectors", "chromadb", "evaluator.evaluate")
 """What commands import."""
+STARTED_WITH = {name: value for name, value in os.environ.items() if name.startswith(worker_server.READ_AT_START)}
+"""Variables that count while something starts, as they were before a test or a package set one."""
 _ROUTE = 3
 """The descriptor on which a command asks for fork servers of the evaluator."""
+
+
+def start_environment() -> dict[str, str]:
+    """The environment of the tests, with the variables that count while something starts as they were in the beginning.
+
+    kopt sets some of these where it is imported, and a test of that must not make all later commands slow.
+    """
+    own = {name: value for name, value in os.environ.items() if not name.startswith(worker_server.READ_AT_START)}
+    return {**own, **STARTED_WITH}
 
 
 class Command(forking.Fork):
@@ -63,14 +74,15 @@ class CommandServer:
     """The process that forks for each command. Several threads may use it."""
 
     def __init__(self) -> None:
-        self._started_with = dict(os.environ)
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         """Where commands are asked for."""
         self.route, routed = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         """Where commands ask for fork servers of the evaluator."""
         with theirs, routed:
             passed = [theirs.fileno(), routed.fileno()]
-            self._process = forking.start(serve, *map(str, passed), pass_fds=passed, start_new_session=True)
+            self._process = forking.start(
+                serve, *map(str, passed), pass_fds=passed, start_new_session=True, env=start_environment()
+            )
 
     def close(self) -> None:
         """End the server; commands under way go on."""
@@ -80,8 +92,8 @@ class CommandServer:
 
     def can_give(self, environment: Mapping[str, str]) -> bool:
         """Whether a command with this environment does in a fork what it does in an interpreter of its own."""
-        other = dict(environment.items() ^ self._started_with.items())
-        return not any(name.startswith(worker_server.READ_AT_START) for name in other)
+        read = {name: value for name, value in environment.items() if name.startswith(worker_server.READ_AT_START)}
+        return read == STARTED_WITH
 
     def run(
         self, words: Sequence[str], stdin: str, folder: Path, env: Mapping[str, str], seconds: float

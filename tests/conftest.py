@@ -24,7 +24,7 @@ import torch
 from evaluator.sandbox import ForkServer, passed_environment
 from kopt.engine import Engine
 from kopt.settings import load_settings
-from tests.command_server import CommandServer
+from tests.command_server import CommandServer, start_environment
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -154,7 +154,7 @@ def run_kopt(
     fresh: bool = False,
 ) -> Run:
     """Run `kopt` with its own KOPT_HOME; `fresh` starts an interpreter for it, and so do variables that one reads."""
-    environment = {**os.environ, "KOPT_HOME": str(home), "COLUMNS": "200", **(env or {})}
+    environment = {**start_environment(), "KOPT_HOME": str(home), "COLUMNS": "200", **(env or {})}
     server = command_server()
     if not fresh and server.can_give(environment):
         return Run(*server.run(words, stdin, cwd or home, environment, 300))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_server import Command
+from tests.command_server import Command, start_environment
 from tests.conftest import command_server, run_kopt
 
 TIMES = re.compile(r"\d+\.\d+ s\b")
@@ -55,11 +55,19 @@ def test_each_command_has_its_own_folder_and_environment(built_home: Path, tmp_p
 
 
 def test_variables_that_an_interpreter_reads_need_one() -> None:
-    server = command_server()
-    assert server.can_give({**os.environ, "KOPT_HOME": "/x", "PATH": "/bin", "HOME": "/"})
+    server, started = command_server(), start_environment()
+    assert server.can_give({**started, "KOPT_HOME": "/x", "PATH": "/bin", "HOME": "/"})
     for name in ("PYTHONPATH", "PYTHONUTF8", "LC_ALL", "HF_HUB_OFFLINE", "OMP_NUM_THREADS"):
-        assert not server.can_give({**os.environ, name: "another"})
-    assert not server.can_give({name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"})
+        assert not server.can_give({**started, name: "another"})
+    assert not server.can_give({name: value for name, value in started.items() if name != "OMP_NUM_THREADS"})
+
+
+def test_what_the_tests_set_meanwhile_makes_no_command_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("PATH", "/bin")
+    assert "HF_HUB_OFFLINE" not in start_environment()
+    assert start_environment()["PATH"] == "/bin"
+    assert command_server().can_give(start_environment())
 
 
 def test_a_command_that_does_not_end_is_ended(built_home: Path, tmp_path: Path) -> None:

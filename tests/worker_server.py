@@ -22,8 +22,9 @@ from typing import Any, BinaryIO, NoReturn
 
 from tests import forking
 
-READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "HF_", "TRANSFORMERS_", "OMP_", "MKL_", "TORCH", "TRITON", "CUDA_")
+READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "HF_", "TRANSFORMERS_", "OMP_", "MKL_", "TORCH", "TRITON")
 """How variables begin that an interpreter, a loader or a package reads once."""
+_READ_BY_TORCH = (*READ_AT_START, "CUDA_")
 _IMPORTED = ("torch", "torch.overrides", "torch.utils._python_dispatch", "triton", "triton.language", "numpy")
 """What a fork server imports first."""
 _CONTROL = 3
@@ -47,7 +48,7 @@ def stand_in(route: socket.socket) -> None:
         if list(words[:4]) != [sys.executable, "-P", "-c", BOOTSTRAP]:
             return subprocess.Popen(words, pass_fds=pass_fds, stdout=stdout, env=env, cwd=cwd, **more)
         package, _, device, *preload = words[4:]
-        read = sorted(f"{name}={value}" for name, value in env.items() if name.startswith(READ_AT_START))
+        read = sorted(f"{name}={value}" for name, value in env.items() if name.startswith(_READ_BY_TORCH))
         kind = {"package": package, "device": device, "preload": preload, "read": read}
         request = {"kind": kind, "environment": dict(env), "folder": str(cwd)}
         with open(os.devnull, "rb") as nothing:
