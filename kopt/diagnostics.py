@@ -31,11 +31,17 @@ def examine(settings: LoadedSettings) -> list[CheckData]:
             checks += look(eng)
         except KoptError as error:
             checks.append(_check(look.__name__.strip("_"), "error", error.message, error.hint))
+        except sqlite3.DatabaseError as error:
+            checks.append(_damaged(str(error)))
     return checks
 
 
 def _check(name: str, status: Status, detail: str, hint: str = "") -> CheckData:
     return CheckData(name=name, status=status, detail=detail, hint=hint)
+
+
+def _damaged(why: str) -> CheckData:
+    return _check("index", "error", f"damaged: {why}", "Run `kopt ingest --rebuild`; nothing is lost.")
 
 
 def _python(_: Engine) -> Iterator[CheckData]:
@@ -91,7 +97,7 @@ def _index(eng: Engine) -> Iterator[CheckData]:
         )
         return
     if wrong:
-        yield _check("index", "error", f"damaged: {wrong}", "Run `kopt ingest --rebuild`; nothing is lost.")
+        yield _damaged(wrong)
         return
     detail = f"{counts['pages']} pages, {counts['passages']} passages, {counts['specs']} specs"
     if not fresh:

@@ -63,6 +63,8 @@ class Given:
     request: Request | None = None
     """How the reference is called; there is one where a reference is given."""
     dims: Mapping[str, int] = field(default_factory=dict)
+    peak: str | None = None
+    """Metric id of the rate at which products of matrices or declared operations run."""
 
 
 @dataclass
@@ -213,7 +215,7 @@ class _Gathering:
 
         task = NO_TASK
         if self.done and product and measured.grade == "full":  # a receipt counts needed bytes, and none that moved
-            task = task_of(self.engine, measured.launch, product, work, self.said)
+            task = task_of(self.engine, measured.launch, product, work, self.said, peak=self.given.peak)
         found = diagnose_launch(self.engine, measured.launch, product, grade=measured.grade, task=task)
         self.gaps += [note for note in found.notes if product or "--gpu GPU" not in note]
         if found.diagnosis.unjudged:
@@ -290,7 +292,7 @@ class _Gathering:
         self.done = True
         found = []
         for product in products:
-            made = roofline(self.engine, product, self.specs, work, said, None)
+            made = roofline(self.engine, product, self.specs, work, said, self.given.peak)
             self.gaps += [f"{gap}; what needs it is not computed." for gap in made.gaps]
             self.gaps += made.notes
             self.ceilings.setdefault(product, self._ceilings(product))
@@ -300,7 +302,7 @@ class _Gathering:
                                  self.ceilings[product]))  # fmt: skip
         if not found:
             notes = [] if work is None else limits(work, said)
-            demand = demand_of(work, said, None, self.engine.terms, notes)
+            demand = demand_of(work, said, self.given.peak, self.engine.terms, notes)
             self.gaps += [*notes, "Ridge point, bound and least time: no GPU is named; say --gpu GPU."]
             found.append(Counted(reference.name, reference.hash, place(demand, None, {}, None), "", {}, ()))
         self.rows |= {(row.place, row.states) for one in found for row in one.exhibits}

@@ -28,6 +28,10 @@ from tests.command_server import CommandServer, start_environment
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# What a user has set for kopt, or for its language models, is not what is tested.
+for _name in [name for name in os.environ if name.startswith(("KOPT_", "OPENAI_", "ANTHROPIC_"))]:
+    del os.environ[_name]
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--record FILE` writes a line after each test, and leaves out those that the file says have passed."""

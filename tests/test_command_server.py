@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,13 @@ def test_each_command_has_its_own_folder_and_environment(built_home: Path, tmp_p
     assert (elsewhere.code, "there is no file claims.md" in elsewhere.err) == (2, True)
     assert run_kopt(built_home, "spec", "h100-sxm", env={"KOPT_RESULTS": "x"}).code == 5
     assert run_kopt(built_home, "spec", "h100-sxm").code == 0
+
+
+def test_what_a_user_has_set_does_not_reach_the_tests() -> None:
+    left = "import tests.conftest, os; print([n for n in os.environ if n.startswith(('KOPT_', 'OPENAI_'))])"
+    environment = {**os.environ, "KOPT_EXPERIENCE": "/mine", "KOPT_HOME": "/mine", "OPENAI_API_KEY": "mine"}
+    done = subprocess.run([sys.executable, "-c", left], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_variables_that_an_interpreter_reads_need_one() -> None:

@@ -1,7 +1,8 @@
 """The log's index: a SQLite file derived from the log's files, brought up to date whenever it is opened.
 
 It can be deleted at any moment. Files are read on from where they were read last; one that was changed in another way
-than by appending is read again. Where the index cannot be written, it is built in memory.
+than by appending is read again. Where the index cannot be written, it is built in memory; and so it is where there is
+no log yet, which leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ class ExperienceIndex:
         self.path = home / f"experience-{place}.sqlite"
 
     def __enter__(self) -> Self:
-        for place in (self.path, self.path, ":memory:"):
+        kept = (self.path, self.path) if self.path.exists() or self.files.names() else ()
+        for place in (*kept, ":memory:"):
             try:
                 self.db = _open(place)
             except (sqlite3.DatabaseError, OSError):

@@ -84,6 +84,11 @@ def to_csv(entries: Iterable[Entry]) -> str:
     return out.getvalue()
 
 
+def begins(format: str) -> bytes:
+    """What every export of a form, `json` or `csv`, begins with."""
+    return (f'{{\n "kind": "{KIND}"' if format == "json" else ",".join(columns()) + "\r\n").encode()
+
+
 def columns() -> list[str]:
     """The columns of the table."""
     fields = [name for name in Experiment.model_fields if name not in ("kind", "schema_version", "speedup")]

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kopt.cli.options import EntryOption, InputsOption, OutputsOption, PtrSizeOption
+from kopt.cli.options import (
+    DimsOption,
+    EntryOption,
+    InputsOption,
+    NeededBytesOption,
+    NeededOperationsOption,
+    OutputsOption,
+    PeakOption,
+    PtrSizeOption,
+)
 from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 from kopt.cli.profile import LaunchOption
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from kopt.own_kernel import Given
+    from evaluator.request import Request
 
 
 def ask(
@@ -23,7 +33,7 @@ def ask(
         list[str] | None, typer.Option("--gpu", help="A GPU that the question is about; may be repeated.")
     ] = None,
     dtype: Annotated[str, typer.Option("--dtype", help="Element type, such as fp32 or bf16.")] = "",
-    dims: Annotated[str | None, typer.Option("--dims", help="Sizes, as M=4096,N=8192 or as JSON.")] = None,
+    dims: DimsOption = None,
     profile: Annotated[
         Path | None,
         typer.Option("--profile", help="Your kernel's profile: .ncu-rep, CSV, folder of `kopt profile`, or a receipt."),
@@ -37,6 +47,9 @@ def ask(
     entry: EntryOption = None,
     outputs: OutputsOption = "",
     ptr_size: PtrSizeOption = None,
+    bytes: NeededBytesOption = "",
+    operations: NeededOperationsOption = "",
+    peak: PeakOption = "",
     kind: Annotated[list[str] | None, typer.Option("--kind", help="Only pages of this kind; may be repeated.")] = None,
     k: Annotated[int | None, typer.Option("--k", min=1, max=100, help="How many passages to look at.")] = None,
     explain: Annotated[
@@ -53,7 +66,7 @@ def ask(
     With --profile, --kernel or --ref, each alone or all together, it is about that very kernel: class, symptoms,
     stalls, achieved bandwidth and headroom from the profile, compulsory bytes and operations from the reference, beside
     the wiki's facts. Figures cite profile/HASH#METRIC[LAUNCH], which `kopt cite --profile FILE` checks. A profile of
-    another kernel or GPU is an error.
+    another kernel or GPU is an error. What of a reference cannot be counted is said with --bytes and --operations.
 
     kopt ask "why is it slow" --profile report.csv --kernel softmax.py --ref ref.py --dims M=4096,N=8192
     """
@@ -77,18 +90,26 @@ def ask(
                 names = ", ".join(eng.terms.dtypes)
                 raise UsageError(f"{dtype!r} is no element type", code="dtype_unknown", hint=f"Known ones are {names}.")
             own = None
+            of_reference = {
+                "--inputs": inputs,
+                "--outputs": outputs,
+                "--ptr-size": ptr_size,
+                "--bytes": bytes,
+                "--operations": operations,
+                "--peak": peak,
+            }
+            _check_owners(profile, kernel, ref, {"--launch": launch, "--entry": entry}, of_reference)
             if profile is not None or kernel is not None or ref is not None:
-                from kopt.own_kernel import own_kernel
+                from kopt.cli.roofline import rate_metric
+                from kopt.own_kernel import Given, own_kernel
 
-                given = _given(profile, kernel, ref, launch, inputs, dims, entry, outputs, ptr_size or [])
+                request = None
+                if ref is not None:
+                    request = _request(kernel, ref, inputs, dims, entry, outputs, ptr_size or [], bytes, operations)
+                rate = rate_metric(eng, peak) if peak else None
+                given = Given(kernel, ref, profile, launch, entry, request, sizes, rate)
                 own = own_kernel(eng, question, tuple(gpu or ()), given)
                 sizes = {} if ref is not None else sizes  # they are the reference's, not those of the wiki's operation
-            elif launch or inputs or entry or outputs or ptr_size:
-                raise UsageError(
-                    "--launch, --inputs, --entry, --outputs and --ptr-size say more of a kernel, and none was given",
-                    code="no_kernel",
-                    hint="Give --profile, --kernel or --ref.",
-                )
             understood, answer = eng.ask(
                 question,
                 gpus=tuple(gpu or ()),
@@ -127,43 +148,60 @@ def ask(
     deliver("ask", json, debug, work)
 
 
-def _given(
+def _check_owners(
     profile: Path | None,
     kernel: Path | None,
     ref: Path | None,
-    launch: str,
+    of_kernel: Mapping[str, object],
+    of_reference: Mapping[str, object],
+) -> None:
+    """Raises `UsageError` for options that say more of a file which was not given."""
+    from kbs.errors import UsageError
+
+    for given, options, what, hint in (
+        (profile or kernel or ref, {**of_kernel, **of_reference}, "kernel", "Give --profile, --kernel or --ref."),
+        (ref, of_reference, "reference", "Give it with --ref FILE."),
+    ):
+        stray = [name for name, value in options.items() if value]
+        if given is None and stray:
+            raise UsageError(
+                f"{' and '.join(stray)} {'say' if len(stray) > 1 else 'says'} more of a {what}, and none was given",
+                code=f"no_{what}",
+                hint=hint,
+            )
+
+
+def _request(
+    kernel: Path | None,
+    ref: Path,
     inputs: Path | None,
     dims: str | None,
     entry: str | None,
     outputs: str,
     ptr_size: list[str],
-) -> Given:
-    """The user's files; with a reference, also how it is called."""
-    from kopt.cli.support import read_dims
-    from kopt.own_kernel import Given
+    bytes: str,
+    operations: str,
+) -> Request:
+    """How the reference is called and counted."""
+    from kopt.cli.bench_words import names, pairs
+    from kopt.cli.roofline import request_to_count
 
-    request = None
-    if ref is not None:
-        from kopt.cli.bench_words import names, pairs
-        from kopt.cli.roofline import request_to_count
-
-        request = request_to_count(
-            candidate=kernel or ref,
-            role="kernel" if kernel is not None else "reference",
-            ref=ref if kernel is not None else None,
-            inputs=inputs,
-            dims=dims,
-            entry=entry,
-            outputs=names(outputs),
-            ptr_sizes=pairs(ptr_size),
-            bytes="",
-            operations="",
-            python=None,
-            env=(),
-            call_seconds=60.0,
-            memory=None,
-        )
-    return Given(kernel, ref, profile, launch, entry, request, read_dims(dims))
+    return request_to_count(
+        candidate=kernel or ref,
+        role="kernel" if kernel is not None else "reference",
+        ref=ref if kernel is not None else None,
+        inputs=inputs,
+        dims=dims,
+        entry=entry,
+        outputs=names(outputs),
+        ptr_sizes=pairs(ptr_size),
+        bytes=bytes,
+        operations=operations,
+        python=None,
+        env=(),
+        call_seconds=60.0,
+        memory=None,
+    )
 
 
 def search(
@@ -185,11 +223,17 @@ def search(
     """Find passages of the wikis by words and meaning. Filters may be repeated; different filters must all fit."""
 
     def work() -> Reply:
-        from kbs.errors import ExitCode
+        from kbs.errors import ExitCode, UsageError
         from kopt.cli.answer_schemas import PassageData, SearchData
         from kopt.cli.render import score_stages
         from kopt.cli.support import engine
 
+        if not query.strip():
+            raise UsageError(
+                "there is nothing to look for",
+                code="empty_query",
+                hint='Give words, for example, kopt search "bank conflict".',
+            )
         filters = {
             "kind": kind or [],
             "tag": tag or [],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,8 +58,7 @@ def check_device(device: str) -> None:
     """UsageError `device_unknown` unless it is cpu or cuda:N."""
     from kbs.errors import UsageError
 
-    kind, _, number = device.partition(":")
-    if device != "cpu" and (kind != "cuda" or not (number.isdigit() or device == "cuda")):
+    if not re.fullmatch(r"cpu|cuda(:(0|[1-9][0-9]{0,3}))?", device):
         raise UsageError(
             f"{device!r} is no device", code="device_unknown", hint="Devices are cuda:0, cuda:1 … and cpu."
         )

@@ -58,7 +58,7 @@ class CiteData(Data):
 
 
 class ShowData(Data):
-    """`kopt show` and `kopt wiki show`"""
+    """`kopt show` and `kopt wiki show`; of `log/<id>`, `kopt show` has the data of `kopt log show`"""
 
     reference: str
     page: str

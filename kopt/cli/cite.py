@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 
 MAX_TEXT = 20_000_000
 """Characters; more than any report has."""
+_CITATION = frozenset({"wiki", "path", "line_start", "line_end", "hash", "quote"})
+"""Fields of a citation in JSON."""
+_ELSEWHERE = {
+    "log": "`kopt show log/ID` shows a record of the experience log.",
+    "profile": "It stands in the profile's own file; `kopt cite LINE --profile FILE` checks a line that cites it.",
+    "receipt": "It stands in the receipt's own file; `kopt cite LINE --profile FILE` checks a line that cites it.",
+}
+"""Where evidence that is no line of a page is looked at, by its kind."""
 
 
 def cite(
@@ -163,7 +171,7 @@ def check_all(
 
 
 def _evidence_in(document: object) -> Iterator[Citation | str]:
-    """Every object of a JSON document that has the fields of a citation, and every string outside of these."""
+    """Every object of a JSON document that has the fields of a citation, and every other string."""
     from kbs.citation import Citation
 
     waiting = [document]
@@ -174,28 +182,35 @@ def _evidence_in(document: object) -> Iterator[Citation | str]:
         elif isinstance(item, list):
             waiting += reversed(item)
         elif isinstance(item, dict):
-            if {"wiki", "path", "line_start", "line_end", "hash", "quote"} <= item.keys():
+            if item.keys() >= _CITATION:
                 # A field of a wrong type fails the check; it must not hide the citation from it.
                 start, end = (n if type(n) is int else 0 for n in (item["line_start"], item["line_end"]))
                 said = (str(item.get("revision", "")), str(item["hash"]), str(item["quote"]))
                 yield Citation(str(item["wiki"]), str(item["path"]), start, end, *said)
-            else:
-                waiting += reversed(item.values())
+                item = {name: value for name, value in item.items() if name not in _CITATION}
+            # Names are the document's own words too.
+            waiting += reversed([part for pair in item.items() for part in pair])
 
 
 def show(
     reference: Annotated[
-        str, typer.Argument(help="A citation such as gpu-wiki/kernel/softmax.md:L34, or a page's id.")
+        str,
+        typer.Argument(help="A citation such as gpu-wiki/kernel/softmax.md:L34 or log/ID, or a page's id."),
     ],
     context: Annotated[int, typer.Option("--context", "-C", min=0, max=1000, help="Lines before and after.")] = 0,
     json: JsonFlag = False,
     debug: DebugFlag = False,
 ) -> None:
-    """Print the cited lines with their numbers, or a whole page."""
+    """Print the cited lines with their numbers, a whole page, or a record of the experience log."""
 
     def work() -> Reply:
+        from kbs.citation import EvidenceKind, parse_reference
+        from kopt.cli.log import entry_reply
         from kopt.cli.support import engine
 
+        named = parse_reference(reference)
+        if named is not None and named.kind is EvidenceKind.LOG:
+            return entry_reply(named.target)
         with engine() as eng:
             reply = lines_reply(eng.library, reference, context)
             reply.warnings += eng.warnings
@@ -213,9 +228,9 @@ def lines_reply(library: Wikis, text: str, context: int) -> Reply:
     reference = parse_reference(text)
     if reference is not None and reference.kind is not EvidenceKind.WIKI:
         raise UsageError(
-            f"{text} cites a {reference.kind}, and there is no store of these here",
+            f"{text} cites a {reference.kind}, and no line of a page",
             code="evidence_unknown",
-            hint="Wiki lines can be shown: gpu-wiki/PATH:L1-L5.",
+            hint=_ELSEWHERE.get(reference.kind, "Lines of a page are cited so: gpu-wiki/PATH:L1-L5."),
         )
     if reference is not None:
         wiki, path, start, end = reference.wiki, reference.target, reference.line_start, reference.line_end

@@ -9,6 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kopt.cli.options import (
+    CudaHomeOption,
+    DimsOption,
+    EntryOption,
+    EnvOption,
+    IncludeOption,
+    InputsOption,
+    NvccFlagsOption,
+    PythonOption,
+)
+
 if TYPE_CHECKING:
     from evaluator.disassembler import Target
     from evaluator.sass_compile import Machine
@@ -30,31 +41,34 @@ CompileSecondsOption = Annotated[float, typer.Option("--timeout", help="Seconds 
 CompileMemoryOption = Annotated[
     float | None, typer.Option("--memory", help="GB of host memory of the kernel's process.", min=0.1)
 ]
-COMPILE_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
 class CompileWords:
-    """How a kernel is compiled; each word is named as the option that gives it."""
+    """How a kernel is compiled: options, each named as its field."""
 
-    ref: Path | None = None
-    inputs: Path | None = None
-    dims: str | None = None
-    entry: str | None = None
-    signature: tuple[str, ...] = ()
-    num_warps: int = 0
-    num_stages: int = 0
-    python: Path | None = None
-    env: tuple[str, ...] = ()
-    cuda_home: Path | None = None
-    include: tuple[Path, ...] = ()
-    nvcc_flags: str = ""
-    timeout: float = COMPILE_SECONDS
-    memory: float | None = None
+    ref: CallReferenceOption = None
+    inputs: InputsOption = None
+    dims: DimsOption = None
+    entry: EntryOption = None
+    signature: SignatureOption = None
+    num_warps: NumWarpsOption = 0
+    num_stages: NumStagesOption = 0
+    python: PythonOption = None
+    env: EnvOption = None
+    cuda_home: CudaHomeOption = None
+    include: IncludeOption = None
+    nvcc_flags: NvccFlagsOption = ""
+    timeout: CompileSecondsOption = 300.0
+    memory: CompileMemoryOption = None
 
     def given(self) -> list[str]:
         """The options that say something else than their defaults: --ref."""
-        return [f"--{word.name.replace('_', '-')}" for word in fields(self) if getattr(self, word.name) != word.default]
+        return [
+            f"--{word.name.replace('_', '-')}"
+            for word in fields(self)
+            if (value := getattr(self, word.name)) and value != word.default
+        ]
 
     def compiled(
         self, paths: Sequence[Path], target: Target, multiprocessors: int | None
@@ -66,8 +80,8 @@ class CompileWords:
         from evaluator.triton_types import read_kernel_types
         from kopt.cli.bench_words import make_request
 
-        kernels = [read_kernel_types(text, self.num_warps, self.num_stages) for text in self.signature]
-        environment = passed_environment(self.env)
+        kernels = [read_kernel_types(text, self.num_warps, self.num_stages) for text in self.signature or ()]
+        environment = passed_environment(self.env or ())
         with ForkServer("cuda", "" if self.python is None else str(self.python), environment) as server:
             words = {
                 "ref": self.ref,
@@ -78,7 +92,7 @@ class CompileWords:
                 "tolerance": None,
                 "sanitizers": None,
                 "entry": self.entry,
-                "include": self.include,
+                "include": tuple(self.include or ()),
                 "nvcc_flags": self.nvcc_flags,
                 "cuda_home": self.cuda_home,
                 "python": server.python,

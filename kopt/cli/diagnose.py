@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kopt.cli.options import DimsOption
+from kopt.cli.options import DimsOption, NeededBytesOption, NeededOperationsOption, PeakOption
 from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 from kopt.cli.profile import LaunchOption
 
@@ -36,15 +36,9 @@ def diagnose(
         Path | None, typer.Option("--ref", help="The reference, whose bytes and operations are counted.")
     ] = None,
     dims: DimsOption = None,
-    bytes: Annotated[
-        str, typer.Option("--bytes", help="Bytes that must move, in place of those that are counted: 2*M*N*4.")
-    ] = "",
-    operations: Annotated[
-        str, typer.Option("--operations", help="Floating-point operations, in place of those counted: 2*M*N*K.")
-    ] = "",
-    peak: Annotated[
-        str, typer.Option("--peak", help="Peak rate of matrix products or of --operations: tf32_tensor_throughput …")
-    ] = "",
+    bytes: NeededBytesOption = "",
+    operations: NeededOperationsOption = "",
+    peak: PeakOption = "",
     json: JsonFlag = False,
     debug: DebugFlag = False,
 ) -> None:

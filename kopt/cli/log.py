@@ -12,20 +12,13 @@ from kopt.cli.log_filters import (
     BottleneckOption,
     ChipOption,
     DtypeOption,
-    KernelOption,
+    FilterWords,
     MaskedOption,
-    MethodOption,
-    OpOption,
-    OutcomeOption,
-    ProvenanceOption,
-    RunOption,
-    SinceOption,
-    UntilOption,
     read_bottleneck,
-    read_filter,
 )
 from kopt.cli.log_transfer import export, import_, merge, sync
-from kopt.cli.log_write import add, mask, unmask
+from kopt.cli.log_write import IdArgument, add, mask, unmask
+from kopt.cli.option_groups import grouped
 from kopt.cli.options import DimsOption
 from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 
@@ -34,23 +27,13 @@ if TYPE_CHECKING:
 
 log = typer.Typer(help="What was tried on which kernel, and what came of it.", no_args_is_help=True)
 LimitOption = Annotated[int, typer.Option("--limit", min=1, max=100_000, help="How many to show.")]
-IdArgument = Annotated[str, typer.Argument(help="An id, log/ID, or the beginning of one.")]
 
 
 @log.command("list")
+@grouped
 def list_(
-    op: OpOption = "",
-    kernel: KernelOption = "",
-    backend: BackendOption = "",
-    chip: ChipOption = "",
-    bottleneck: BottleneckOption = "",
-    dtype: DtypeOption = "",
-    method: MethodOption = "",
-    outcome: OutcomeOption = None,
-    provenance: ProvenanceOption = "",
-    run: RunOption = "",
-    since: SinceOption = "",
-    until: UntilOption = "",
+    *,
+    words: FilterWords,
     masked: MaskedOption = False,
     everything: AllOption = False,
     limit: LimitOption = 20,
@@ -63,11 +46,7 @@ def list_(
         from kopt.cli.log_schemas import EntryData, LogListData
         from kopt.experience import open_log
 
-        wanted = read_filter(
-            op=op, kernel=kernel, backend=backend, chip=chip, bottleneck=bottleneck, dtype=dtype, method=method,
-            outcome=outcome, provenance=provenance, run=run, since=since, until=until, masked=masked,
-            everything=everything,
-        )  # fmt: skip
+        wanted = words.read(True if masked else None if everything else False)
         found = open_log()
         with found.index() as index:
             entries, total = list(index.entries(wanted, limit, newest=True)), index.count(wanted)
@@ -91,35 +70,38 @@ def show(id: IdArgument, json: JsonFlag = False, debug: DebugFlag = False) -> No
     """Show all that a record says."""
 
     def work() -> Reply:
-        from kbs.experience.log import find
-        from kopt.cli.log_schemas import EntryData, LogShowData
-        from kopt.experience import open_log
-
-        with open_log().index() as index:
-            entry = find(index, id)
-
-        def show(console: Console) -> None:
-            from kopt.cli.log_words import entry_lines
-
-            for line in entry_lines(entry):
-                console.print(line, markup=False)
-
-        return Reply(LogShowData(entry=EntryData.of(entry)), show)
+        return entry_reply(id)
 
     deliver("log show", json, debug, work)
 
 
+def entry_reply(id: str) -> Reply:
+    """All that the record of an id says, of `log/<id>`, or of the beginning of one that is enough. Raises `UsageError`
+    (`log_unknown`, `log_ambiguous`)."""
+    from kbs.experience.log import find
+    from kopt.cli.log_schemas import EntryData, LogShowData
+    from kopt.experience import open_log
+
+    with open_log().index() as index:
+        entry = find(index, id)
+
+    def show(console: Console) -> None:
+        from kopt.cli.log_words import entry_lines
+
+        for line in entry_lines(entry):
+            console.print(line, markup=False)
+
+    return Reply(LogShowData(entry=EntryData.of(entry)), show)
+
+
 @log.command()
+@grouped
 def search(
-    words: Annotated[list[str], typer.Argument(help="Words; experiments that have all of them, or else any.")],
-    op: OpOption = "",
-    kernel: KernelOption = "",
-    backend: BackendOption = "",
-    chip: ChipOption = "",
-    bottleneck: BottleneckOption = "",
-    outcome: OutcomeOption = None,
-    since: SinceOption = "",
-    until: UntilOption = "",
+    sought: Annotated[
+        list[str], typer.Argument(metavar="words", help="Words; experiments that have all of them, or else any.")
+    ],
+    *,
+    words: FilterWords,
     everything: AllOption = False,
     limit: LimitOption = 10,
     json: JsonFlag = False,
@@ -131,13 +113,10 @@ def search(
         from kopt.cli.log_schemas import EntryData, LogListData
         from kopt.experience import open_log
 
-        wanted = read_filter(
-            op=op, kernel=kernel, backend=backend, chip=chip, bottleneck=bottleneck, outcome=outcome, since=since,
-            until=until, everything=everything,
-        )  # fmt: skip
+        wanted = words.read(None if everything else False)
         found = open_log()
         with found.index() as index:
-            entries, total = index.search(" ".join(words), wanted, limit), index.count(wanted)
+            entries, total = index.search(" ".join(sought), wanted, limit), index.count(wanted)
 
         def show(console: Console) -> None:
             from kopt.cli.log_words import entry_line
@@ -154,22 +133,8 @@ def search(
 
 
 @log.command()
-def stats(
-    op: OpOption = "",
-    kernel: KernelOption = "",
-    backend: BackendOption = "",
-    chip: ChipOption = "",
-    bottleneck: BottleneckOption = "",
-    dtype: DtypeOption = "",
-    method: MethodOption = "",
-    outcome: OutcomeOption = None,
-    provenance: ProvenanceOption = "",
-    run: RunOption = "",
-    since: SinceOption = "",
-    until: UntilOption = "",
-    json: JsonFlag = False,
-    debug: DebugFlag = False,
-) -> None:
+@grouped
+def stats(*, words: FilterWords, json: JsonFlag = False, debug: DebugFlag = False) -> None:
     """Count outcomes and effects by method, operation and GPU, with 95 % intervals."""
 
     def work() -> Reply:
@@ -179,10 +144,7 @@ def stats(
         from kopt.cli.log_schemas import EffectData, LogStatsData
         from kopt.experience import open_log
 
-        wanted = read_filter(
-            op=op, kernel=kernel, backend=backend, chip=chip, bottleneck=bottleneck, dtype=dtype, method=method,
-            outcome=outcome, provenance=provenance, run=run, since=since, until=until,
-        )  # fmt: skip
+        wanted = words.read()
         found = open_log()
         with found.index() as index:
             by = {name: [EffectData(**asdict(one)) for one in effects(index, name, wanted)] for name in GROUPS}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -33,48 +34,62 @@ AllOption = Annotated[bool, typer.Option("--all", help="Masked ones too.")]
 _TIME = re.compile(r"[0-9]{4}(?:-[0-9]{2}(?:-[0-9]{2}(?:T[0-9]{2}(?::[0-9]{2}(?::[0-9]{2}Z?)?)?)?)?)?")
 
 
-def read_filter(
-    *,
-    op: str = "",
-    kernel: str = "",
-    backend: str = "",
-    chip: str = "",
-    bottleneck: str = "",
-    dtype: str = "",
-    method: str = "",
-    outcome: Sequence[str] | None = None,
-    provenance: str = "",
-    run: str = "",
-    since: str = "",
-    until: str = "",
-    masked: bool = False,
-    everything: bool = False,
-) -> Filter:
-    """The filter in names of the vocabulary. Raises `UsageError` for a word that is no name where only names fit."""
-    from kbs.experience.filters import Filter
-    from kbs.experiment import Outcome, Provenance, backend_name, dtype_name, gpu_name, method_name, op_name
-    from kbs.vocabulary import vocabulary
+@dataclass(frozen=True)
+class FilterWords:
+    """Which experiments are meant: options, each named as its field."""
 
-    if op and not op_name(op):
-        raise _wrong("op", op, vocabulary().operations)
-    for name, value in (("since", since), ("until", until)):
-        if value and not _TIME.fullmatch(value):
-            raise _wrong(name, value, ("2026", "2026-11", "2026-11-21", "2026-11-21T14:25"))
-    return Filter(
-        op=op_name(op) if op else "",
-        kernel=kernel,
-        backend=backend_name(backend),
-        gpu=gpu_name(chip),
-        bottleneck=read_bottleneck(bottleneck),
-        dtype=dtype_name(dtype),
-        method=method_name(method),
-        outcomes=tuple(_one_of("outcome", one, Outcome) for one in outcome or ()),
-        provenance=_one_of("provenance", provenance, Provenance) if provenance else None,
-        run=run,
-        since=since,
-        until=until,
-        masked=True if masked else None if everything else False,
-    )
+    op: OpOption = ""
+    kernel: KernelOption = ""
+    backend: BackendOption = ""
+    chip: ChipOption = ""
+    bottleneck: BottleneckOption = ""
+    dtype: DtypeOption = ""
+    method: MethodOption = ""
+    outcome: OutcomeOption = None
+    provenance: ProvenanceOption = ""
+    run: RunOption = ""
+    since: SinceOption = ""
+    until: UntilOption = ""
+
+    def read(self, masked: bool | None = False) -> Filter:
+        """The filter in names of the vocabulary. `masked`: only those that are, only those that are not, or None for
+        both. Raises `UsageError` for a word that is no name where only names fit."""
+        from kbs.experience.filters import Filter
+        from kbs.experiment import Outcome, Provenance, backend_name, dtype_name, gpu_name, method_name, op_name
+        from kbs.vocabulary import vocabulary
+
+        if self.op and not op_name(self.op):
+            raise _wrong("op", self.op, vocabulary().operations)
+        for name, value in (("since", self.since), ("until", self.until)):
+            if value and not _is_time(value):
+                raise _wrong(name, value, ("2026", "2026-11", "2026-11-21", "2026-11-21T14:25"))
+        return Filter(
+            op=op_name(self.op) if self.op else "",
+            kernel=self.kernel,
+            backend=backend_name(self.backend),
+            gpu=gpu_name(self.chip),
+            bottleneck=read_bottleneck(self.bottleneck),
+            dtype=dtype_name(self.dtype),
+            method=method_name(self.method),
+            outcomes=tuple(_one_of("outcome", one, Outcome) for one in self.outcome or ()),
+            provenance=_one_of("provenance", self.provenance, Provenance) if self.provenance else None,
+            run=self.run,
+            since=self.since,
+            until=self.until,
+            masked=masked,
+        )
+
+
+def _is_time(words: str) -> bool:
+    """Whether it is a time, or the beginning of one: a day that no calendar has would silently let nothing through."""
+    if not _TIME.fullmatch(words):
+        return False
+    begun = words.removesuffix("Z")
+    try:
+        datetime.fromisoformat(begun + "0001-01-01T00:00:00"[len(begun) :])
+    except ValueError:
+        return False
+    return True
 
 
 def read_bottleneck(words: str) -> str:

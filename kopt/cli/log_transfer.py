@@ -7,19 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kopt.cli.log_filters import (
-    AllOption,
-    BackendOption,
-    BottleneckOption,
-    ChipOption,
-    MethodOption,
-    OpOption,
-    OutcomeOption,
-    RunOption,
-    SinceOption,
-    UntilOption,
-    read_filter,
-)
+from kopt.cli.log_filters import AllOption, FilterWords
+from kopt.cli.option_groups import grouped
 from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 
 if TYPE_CHECKING:
@@ -81,23 +70,20 @@ def sync(json: JsonFlag = False, debug: DebugFlag = False) -> None:
     deliver("log sync", json, debug, work)
 
 
+@grouped
 def export(
     format: Annotated[str, typer.Option("--format", help="json or csv.")] = "json",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File; without it, standard output.")] = None,
-    op: OpOption = "",
-    backend: BackendOption = "",
-    chip: ChipOption = "",
-    bottleneck: BottleneckOption = "",
-    method: MethodOption = "",
-    outcome: OutcomeOption = None,
-    run: RunOption = "",
-    since: SinceOption = "",
-    until: UntilOption = "",
+    *,
+    words: FilterWords,
     everything: AllOption = False,
     json: JsonFlag = False,
     debug: DebugFlag = False,
 ) -> None:
-    """Write experiments as JSON or as a table (CSV). `kopt log import` reads both."""
+    """Write experiments as JSON or as a table (CSV). `kopt log import` reads both.
+
+    A file that is there is overwritten only if it is an export of the same form.
+    """
 
     def work() -> Reply:
         import sys
@@ -117,14 +103,12 @@ def export(
                 code="no_output",
                 hint="Name a file with --output.",
             )
-        wanted = read_filter(
-            op=op, backend=backend, chip=chip, bottleneck=bottleneck, method=method, outcome=outcome, run=run,
-            since=since, until=until, everything=everything,
-        )  # fmt: skip
+        wanted = words.read(None if everything else False)
         with open_log().index() as index:
             entries = list(index.entries(wanted))
         text = writers[format](entries)
         if output is not None:
+            _check_free(output, format)
             write_whole(output, text.encode())
 
         def show(console: Console) -> None:
@@ -136,6 +120,31 @@ def export(
         return Reply(ExportData(file=str(output or ""), format=format, experiments=len(entries)), show)
 
     deliver("log export", json, debug, work)
+
+
+def _check_free(path: Path, format: str) -> None:
+    """Raises `UsageError` (`output_exists`) for a file that is no export of this form, `KoptError` for an unreadable
+    one."""
+    from evaluator.files import write_error
+    from kbs.errors import UsageError
+    from kbs.experience.transfer import begins
+
+    begin = begins(format)
+    try:
+        if not path.exists():
+            return
+        ours = path.is_file()
+        if ours:
+            with path.open("rb") as stream:
+                ours = stream.read(len(begin)) == begin
+    except OSError as error:
+        raise write_error(error, path) from error
+    if not ours:
+        raise UsageError(
+            f"{path} is there and no export of kopt as {format}: it is not overwritten",
+            code="output_exists",
+            hint="Choose another file with --output, or move that one away.",
+        )
 
 
 def import_(

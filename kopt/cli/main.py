@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from kopt.cli.ask import ask, search
-from kopt.cli.bench import bench
+from kopt.cli.bench import DEFAULT, bench
 from kopt.cli.cite import cite, show
 from kopt.cli.diagnose import diagnose
 from kopt.cli.doctor import doctor
@@ -76,8 +77,22 @@ def _as_text(word: str) -> str:
     return word.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
+def _named(context: Any) -> str:
+    """The command whose words are wrong, as its own envelopes name it; where it has got no further, the first word."""
+    found: list[str] = []
+    while context is not None and context.parent is not None:
+        found.insert(0, context.info_name)
+        context = context.parent
+    if found == ["bench", DEFAULT]:
+        found.pop()
+    words = [_as_text(word) for word in sys.argv[1:] if not word.startswith("-")]
+    return " ".join(found or words[:1]) or "kopt"
+
+
 def main() -> None:
     """Run the command line; what is wrong with the words themselves is said in the envelope too, with exit code 2."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a text with a letter that it cannot have is still shown
     try:
         if any(word != _as_text(word) for word in sys.argv[1:]):
             raise typer.BadParameter("a word of the command is not UTF-8 text")
@@ -91,19 +106,11 @@ def main() -> None:
     except typer.TyperException as error:
         from kbs.errors import ExitCode
 
-        words = [_as_text(word) for word in sys.argv[1:] if not word.startswith("-")]
         context = getattr(error, "ctx", None)
         hint = f"See `{context.command_path} --help`." if context else "See `kopt --help`."
         try:
             with whole_pipe():
-                fail(
-                    words[0] if words else "kopt",
-                    "--json" in sys.argv,
-                    ExitCode.USAGE,
-                    "usage",
-                    error.format_message(),
-                    hint,
-                )
+                fail(_named(context), "--json" in sys.argv, ExitCode.USAGE, "usage", error.format_message(), hint)
         except typer.Exit as done:
             sys.exit(done.exit_code)
 

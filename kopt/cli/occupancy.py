@@ -8,26 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kopt.cli.compile_words import (
-    COMPILE_SECONDS,
-    CallReferenceOption,
-    CompileMemoryOption,
-    CompileSecondsOption,
-    CompileWords,
-    NumStagesOption,
-    NumWarpsOption,
-    SignatureOption,
-)
-from kopt.cli.options import (
-    CudaHomeOption,
-    DimsOption,
-    EntryOption,
-    EnvOption,
-    IncludeOption,
-    InputsOption,
-    NvccFlagsOption,
-    PythonOption,
-)
+from kopt.cli.compile_words import CompileWords
+from kopt.cli.option_groups import grouped
 from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 
 if TYPE_CHECKING:
@@ -45,6 +27,7 @@ if TYPE_CHECKING:
     from kopt.engine import Engine
 
 
+@grouped
 def occupancy(
     gpu: Annotated[
         str, typer.Option("--gpu", help="A product such as h100-sxm, or a compute capability: sm_90, 9.0.")
@@ -71,20 +54,8 @@ def occupancy(
     function: Annotated[
         str, typer.Option("--function", help="With --kernel: only functions whose name has this.")
     ] = "",
-    ref: CallReferenceOption = None,
-    inputs: InputsOption = None,
-    dims: DimsOption = None,
-    entry: EntryOption = None,
-    signature: SignatureOption = None,
-    num_warps: NumWarpsOption = 0,
-    num_stages: NumStagesOption = 0,
-    python: PythonOption = None,
-    env: EnvOption = None,
-    cuda_home: CudaHomeOption = None,
-    include: IncludeOption = None,
-    nvcc_flags: NvccFlagsOption = "",
-    timeout: CompileSecondsOption = COMPILE_SECONDS,
-    memory: CompileMemoryOption = None,
+    *,
+    words: CompileWords,
     json: JsonFlag = False,
     debug: DebugFlag = False,
 ) -> None:
@@ -100,22 +71,6 @@ def occupancy(
         from kopt.cli.occupancy_kernels import Asked, read_bytes
         from kopt.cli.support import engine
 
-        words = CompileWords(
-            ref=ref,
-            inputs=inputs,
-            dims=dims,
-            entry=entry,
-            signature=tuple(signature or ()),
-            num_warps=num_warps,
-            num_stages=num_stages,
-            python=python,
-            env=tuple(env or ()),
-            cuda_home=cuda_home,
-            include=tuple(include or ()),
-            nvcc_flags=nvcc_flags,
-            timeout=timeout,
-            memory=memory,
-        )
         asked = Asked(gpu, regs, read_bytes(smem), threads, barriers, carveout, kernel, function, words)
         asked.check()
         with engine() as eng:

@@ -62,8 +62,9 @@ class Asked:
             )
         words = self.compiling.given()
         if words and not self.compiles:
+            say = "say" if len(words) > 1 else "says"
             raise UsageError(
-                f"{' and '.join(words)} say how a kernel is compiled, and nothing is compiled here",
+                f"{' and '.join(words)} {say} how a kernel is compiled, and nothing is compiled here",
                 code="compiled_alone",
                 hint="Give a .cu or .py file with --kernel, or leave them out.",
             )

@@ -26,3 +26,12 @@ CudaHomeOption = Annotated[Path | None, typer.Option("--cuda-home", help="The CU
 IncludeOption = Annotated[list[Path] | None, typer.Option("--include", "-I", help="Folder of headers for nvcc.")]
 NvccFlagsOption = Annotated[str, typer.Option("--nvcc-flags", help="Further words for nvcc.")]
 CallSecondsOption = Annotated[float, typer.Option("--timeout", help="Seconds for one call.", min=0.1, max=3600)]
+NeededBytesOption = Annotated[
+    str, typer.Option("--bytes", help="Bytes that must move, in place of those that are counted: 2*M*N*4.")
+]
+NeededOperationsOption = Annotated[
+    str, typer.Option("--operations", help="Floating-point operations, in place of those counted: 2*M*N*K.")
+]
+PeakOption = Annotated[
+    str, typer.Option("--peak", help="Peak rate of matrix products or of --operations: tf32_tensor_throughput …")
+]

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from kbs.errors import ExitCode, KoptError
-from kbs.visible import visible
+from kbs.visible import visible_lines
 from kopt.settings import debug_requested
 
 if TYPE_CHECKING:
@@ -51,11 +51,16 @@ _STATUS = {
 
 
 def console(stream: IO[str] | None = None) -> Console:
-    """A console that colours on terminals only; elsewhere lines are never folded."""
+    """A console that colours on terminals only; elsewhere lines are never folded. What a terminal would obey in a text
+    is written out: pages, reports and kernels are others' words."""
     from rich.console import Console
 
     class Honest(Console):
         """Leaves a pipe that was closed early to `whole_pipe`: the command keeps its own exit code."""
+
+        def print(self, *objects: Any, **how: Any) -> None:
+            """Strings in it are made visible; what rich has made is its own."""
+            super().print(*(visible_lines(one) if isinstance(one, str) else one for one in objects), **how)
 
         def on_broken_pipe(self) -> None:
             """Called while the error is handled."""
@@ -101,7 +106,7 @@ def deliver(command: str, as_json: bool, debug: bool, work: Callable[[], Reply])
     else:
         with whole_pipe():
             for warning in reply.warnings:
-                sys.stderr.write(f"warning: {warning}\n")
+                tell(f"warning: {warning}\n")
             reply.show(console())
             sys.stdout.flush()
     raise typer.Exit(int(reply.exit_code))
@@ -112,9 +117,13 @@ def fail(command: str, as_json: bool, exit_code: ExitCode, code: str, message: s
     if as_json:
         _print_json(command, _STATUS[exit_code], None, [], [{"code": code, "message": message, "hint": hint}])
     else:
-        lines = [visible(line) for line in (f"error: {message}\n{hint}" if hint else f"error: {message}").split("\n")]
-        sys.stderr.write("\n".join(lines) + "\n")
+        tell(f"error: {message}\n{hint}\n" if hint else f"error: {message}\n")
     raise typer.Exit(int(exit_code))
+
+
+def tell(text: str) -> None:
+    """Write to stderr; what a terminal would obey is written out."""
+    sys.stderr.write(visible_lines(text))
 
 
 def _print_json(command: str, status: str, data: Any, warnings: list[str], errors: list[dict[str, str]]) -> None:
@@ -126,8 +135,13 @@ def _print_json(command: str, status: str, data: Any, warnings: list[str], error
         "warnings": warnings,
         "errors": errors,
     }
+    text = json.dumps(envelope, ensure_ascii=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:  # a path that is not UTF-8, or a stream that cannot have every letter
+        text = json.dumps(envelope)
     with whole_pipe():
-        sys.stdout.write(json.dumps(envelope, ensure_ascii=False) + "\n")
+        sys.stdout.write(text + "\n")
         sys.stdout.flush()
 
 

@@ -9,7 +9,17 @@ import typer
 
 from kbs.visible import visible
 from kopt.cli.bench_words import make_request, names, pairs
-from kopt.cli.options import CallSecondsOption, DimsOption, EntryOption, InputsOption, OutputsOption, PtrSizeOption
+from kopt.cli.options import (
+    CallSecondsOption,
+    DimsOption,
+    EntryOption,
+    InputsOption,
+    NeededBytesOption,
+    NeededOperationsOption,
+    OutputsOption,
+    PeakOption,
+    PtrSizeOption,
+)
 from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 
 if TYPE_CHECKING:
@@ -29,16 +39,9 @@ def roofline(
     ] = None,
     dims: DimsOption = None,
     inputs: InputsOption = None,
-    bytes: Annotated[
-        str, typer.Option("--bytes", help="Bytes that must move, in place of those that are counted: 2*M*N*4.")
-    ] = "",
-    operations: Annotated[
-        str, typer.Option("--operations", help="Floating-point operations, in place of those counted: 2*M*N*K.")
-    ] = "",
-    peak: Annotated[
-        str | None,
-        typer.Option("--peak", help="Peak rate of matrix products or of --operations: tf32_tensor_throughput …"),
-    ] = None,
+    bytes: NeededBytesOption = "",
+    operations: NeededOperationsOption = "",
+    peak: PeakOption = "",
     profile: Annotated[
         Path | None, typer.Option("--profile", help="A measured time of the kernel: a receipt or an ncu report.")
     ] = None,
@@ -140,9 +143,7 @@ def request_to_count(*, python: Path | None, env: Any, **words: Any) -> Request:
     )
 
 
-def _find(
-    eng: Engine, request: Request, recognised: Recognised, gpu: str, peak: str | None, profile: Path | None
-) -> Roofline:
+def _find(eng: Engine, request: Request, recognised: Recognised, gpu: str, peak: str, profile: Path | None) -> Roofline:
     from evaluator.workloads import check_dims
     from kopt.roofline import add_point, product_of, roofline
     from kopt.work import count, declared_work, seal_notes
@@ -153,7 +154,7 @@ def _find(
     )
     product = product_of(eng, gpu, [id for id in eng.terms.products if id in documented])
     said = declared_work(request, recognised)
-    metric = None if peak is None else rate_metric(eng, peak)
+    metric = rate_metric(eng, peak) if peak else None
     counted = None if len(said) == 2 else count(eng, request, recognised, said)
     found = roofline(eng, product, specs, counted, said, metric)
     if profile is not None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
+from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver, tell
 from kopt.cli.run_drive import RunOption, held, run_reply
 
 
@@ -98,7 +98,7 @@ def apply(
                 return Reply(data, lambda console: console.print(said, markup=False), ExitCode.ABSTAINED, at.notes)
             if dry_run:
                 return Reply(data, lambda console: console.print(difference, markup=False), warnings=at.notes)
-            sys.stderr.write(difference)
+            tell(difference)
             if not yes and (json or not sys.stdin.isatty()):
                 raise UsageError(
                     "nothing was written: nobody was asked",

@@ -8,27 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kopt.cli.compile_words import (
-    COMPILE_SECONDS,
-    CallReferenceOption,
-    CompileMemoryOption,
-    CompileSecondsOption,
-    CompileWords,
-    NumStagesOption,
-    NumWarpsOption,
-    SignatureOption,
-    present_target,
-)
-from kopt.cli.options import (
-    CudaHomeOption,
-    DimsOption,
-    EntryOption,
-    EnvOption,
-    IncludeOption,
-    InputsOption,
-    NvccFlagsOption,
-    PythonOption,
-)
+from kopt.cli.compile_words import CompileWords, present_target
+from kopt.cli.option_groups import grouped
 from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 
 if TYPE_CHECKING:
@@ -36,6 +17,7 @@ if TYPE_CHECKING:
     from kopt.engine import Engine
 
 
+@grouped
 def sass(
     candidate: Annotated[Path, typer.Argument(help="The kernel: a .py file with Triton kernels, or a .cu file.")],
     gpu: Annotated[
@@ -46,20 +28,8 @@ def sass(
         list[str] | None, typer.Option("--method", help="Only these methods: ID, or ID,ID; may be repeated.")
     ] = None,
     diff: Annotated[Path | None, typer.Option("--diff", help="Another version, to compare with.")] = None,
-    ref: CallReferenceOption = None,
-    inputs: InputsOption = None,
-    dims: DimsOption = None,
-    entry: EntryOption = None,
-    signature: SignatureOption = None,
-    num_warps: NumWarpsOption = 0,
-    num_stages: NumStagesOption = 0,
-    python: PythonOption = None,
-    env: EnvOption = None,
-    cuda_home: CudaHomeOption = None,
-    include: IncludeOption = None,
-    nvcc_flags: NvccFlagsOption = "",
-    timeout: CompileSecondsOption = COMPILE_SECONDS,
-    memory: CompileMemoryOption = None,
+    *,
+    words: CompileWords,
     json: JsonFlag = False,
     debug: DebugFlag = False,
 ) -> None:
@@ -78,22 +48,6 @@ def sass(
         from kopt.cli.support import engine
         from loop.methods import read_methods
 
-        words = CompileWords(
-            ref=ref,
-            inputs=inputs,
-            dims=dims,
-            entry=entry,
-            signature=tuple(signature or ()),
-            num_warps=num_warps,
-            num_stages=num_stages,
-            python=python,
-            env=tuple(env or ()),
-            cuda_home=cuda_home,
-            include=tuple(include or ()),
-            nvcc_flags=nvcc_flags,
-            timeout=timeout,
-            memory=memory,
-        )
         with engine() as eng:
             methods = read_methods(eng.library)
             chosen = methods.chosen([name for word in method or () for name in names(word)])

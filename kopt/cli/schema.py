@@ -47,7 +47,7 @@ def schema(
                 ExitCode.USAGE,
                 "command_unknown",
                 f"{name!r} prints no JSON",
-                f"Commands: {', '.join(COMMANDS)}.",
+                f"Commands: {', '.join(COMMANDS)}. Documents: {', '.join(DOCUMENTS)}.",
             )
 
 

@@ -100,7 +100,11 @@ COMMANDS: dict[str, type[Data]] = {
 
 def json_schema(command: str) -> dict[str, Any]:
     """The JSON Schema of what a command of `COMMANDS` prints under `data`."""
+    either: TypeAdapter[Any]
     if command == "bench":
-        either: TypeAdapter[Any] = TypeAdapter(Annotated[BenchData | ExternalData, Field(discriminator="evidence")])
+        either = TypeAdapter(Annotated[BenchData | ExternalData, Field(discriminator="evidence")])
+        return either.json_schema()
+    if command == "show":
+        either = TypeAdapter(ShowData | LogShowData)
         return either.json_schema()
     return COMMANDS[command].model_json_schema()

@@ -182,6 +182,9 @@ def _qualifier(text: str, knowledge: Knowledge) -> str | None:
 
 def _show_comparison(console: Console, knowledge: Knowledge, products: list[str], specs: list[Spec]) -> None:
     from rich.table import Table
+    from rich.text import Text
+
+    from kbs.visible import visible
 
     terms = knowledge.vocabulary
     table = Table("metric", *(terms.products[product].name for product in products), box=None, pad_edge=False)
@@ -192,7 +195,7 @@ def _show_comparison(console: Console, knowledge: Knowledge, products: list[str]
             row = next((s for s in specs if (s.product, s.metric, s.qualifier) == (product, metric, qualifier)), None)
             cells.append(f"{row.value} {row.unit}".strip() + f" [L{row.citation.line_start}]" if row else "UNKNOWN")
         name = terms.metrics[metric].name + (f" ({qualifier})" if qualifier else "")
-        table.add_row(name, *(cell.replace("[", r"\[") for cell in cells))
+        table.add_row(*(Text(visible(cell)) for cell in (name, *cells)))
     console.print(table)
     for product in products:
         page = next((s.citation for s in specs if s.product == product), None)

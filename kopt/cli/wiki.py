@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
+from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver, tell
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -70,7 +70,7 @@ def lint(
                     diff = difflib.unified_diff(
                         change.old.splitlines(True), change.new.splitlines(True), f"a/{change.path}", f"b/{change.path}"
                     )
-                    sys.stderr.write("".join(diff))
+                    tell("".join(diff))
                     if yes or (sys.stdin.isatty() and not json and typer.confirm("Write this change?", err=True)):
                         apply_fix(chosen, change)
                         fixed.append(f"{chosen.name}/{change.path}")

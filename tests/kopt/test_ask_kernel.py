@@ -185,6 +185,32 @@ def test_what_cannot_be_counted_is_a_gap_with_why(kopt: Kopt, tmp_path: Path, re
     assert found["kernel"]["bottleneck"] == "memory-bound"
 
 
+def test_what_cannot_be_counted_can_be_declared(kopt: Kopt, tmp_path: Path) -> None:
+    text = Path(REF).read_text().replace("torch.softmax(x, dim=-1)", "torch.from_numpy(x.numpy() + 1)")
+    (tmp_path / "ref.py").write_text(text)
+    ask = ("ask", "what bounds it", "--ref", "ref.py", "--dims", "ROWS=64,COLS=128", "--gpu", "h200", "--json")
+    said = ("--bytes", "2*ROWS*COLS*4", "--operations", "500*ROWS*COLS")
+    none = data(kopt(*ask, cwd=tmp_path))
+    assert any("--bytes '2*M*N*4' --operations '5*M*N'" in gap for gap in none["gaps"])
+    found = data(kopt(*ask, *said, "--peak", "fp32_throughput", cwd=tmp_path))
+    [counted] = found["kernel"]["counted"]
+    assert (counted["bytes"], counted["bound"]) == (2 * 64 * 128 * 4, "compute-bound")
+    assert found["claims"][0]["text"].startswith("Compute-bound by what it must do on H200 SXM: 62.5 FLOP/byte")
+    assert found["dropped"] == 0
+    slower = data(kopt(*ask, *said, "--peak", "bf16", cwd=tmp_path))
+    assert slower["kernel"]["counted"][0]["bound"] == "memory-bound"
+    assert any("--peak" in gap for gap in data(kopt(*ask, *said, cwd=tmp_path))["gaps"])
+    assert error(kopt(*ask, "--peak", "hbm_bandwidth", cwd=tmp_path)) == "metric_unknown"
+
+
+@pytest.mark.parametrize("words", [("--bytes", "4"), ("--operations", "4"), ("--peak", "bf16"), ("--outputs", "y")])
+def test_words_about_a_reference_need_one(kopt: Kopt, words: tuple[str, str]) -> None:
+    ask = ("ask", "why is it slow", "--json")
+    done = kopt(*ask, *words, "--kernel", KERNEL_FILE)
+    assert (error(done), words[0] in done.json["errors"][0]["message"]) == ("no_reference", True)
+    assert error(kopt(*ask, *words)) == "no_kernel"
+
+
 def test_a_profile_without_throughputs_is_not_guessed_at(kopt: Kopt, tmp_path: Path) -> None:
     (tmp_path / "u.csv").write_text(raw_csv(("k", without("sm__", "gpu__compute", "gpu__dram"))))
     found = data(kopt("ask", "why is it slow on H200", "--profile", "u.csv", "--ref", REF, "--json", cwd=tmp_path))

@@ -64,6 +64,7 @@ def checks(run: Runner, home: Path, code: int, **more: Any) -> dict[str, dict[st
     [
         (("ask", ""), "empty_question"),
         (("ask", "   "), "empty_question"),
+        (("search", " "), "empty_query"),
         (("ask", "why is softmax slow", "--dims", "M=big"), "dims_invalid"),
         (("ask", "why is softmax slow", "--dims", "M=-1"), "dims_invalid"),
         (("ask", "why is softmax slow", "--dims", "{"), "dims_invalid"),
@@ -91,6 +92,54 @@ def checks(run: Runner, home: Path, code: int, **more: Any) -> dict[str, dict[st
 )
 def test_words_that_make_no_sense(kopt: Runner, words: tuple[str, ...], code: str) -> None:
     failed(kopt(*words, "--json"), 2, code)
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (("log", "list", "--limit", "x"), "log list"),
+        (("log", "nothing"), "log"),
+        (("bench", "k.py", "--seconds", "a"), "bench"),
+        (("bench", "noise"), "bench noise"),
+        (("--gpu", "frobnicate"), "frobnicate"),
+    ],
+)
+def test_wrong_words_are_said_in_the_name_of_the_command(kopt: Runner, words: tuple[str, ...], command: str) -> None:
+    assert kopt(*words, "--json").json["command"] == command
+
+
+def test_what_is_shown_commands_no_terminal(run: Runner, home: Path, tmp_path: Path, page: MakePage) -> None:
+    evil = "Rows \x1b]0;owned\x07\x1b[2K\u202e are read, written once; a\ttab and a\xa0space stay.[^src]"
+    folder = tmp_path / "evil-wiki"
+    (folder / "kernel").mkdir(parents=True)
+    text = page("kernel/evil", f"# Evil\n\n{evil}\n\n[^src]: src p. 1")
+    (folder / "kernel" / "evil.md").write_text(text, "utf-8")
+    at = text.split("\n").index(evil) + 1
+    env = {"KOPT_WIKIS": json.dumps([str(folder)])}
+    for words in (
+        ("show", f"evil-wiki/kernel/evil.md:L{at}"),
+        ("wiki", "show", "evil-wiki/kernel/evil"),
+        ("cite", f'"{evil}" <- evil-wiki/kernel/evil.md:L1'),
+        ("cite", f'"other words than there are" <- evil-wiki/kernel/evil.md:L{at}'),
+        ("search", "rows are read written once", "--kind", "kernel"),
+    ):
+        done = run(home, *words, env=env)
+        assert not set("\x1b\x07\u202e") & set(done.out + done.err), words
+    shown = run(home, "show", f"evil-wiki/kernel/evil.md:L{at}", env=env)
+    assert r"Rows \x1b]0;owned\x07\x1b[2K\u202e are read, written once; a" in shown.out
+    assert r"\t" not in shown.out
+    assert "tab and a\xa0space stay." in shown.out
+
+
+def test_a_path_that_is_not_utf8_is_printed(tmp_path: Path) -> None:
+    environment = {**os.environ, "KOPT_HOME": str(tmp_path / "h\udcff"), "PYTHONIOENCODING": "utf-8:strict"}
+    for words in (("log", "list", "--json"), ("log", "list")):
+        done = subprocess.run([sys.executable, "-m", "kopt", *words], env=environment, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert rb"h\udcff" in done.stdout
+    strict = subprocess.run([sys.executable, "-m", "kopt", "log", "list", "--json"], env=environment,
+                            capture_output=True, check=True)  # fmt: skip
+    assert json.loads(strict.stdout.decode("utf-8"))["data"]["folder"] == str(tmp_path / "h\udcff" / "experience")
 
 
 def test_an_error_for_people_has_message_and_hint_on_stderr(kopt: Runner) -> None:
@@ -323,8 +372,9 @@ def test_a_damaged_index_is_set_aside_and_built_again(run: Runner, home: Path, h
     assert found["index"]["status"] == found["vectors"]["status"] == "ok"
 
 
-def test_doctor_says_how_to_mend_a_damaged_index(run: Runner, home: Path) -> None:
-    damage(home, "garbage")
+@pytest.mark.parametrize("how", ["garbage", "truncated", "holes"])
+def test_doctor_says_how_to_mend_a_damaged_index(run: Runner, home: Path, how: str) -> None:
+    damage(home, how)
     found = checks(run, home, 5)
     assert found["index"]["status"] == "error"
     assert "kopt ingest --rebuild" in found["index"]["hint"]

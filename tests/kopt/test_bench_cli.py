@@ -367,7 +367,8 @@ def test_a_missing_device_is_named(bench: Bench) -> None:
         pytest.skip("there is a GPU")
     done = bench("k.py", "--device", "cuda:0", "--json", k__py=SETUP_KERNEL)
     assert (error(done), done.code) == ("no_gpu", 6)
-    assert error(bench("k.py", "--device", "gpu", "--json")) == "device_unknown"
+    for device in ("gpu", "cuda:²", "cuda:01", "cuda:", "cuda:99999999999999999999"):
+        assert error(bench("k.py", "--device", device, "--json")) == "device_unknown"
 
 
 def test_a_pickle_in_a_file_of_inputs_is_not_run(bench: Bench, tmp_path: Path) -> None:

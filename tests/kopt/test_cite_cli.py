@@ -231,3 +231,9 @@ def test_a_file_that_is_not_there_is_no_text_without_citations(kopt: Kopt, tmp_p
 def test_a_bare_reference_to_the_log_is_a_reference_and_no_file(kopt: Kopt) -> None:
     done = kopt("cite", "log/01M7ZBJTWR0003XY03Q6XH86ZV", "--json")
     assert done.json["errors"] == []
+
+
+def test_nothing_in_json_hides_a_citation(kopt: Kopt, answer: dict[str, Any]) -> None:
+    for one in ({WRONG: 1}, {"a": {WRONG: []}}, {**citations(answer)[0], "note": WRONG}):
+        code, found = statuses(kopt, one)
+        assert (code, found[-1]) == (4, "mismatch")

@@ -14,7 +14,7 @@ import pytest
 
 from evaluator.document import render
 from evaluator.seal import ensure_key, seal
-from kopt.cli.log_schemas import LogListData, RecommendData
+from kopt.cli.log_schemas import LogListData, LogShowData, RecommendData
 from tests.conftest import Run, run_kopt
 from tests.evaluator.receipts import receipt as any_receipt
 from tests.kopt.test_imports import HEAVY, PROBE
@@ -57,6 +57,41 @@ def test_add_list_show_search(log: Log) -> None:
     assert f"log/{id}" in log("search", "16", "bytes").out
     assert "none of 1 experiments" in log("search", "nowhere").out
     assert data(log("list", "--chip", "B200", "--json"))["total"] == 0
+
+
+def test_its_reference_shows_a_record_and_is_checked(log: Log, tmp_path: Path) -> None:
+    id = added(log, *WIDE, "--outcome", "success", "--speedup", "1.3")
+    home = tmp_path / "home"
+    shown, same = run_kopt(home, "show", f"log/{id}"), log("show", id)
+    assert (shown.code, shown.out) == (0, same.out)
+    found = run_kopt(home, "show", f"log/{id}", "--json")
+    assert LogShowData.model_validate(found.json["data"]).entry.experiment.id == id
+    assert run_kopt(home, "cite", f"speedup: 1.3x <- log/{id}").code == 0
+    assert run_kopt(home, "cite", f"speedup: 1.4x <- log/{id}").code == 4
+    unknown = run_kopt(home, "show", "log/01ZZZZZZZZ", "--json")
+    assert (unknown.code, unknown.json["errors"][0]["code"]) == (2, "log_unknown")
+    page = run_kopt(home, "wiki", "show", f"log/{id}", "--json")
+    assert (page.code, "kopt show log/ID" in page.json["errors"][0]["hint"]) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("cite", "log/01ZZZZZZZZ"), 4),
+        (("show", "log/01ZZZZZZZZ"), 2),
+        (("log", "list"), 0),
+        (("log", "show", "01ZZZZZZZZ"), 2),
+        (("log", "search", "softmax"), 0),
+        (("log", "stats"), 0),
+        (("log", "recommend", "--kernel", "softmax"), 3),
+        (("log", "merge"), 0),
+        (("log", "export"), 0),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, tuple) else "",
+)
+def test_a_question_leaves_nothing_where_no_log_is(tmp_path: Path, words: tuple[str, ...], code: int) -> None:
+    done = run_kopt(tmp_path / "home", *words, cwd=tmp_path)
+    assert (done.code, list(tmp_path.iterdir())) == (code, []), done.err
 
 
 def test_recommend_from_what_was_added(log: Log) -> None:
@@ -105,6 +140,34 @@ def test_stats_and_export_and_import(log: Log, tmp_path: Path) -> None:
         assert len(data(other)["added"]) == 2
 
 
+def test_questions_about_the_log_have_the_same_filters(log: Log) -> None:
+    added(log, *WIDE, "--outcome", "success", "--speedup", "1.3", "--run", "r-1", "--iteration", "1")
+    added(log, "Load fewer bytes", "--kernel", "gemm.py", "--outcome", "neutral", "--dtype", "fp32")
+    words = {"op": "softmax", "kernel": "softmax.py", "backend": "triton", "chip": "H200", "bottleneck": "memory",
+             "dtype": "bf16", "method": "vectorized_access", "outcome": "success", "run": "r-1"}  # fmt: skip
+    for name, value in words.items():
+        chosen = (f"--{name}", value, "--provenance", "reported", "--since", "2026-02-28", "--until", "2099")
+        for ask in (("list",), ("search", "bytes"), ("stats",)):
+            found = data(log(*ask, *chosen, "--json"))
+            assert (name, ask, found.get("total", found.get("experiments"))) == (name, ask, 1)
+        assert len(json.loads(log("export", *chosen).out)["records"]) == 1
+
+
+def test_an_export_overwrites_nothing_but_an_export(log: Log, tmp_path: Path) -> None:
+    added(log, *WIDE, "--outcome", "neutral")
+    mine = tmp_path / "mine.json"
+    mine.write_text('{"kind": "mine"}')
+    done = log("export", "--output", str(mine), "--json")
+    assert (done.code, done.json["errors"][0]["code"]) == (2, "output_exists")
+    assert mine.read_text() == '{"kind": "mine"}'
+    for form in ("json", "csv"):
+        file = tmp_path / f"export.{form}"
+        for _ in range(2):
+            assert log("export", "--format", form, "--output", str(file)).code == 0
+        other = "csv" if form == "json" else "json"
+        assert log("export", "--format", other, "--output", str(file)).code == 2
+
+
 def test_import_says_what_it_could_not_read(log: Log, tmp_path: Path) -> None:
     file = tmp_path / "theirs.json"
     file.write_text(json.dumps([{"kernel": "k", "date": "2026-01-01", "optimization": "x", "outcome": "odd"}]))
@@ -140,6 +203,9 @@ def test_a_receipt_makes_it_measured(log: Log, tmp_path: Path) -> None:
         (("list", "--op", "nothing"), "op_unknown"),
         (("list", "--outcome", "great"), "outcome_unknown"),
         (("list", "--since", "yesterday"), "since_unknown"),
+        (("list", "--since", "2026-13"), "since_unknown"),
+        (("search", "x", "--until", "2026-02-30"), "until_unknown"),
+        (("stats", "--since", "2026-02-28T24"), "since_unknown"),
         (("stats", "--bottleneck", "sorrow"), "bottleneck_unknown"),
         (("show", "01ARZ3NDEKTSV4RRFFQ69G5FAV"), "log_unknown"),
         (("mask", "nothing", "--why", "x"), "log_unknown"),
