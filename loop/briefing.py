@@ -54,7 +54,8 @@ _RULES = (
     "Every number with a unit that you write outside `hypothesis.expected` must stand in the cited lines, in the"
     " parent's profile or in a receipt, or be computed in the sentence: `a op b = c`.",
     "A hardware figure stands in a citation line, `<gpu> <metric>: <value> <unit> <- <wiki>/<path>:L<line>`, in"
-    " comments of the kernel too; write no figure where you have no source.",
+    " comments of the kernel too; write no figure where you have no source, and no constant of the hardware's into the"
+    " kernel (`NUM_SMS = 132`): ask the device.",
     "Name under `skipped`, with the reason, each method that applies, was not tried, and comes before yours on the same"
     " axis: `priority` 1 before 2.",
     "Say what the change should do to which metric, and on which figures it will be kept.",

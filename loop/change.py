@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -69,13 +70,14 @@ class _Normal(ast.NodeTransformer):
         self._scopes: list[dict[str, str]] = []
 
     def parts(self, tree: ast.Module) -> dict[str, str]:
-        """The program's parts in their order: each function and class, and each other statement, by its label."""
+        """The program's parts in their order: each function and class, and each other statement, by its label and how
+        many of that label stand before it."""
         found: dict[str, str] = {}
+        seen: Counter[str] = Counter()
         for statement in _without_docstring(tree.body):
             label, dump = _label(statement), ast.dump(self.visit(statement))
-            while label in found:
-                label += "'"
-            found[label] = dump
+            found[f"{label}\0{seen[label]}"] = dump
+            seen[label] += 1
         return found
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
@@ -149,11 +151,10 @@ def _label(statement: ast.stmt) -> str:
 
 def _differing(old: dict[str, str], new: dict[str, str]) -> Iterator[str]:
     for label in dict.fromkeys((*new, *old)):
-        if label.rstrip("'") == "imports":
-            continue
-        if old.get(label) != new.get(label):
-            yield label.rstrip("'") + ("" if label in old and label in new else " (new)" if label in new else " (gone)")
-    if all(old.get(label) == new.get(label) for label in (*new, *old) if label.rstrip("'") != "imports"):
+        shown = label.partition("\0")[0]
+        if shown != "imports" and old.get(label) != new.get(label):
+            yield shown + ("" if label in old and label in new else " (new)" if label in new else " (gone)")
+    if all(old.get(label) == new.get(label) for label in (*new, *old) if not label.startswith("imports\0")):
         yield "imports or the order of statements"
 
 

@@ -133,6 +133,27 @@ class GateContext:
         return "proposal.json" if self.stage == "proposal" else self.in_version("proposal.json")
 
     @property
+    def reached(self) -> int:
+        """The last version whose files a text may rest on: the one that is looked at; at the end, the last of all."""
+        return len(self.state.versions) - 1 if self.stage == "final" else self.version
+
+    @cached_property
+    def proposals(self) -> tuple[tuple[str, Proposal], ...]:
+        """(where it stands, the proposal) of those whose words are looked at: at the end, of every attempt."""
+        if self.stage != "final":
+            return ((self.proposal_file, self.proposal),) if self.proposal is not None else ()
+        found = []
+        for state in self.state.versions[1:]:
+            for attempt in state.attempts:
+                path = self.in_version(f"attempts/a{attempt.number}/proposal.json", state.number)
+                data = self.bytes_of(path)
+                try:
+                    found += [] if data is None else [(path, Proposal.model_validate_json(data))]
+                except ValidationError:
+                    continue  # `changed-file` says so
+        return tuple(found)
+
+    @property
     def opened(self) -> VersionState | None:
         """The version's state; None where it was never opened."""
         return self.state.versions[self.version] if self.version < len(self.state.versions) else None
@@ -204,11 +225,11 @@ class GateContext:
 
     @cached_property
     def receipts(self) -> dict[str, Receipt]:
-        """Every receipt of the run up to this version, by its path; while a proposal is looked at, of earlier ones."""
+        """Every receipt of the run up to this version, by its path; at the end, all."""
         paths = [
             path
             for state in self.state.versions
-            if state.number <= self.version
+            if state.number <= self.reached
             for path in self.listed(self.folder.version(state.number))
             if path.rsplit("/", 1)[-1] == "receipt.json"
         ]

@@ -182,7 +182,7 @@ def _receipt_says(reference: Reference, context: GateContext) -> tuple[Status, s
 def _record_says(reference: Reference, context: GateContext) -> tuple[Status, str, str]:
     """A record as a search of this run found it, or one of this run's own; no other record of the log is a source."""
     wanted = f"log/{reference.target.upper()}"
-    for version in range(context.version, -1, -1):
+    for version in range(context.reached, -1, -1):
         for search in context.searches_of(version):
             for hit in search.hits:
                 if hit.reference == wanted:
@@ -198,7 +198,7 @@ def _record_says(reference: Reference, context: GateContext) -> tuple[Status, st
 def _profile_says(reference: Reference, context: GateContext) -> tuple[Status, str, str]:
     for state in context.state.versions:
         path = context.in_version("profile.csv", state.number)
-        hash = context.hash(path) if state.number <= context.version else None
+        hash = context.hash(path) if state.number <= context.reached else None
         if hash is None or len(reference.target) < 8 or not hash.startswith(reference.target):
             continue
         launch = context.launch(state.number)
@@ -231,12 +231,24 @@ def cited_figures(checked: Sequence[Checked], context: GateContext) -> Figures:
             quantity = spec.quantity(context.terms)
             if quantity is not None:
                 figures.add(quantity, (spec.metric,))
-        if claim is not None:
+        # What a receipt holds may be the candidate's own words, and a record repeats them: only a page is the source of
+        # a claim. The figures of receipts and profiles are known as measured.
+        if claim is not None and reference.wiki:
             for quantity in _claimed(claim.value, claim.unit):
                 figures.add(quantity, metrics_of(claim.subject, context))
-        # What a receipt holds may be the candidate's own words; its figures, and a profile's, are known as measured.
         if not on_lines and reference.wiki and reference.line_end - reference.line_start < MAX_LINES:
             figures.add_text(one.result.says)
+    return figures
+
+
+def logged_figures(checked: Sequence[Checked]) -> Figures:
+    """What is stated of records of the experience log by citations that stand."""
+    figures = Figures()
+    for one in checked:
+        claim = one.cited.claim
+        if one.ok and claim is not None and one.cited.reference.kind is EvidenceKind.LOG:
+            for quantity in _claimed(claim.value, claim.unit):
+                figures.add(quantity)
     return figures
 
 

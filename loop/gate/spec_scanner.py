@@ -75,7 +75,7 @@ _ANYWHERE = re.compile(r"\bsimilar (?:products?|gpus?|cards?|chips?)\b", re.IGNO
 _REFERENCE = re.compile(
     r"[\w.-]{1,80}/[\w./-]{1,200}\.(?:md|markdown|txt|rst):L\d{1,9}(?:-L?\d{1,9})?(?:@[0-9a-f]{8,64})?"
 )
-_UNIT_KEYS = {
+UNIT_KEYS = {
     "tb s": "TB/s", "tbs": "TB/s", "tbps": "TB/s", "gb s": "GB/s", "gbs": "GB/s", "gbps": "GB/s", "tb per s": "TB/s",
     "gb per s": "GB/s", "bytes per s": "B/s", "bytes per second": "B/s", "tflops": "TFLOPS",
     "tflop s": "TFLOPS", "gflops": "GFLOPS", "tops": "TOPS",
@@ -144,6 +144,10 @@ class SpecScanner:
             yield from self._scan_json(text, name)
         else:
             yield from self.scan_text(text)
+
+    def names_hardware(self, text: str) -> bool:
+        """Whether a text has the name of a metric or product."""
+        return any(True for _ in self._named(text))
 
     def scan_text(self, text: str) -> Iterator[FoundSpec]:
         """Every spec of prose, lists and tables."""
@@ -360,7 +364,7 @@ def _phrases(value: object, key: str, depth: int) -> Iterator[tuple[str, str]]:
     elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e40:
         spoken = words(key)
         for length in (3, 2, 1):
-            unit = _UNIT_KEYS.get(" ".join(spoken[-length:])) if len(spoken) > length else None
+            unit = UNIT_KEYS.get(" ".join(spoken[-length:])) if len(spoken) > length else None
             if unit:
                 yield f"{' '.join(spoken[:-length])}: {Decimal(str(value)):f} {unit}", key
                 return

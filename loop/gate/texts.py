@@ -6,10 +6,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from evaluator.markdown_text import without_quoted
+from loop.folder import KERNELS
+from loop.gate.constants import hardware_constants
 from loop.gate.context import GateContext
 from loop.gate.figures import Figures
-from loop.gate.sources import Checked, check_citations, cited_figures, derived, measured, wiki_specs
+from loop.gate.sources import (
+    Checked,
+    check_citations,
+    cited_figures,
+    derived,
+    logged_figures,
+    measured,
+    wiki_specs,
+)
 from loop.gate.spec_scanner import FoundSpec, SpecScanner, comments, known_specs
+from loop.proposal import Expected, Proposal
 
 RAW = frozenset(
     {
@@ -19,14 +31,20 @@ RAW = frozenset(
         "searches.jsonl",
         "machine.json",
         "proposal.json",
+        "memory.json",
         "citations.json",
     }
 )
-"""Files that a tool wrote, or that hold other pages' lines: the journal has their hashes, and nobody else writes them.
+"""Files that a tool wrote, or that hold others' words: the journal has their hashes, and nobody else writes them.
 What a proposal says is read field by field instead."""
 TOP = ("README.md", "plan.md")
 """Files of the run that register specs."""
-FINAL = ("final_report.md", "benchmark.md", "ITERATIONS.md", "README.md", "plan.md", "summary.json")
+FINAL = ("final_report.md", "benchmark.md", "ITERATIONS.md", "README.md", "plan.md")
+"""What is read at the end. summary.json says for programs what final_report.md says."""
+PAGES = frozenset({"correctness.md", "kbs_evidence.md", "plan.md", "ncu_summary.md", "ncu_details.md"})
+"""Pages that kopt renders of a version, as it does those of `FINAL`. What stands in their code spans are the words of a
+kernel, a program or the user, and no claim; that nobody else wrote it there is asked by `rendered`, `final-rendered`
+and `changed-file`."""
 TEXT = (".md", ".txt", ".json", ".jsonl", ".py", ".cu")
 
 
@@ -43,15 +61,16 @@ class Text:
 
 def proposal_texts(context: GateContext) -> Iterator[Text]:
     """What a proposer wrote in sentences: every field, but not the kernel."""
-    proposal = context.proposal
-    if proposal is None:
-        return
-    file = context.proposal_file
+    if context.proposal is not None:
+        yield from _sentences_of(context.proposal_file, context.proposal)
+
+
+def _sentences_of(file: str, proposal: Proposal) -> Iterator[Text]:
     said = proposal.hypothesis
     for name in ("current_evidence", "decision_link", "single_change", "rationale", "risk", "decision_rule"):
         yield Text(f"{file}#hypothesis.{name}", getattr(said, name), "text.txt")
     for n, expected in enumerate(said.expected):
-        yield Text(f"{file}#hypothesis.expected[{n}].size", f"{expected.metric}: {expected.size}", "text.txt")
+        yield _expected(file, n, expected)
     for n, fact in enumerate(proposal.evidence.ncu_facts):
         yield Text(f"{file}#evidence.ncu_facts[{n}]", fact, "text.txt")
     for n, selected in enumerate(proposal.evidence.selected):
@@ -75,26 +94,60 @@ def comment_texts(kernel: Text) -> Iterator[tuple[int, str]]:
     return comments(kernel.text, kernel.name)
 
 
+def kernel_constants(context: GateContext) -> Iterator[tuple[Text, FoundSpec]]:
+    """Constants of a proposed kernel that say what the hardware has; those of the user's own kernel are the user's."""
+    kernel = kernel_text(context)
+    if context.proposal is None or kernel is None or context.stage == "final":
+        return
+    own = context.kernel(0) or ""
+    there = {spec.text for spec in hardware_constants(own, context.kernel_name(0) or "kernel.py", context.terms)}
+    for spec in hardware_constants(kernel.text, kernel.name, context.terms):
+        if spec.text not in there:
+            yield kernel, spec
+
+
 def artifact_texts(context: GateContext) -> Iterator[Text]:
     """Every text that stands on the disk at this stage, and is looked at for specs."""
     if context.stage == "proposal":
         return
+    below = f"v{context.version}"
     if context.stage == "final":
         paths = [path for path in FINAL if context.bytes_of(path) is not None]
     else:
-        below = context.folder.version(context.version)
         paths = [path for path in TOP if context.bytes_of(path) is not None]
-        paths += [p for p in context.listed(below) if p.count("/") == 1 and p.rsplit("/", 1)[-1] not in RAW]
+        paths += [
+            p
+            for p in context.listed(context.folder.version(context.version))
+            if p.count("/") == 1 and p.rsplit("/", 1)[-1] not in RAW
+        ]
     for path in paths:
         text = context.text(path) if path.endswith(TEXT) else None
         if text is not None and path != context.kernel_file:
-            yield Text(path, text, path)
+            rendered = path in FINAL or path.removeprefix(f"{below}/") in PAGES
+            yield Text(path, without_quoted(text) if rendered else text, path)
 
 
-def scanned_texts(context: GateContext) -> list[Text]:
-    """Everything that is scanned for specs and citations."""
+def scanned_texts(context: GateContext, scanner: SpecScanner) -> list[Text]:
+    """Everything that is scanned for specs and citations; predictions only where they speak of more."""
     kernel = kernel_text(context) if context.stage != "final" else None
-    return [*proposal_texts(context), *([kernel] if kernel else []), *artifact_texts(context)]
+    predictions = {text for text, _ in _predictions(context, scanner)}
+    said = [text for text in proposal_texts(context) if text not in predictions]
+    asked = context.proposal.evidence.queries if context.proposal is not None else ()
+    for n, query in enumerate(asked):
+        said.append(Text(f"{context.proposal_file}#evidence.queries[{n}].text", query.text, "text.txt"))
+    return [*said, *([kernel] if kernel else []), *artifact_texts(context)]
+
+
+def _predictions(context: GateContext, scanner: SpecScanner) -> Iterator[tuple[Text, str]]:
+    """(as `proposal_texts` has it, the size) of each expected movement whose size names no hardware by itself."""
+    for file, proposal in context.proposals:
+        for n, expected in enumerate(proposal.hypothesis.expected):
+            if not scanner.names_hardware(expected.size):
+                yield _expected(file, n, expected), expected.size
+
+
+def _expected(file: str, n: int, expected: Expected) -> Text:
+    return Text(f"{file}#hypothesis.expected[{n}].size", f"{expected.metric}: {expected.size}", "text.txt")
 
 
 @dataclass(frozen=True)
@@ -110,6 +163,10 @@ class Grounds:
     """By arithmetic that is shown somewhere in them."""
     shown: Mapping[tuple[str, int], Figures]
     """Results of arithmetic from quantities that stand somewhere, by file and line."""
+    predicted: Figures
+    """By expected movements, which pages of kopt's repeat."""
+    logged: Figures
+    """By records of the experience log that are cited: what happened elsewhere, and no source of a spec."""
     citations: tuple[tuple[Text, Checked], ...]
     specs: tuple[tuple[Text, FoundSpec], ...]
     """Every spec that was found, whatever it rests on."""
@@ -122,32 +179,43 @@ class Grounds:
 @lru_cache(maxsize=4)
 def _grounds(key: _Key) -> Grounds:
     context = key.context
-    texts = scanned_texts(context)
+    scanner = SpecScanner(context.terms, known_specs(wiki_specs(context)))
+    texts = scanned_texts(context, scanner)
     registered = [Text(path, said, path) for path in TOP if (said := context.text(path)) is not None]
     everything = texts + [one for one in registered if one not in texts]
+    # Reports repeat what was proposed: it rests on what it rested on when it was handed in.
+    told = context.proposals if context.stage == "final" else ()
+    for file, proposal in told:
+        everything += _sentences_of(file, proposal)
+        everything.append(Text(f"{file}#kernel", proposal.kernel, KERNELS[proposal.language]))
     found = [(text, checked) for text in everything for checked in _citations(text, context)]
-    selected = context.proposal.evidence.selected if context.proposal is not None else ()
     lines = [
-        (Text(f"{context.proposal_file}#evidence.selected[{n}]", line, "text.txt"), checked)
-        for n, one in enumerate(selected)
+        (Text(f"{file}#evidence.selected[{n}]", line, "text.txt"), checked)
+        for file, proposal in context.proposals
+        for n, one in enumerate(proposal.evidence.selected)
         for line in [selected_line(one.quote, one.reference)]
         for checked in check_citations(line, context)
     ]
-    cited = cited_figures([checked for _, checked in (*found, *lines)], context)
-    profiles = [p for n in range(context.version + 1) if (p := context.profile(n)) is not None]
+    all_checked = [checked for _, checked in (*found, *lines)]
+    cited, logged = cited_figures(all_checked, context), logged_figures(all_checked)
+    profiles = [p for n in range(context.reached + 1) if (p := context.profile(n)) is not None]
     profiled, received = measured(profiles, []), measured([], list(context.receipts.values()))
-    parent = context.diagnosis(context.parent) if context.parent is not None else None
+    parents = dict.fromkeys(proposal.parent for _, proposal in context.proposals)
+    headroom = [line for number in parents if (note := context.diagnosis(number)) for line in note.headroom]
     results, here = Figures(), dict[tuple[str, int], Figures]()
-    for text in [*([Text("", "\n".join(parent.headroom), "")] if parent else []), *everything]:
+    for text in [Text("", "\n".join(headroom), ""), *everything]:
         rendered = _is_rendered(text, context)
         for one in derived(text.text, (profiled, received, cited, results)):
             for result in one.equation.results if one.grounded or one.counted or rendered else ():
                 results.add(result)
                 if one.grounded:
                     here.setdefault((text.file, one.equation.line), Figures()).add(result)
-    scanner = SpecScanner(context.terms, known_specs(wiki_specs(context)))
+    predicted = Figures()
+    for _, size in _predictions(context, scanner):
+        predicted.add_text(size)
     specs = tuple((text, spec) for text in texts for spec in scanner.scan(text.text, text.name))
-    return Grounds(profiled, received, cited, results, here, (*found, *lines), specs)
+    specs += tuple(kernel_constants(context))
+    return Grounds(profiled, received, cited, results, here, predicted, logged, (*found, *lines), specs)
 
 
 def _citations(text: Text, context: GateContext) -> Iterator[Checked]:
@@ -197,18 +265,21 @@ def unsourced(context: GateContext) -> Iterator[tuple[Text, FoundSpec]]:
     """Specs that rest on nothing."""
     found = grounds(context)
     for text, spec in found.specs:
-        shown = found.derived if _is_rendered(text, context) else found.shown.get((text.file, spec.line), Figures())
+        rendered = _is_rendered(text, context)
+        shown = found.derived if rendered else found.shown.get((text.file, spec.line), Figures())
         if (
             not found.measured(spec)
             and not shown.has(spec.readings)
+            and not (rendered and found.predicted.has(spec.readings))
             and not found.cited.has(spec.readings, spec.metrics)
         ):
             yield text, spec
 
 
 def hedged(context: GateContext) -> Iterator[tuple[Text, FoundSpec]]:
-    """Specs with a word beside them that takes them back; what was measured is no spec."""
+    """Specs with a word beside them that takes them back; what was measured or is foretold is no spec."""
     found = grounds(context)
     for text, spec in found.specs:
-        if spec.hedge and not found.measured(spec):
+        foretold = _is_rendered(text, context) and found.predicted.has(spec.readings)
+        if spec.hedge and not found.measured(spec) and not foretold:
             yield text, spec

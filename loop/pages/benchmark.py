@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from evaluator import timing_words as words
-from evaluator.markdown_text import bullets, inert, table
+from evaluator.markdown_text import Markdown, bullets, inert, quoted, table
 from evaluator.receipt import Receipt
 from evaluator.timing_records import WorkloadTiming
+from evaluator.verdict import Verdict
 from loop.pages.artifacts import NOT_THERE, VersionFiles
 from loop.pages.measured import text
 from loop.record import RunRecord
@@ -33,7 +34,8 @@ def benchmark(record: RunRecord, files: Mapping[int, VersionFiles], final: Recei
 
 def _version(receipt: Receipt) -> Iterator[str]:
     timing = receipt.timing
-    yield from bullets([f"receipt {receipt.id}", f"{receipt.verdict}: {receipt.reason}"])
+    reason = inert(receipt.reason) if receipt.verdict is Verdict.ACCEPTED else quoted(receipt.reason)
+    yield from bullets([f"receipt {receipt.id}", Markdown(f"{receipt.verdict}: {reason}")])
     if timing is None:
         yield from ("- no time was taken", "")
         return

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from evaluator import timing_words as words
 from evaluator.canonical import dumps
-from evaluator.markdown_text import bullets, inert, table
+from evaluator.markdown_text import Markdown, bullets, inert, quoted, table
 from evaluator.receipt import Receipt, parse
 from evaluator.timing_records import Ratio
 from kbs.citation import EvidenceKind, parse_reference
@@ -17,10 +17,11 @@ from loop.pages.artifacts import NOT_THERE, VersionFiles, targets
 from loop.pages.measured import text
 from loop.pages.movement import movements
 from loop.pages.reasons import cited
-from loop.pages.run import outcome, ratio
+from loop.pages.run import closed_words, evaluated_words, outcome, ratio, stop_words
 from loop.proposal import Proposal
 from loop.record import RunRecord
 from loop.state import Attempt, RunState, VersionState
+from loop.tools import MachineNote
 
 PICTURES = "pictures"
 """Folder of the pictures."""
@@ -83,12 +84,12 @@ def _result(folder: RunFolder, record: RunRecord, state: RunState) -> list[str]:
         ("against version 0", _final_words(final)),
         *_against_baselines(final_receipt(folder, final)),
         *([("model", f"{record.model.id}: {state.spent.words()}")] if record.model else []),
-        ("end", f"{stopped.reason}: {stopped.evidence}" if stopped else NOT_THERE),
+        ("end", stop_words(stopped) if stopped else NOT_THERE),
     ]
     lines = ["## Result", "", *table(("", ""), rows)]
     if len(state.finals) > 1 or (final and not final.agrees):
         lines += ["Final measurements, in their order:", ""]
-        lines += [*bullets(f"v{one.version}: {_final_words(one)}; {one.why}" for one in state.finals), ""]
+        lines += [*bullets(map(_final_told, state.finals)), ""]
     return lines
 
 
@@ -109,6 +110,12 @@ def _final_words(final: FinalMeasured | None) -> str:
     median, low, high = final.ratio
     said = "" if final.agrees else "; this does not agree with the version's own measurement"
     return f"{words.times(median)}x, 95% interval {words.times(low)} to {words.times(high)}{said}"
+
+
+def _final_told(final: FinalMeasured) -> Markdown:
+    """A final measurement among several. Why it does not agree may be what the kernel wrote before it ended."""
+    why = inert(final.why) if final.agrees else quoted(final.why)
+    return Markdown(f"v{final.version}: {inert(_final_words(final))}; {why}")
 
 
 def _against_baselines(receipt: Receipt | None) -> Iterator[tuple[str, str]]:
@@ -159,7 +166,7 @@ def _versions(record: RunRecord, state: RunState) -> list[str]:
 def _hypothesis(files: VersionFiles, version: VersionState) -> list[str]:
     lines = [f"### v{version.number}", ""]
     if version.closed is not None:
-        lines += [f"{inert(version.closed.outcome)}: {inert(version.closed.why)}", ""]
+        lines += [closed_words(version.closed), ""]
     failed = [attempt for attempt in version.attempts if not attempt.accepted]
     lines += [line for attempt in failed for line in _failed(files, attempt)]
     proposal = files.proposal
@@ -176,11 +183,8 @@ def _failed(files: VersionFiles, attempt: Attempt) -> list[str]:
     """An attempt that was not accepted: what it was to do, and what came of it."""
     found, proposal = attempt.evaluated, files.attempted(attempt.number)
     foretold = [f"{one.metric} {one.direction}: {one.size}" for one in proposal.hypothesis.expected] if proposal else []
-    said = [
-        f"attempt {attempt.number}: {found.verdict}: {found.reason}"
-        if found
-        else f"attempt {attempt.number}: not evaluated"
-    ]
+    came = evaluated_words(found) if found else "not evaluated"
+    said: list[str] = [Markdown(f"attempt {attempt.number}: {came}")]
     said += [f"change: {proposal.hypothesis.single_change}"] if proposal else []
     said += [f"foretold: {'; '.join(foretold)}; measured: {NOT_THERE}"] if foretold else []
     return [*bullets(said), ""]
@@ -198,11 +202,16 @@ def _methods(files: Mapping[int, VersionFiles], record: RunRecord, state: RunSta
     for version in state.versions[1:]:
         note = files[version.number].machine
         for method in version.methods:
-            shown = note.methods.get(method, f"unverifiable: {note.why or 'not looked for'}") if note else NOT_THERE
+            shown = NOT_THERE if note is None else note.methods.get(method) or _unverifiable(note)
             rows.append((method, f"v{version.number}", outcome(record, version), shown))
     if not rows:
         return ["None was used.", ""]
     return table(("method", "version", "outcome", "in the machine code"), rows)
+
+
+def _unverifiable(note: MachineNote) -> Markdown:
+    """Why there is no machine code may be what the kernel wrote while it was compiled."""
+    return Markdown(f"unverifiable: {quoted(note.why) or 'not looked for'}")
 
 
 def _evidence(files: Mapping[int, VersionFiles], state: RunState) -> list[str]:

@@ -11,10 +11,11 @@ from evaluator import timing_words as words
 from evaluator.canonical import dumps
 from evaluator.findings import Trial
 from evaluator.hazards import Severity
-from evaluator.markdown_text import bullets, inert, table
+from evaluator.markdown_text import Markdown, bullets, inert, quoted, table
 from evaluator.profile_report import details, summary
 from evaluator.receipt import Receipt
 from evaluator.resources import dominant_stall
+from evaluator.verdict import Verdict
 from kbs.profile_metrics import STALLS, profile_metrics
 from kbs.units import format_number
 from loop.pages.artifacts import NOT_THERE, VersionFiles
@@ -37,12 +38,13 @@ def correctness(receipt: Receipt) -> bytes:
         if declared is None
         else f"atol {declared.atol:g}, rtol {declared.rtol:g}, declared by the {declared.declared_by}"
     )
+    reason = inert(receipt.reason) if receipt.verdict is Verdict.ACCEPTED else quoted(receipt.reason)
     lines = [
         f"# Correctness of {inert(receipt.candidate.name)}",
         "",
         *bullets(
             [
-                f"verdict: {receipt.verdict}: {receipt.reason}",
+                Markdown(f"verdict: {receipt.verdict}: {reason}"),
                 f"evidence: {receipt.evidence} by kopt, receipt {receipt.id}",
                 f"kernel: SHA-256 {receipt.candidate.hash}",
                 f"problem: SHA-256 {receipt.problem.hash}",
@@ -93,7 +95,7 @@ def _hazards(receipt: Receipt) -> list[str]:
     if not receipt.hazards:
         return ["None was found.", ""]
     rows = [
-        (hazard.id, "rejects" if hazard.severity is Severity.REJECT else "note", hazard.evidence)
+        (hazard.id, "rejects" if hazard.severity is Severity.REJECT else "note", quoted(hazard.evidence))
         for hazard in sorted(receipt.hazards, key=lambda hazard: hazard.severity is not Severity.REJECT)
     ]
     return table(("hazard", "weight", "what was seen"), rows)

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from evaluator import timing_words as words
 from evaluator.canonical import dumps
-from evaluator.markdown_text import bullets, inert, table
+from evaluator.markdown_text import Markdown, bullets, inert, quoted, table
+from evaluator.verdict import Verdict
+from loop.events import Closed, Evaluated, Stopped
 from loop.evidence import render as render_searches
 from loop.folder import RunFolder
 from loop.model import ModelChoice
@@ -147,7 +149,7 @@ def log(record: RunRecord, state: RunState) -> bytes:
     if state.asked:
         lines += ["## What the model used", "", *bullets([state.spent.words()]), ""]
     if state.stopped:
-        lines += ["## End", "", *bullets([f"{state.stopped.reason}: {state.stopped.evidence}"]), ""]
+        lines += ["## End", "", *bullets([stop_words(state.stopped)]), ""]
     return text(lines)
 
 
@@ -197,22 +199,40 @@ def _told(version: VersionState) -> Iterator[str]:
         yield f"submission {refused.submission} was refused: {', '.join(refused.rules)} ({place} has it, and why)"
     for attempt in version.attempts:
         found = attempt.evaluated
-        said = "not evaluated yet" if found is None else f"{found.verdict}: {found.reason}; receipt {found.receipt}"
-        yield f"attempt {attempt.number}: {said}"
+        said = "not evaluated yet" if found is None else f"{evaluated_words(found)}; receipt {found.receipt}"
+        yield Markdown(f"attempt {attempt.number}: {said}")
     if version.profiled is not None:
-        why = f" ({version.profiled.why})" if version.profiled.why else ""
-        yield f"profile: {version.profiled.grade}{why}; bottleneck: {version.profiled.bottleneck}"
+        why = f" ({quoted(version.profiled.why)})" if version.profiled.why else ""
+        yield Markdown(f"profile: {version.profiled.grade}{why}; bottleneck: {inert(version.profiled.bottleneck)}")
     if version.gated is not None:
         broken = ", ".join(version.gated.rules) or "none"
         lapsed = ", ".join(version.gated.lapsed) or "none"
         yield f"gate: {'passed' if version.gated.passed else 'not passed'}; broken: {broken}; lapsed: {lapsed}"
     if version.closed is not None:
-        yield f"closed: {version.closed.outcome}: {version.closed.why}"
+        yield Markdown(f"closed: {closed_words(version.closed)}")
     if version.recorded is not None:
         left = version.recorded
-        yield f"experience: log/{left.record} ({left.outcome})" if left.record else f"experience: {left.why}"
+        said = f"experience: log/{left.record} ({left.outcome})"
+        yield said if left.record else Markdown(f"experience: {quoted(left.why)}")
     if version.masked:
         yield "masked: proposers do not see it"
+
+
+def evaluated_words(found: Evaluated) -> Markdown:
+    """What came of an attempt. The reason is data: it may be what the kernel wrote before it ended."""
+    reason = inert(found.reason) if found.verdict is Verdict.ACCEPTED else quoted(found.reason)
+    return Markdown(f"{found.verdict}: {reason}")
+
+
+def closed_words(found: Closed) -> Markdown:
+    """How a version ended. Why one failed repeats what its attempts came to, and so is data."""
+    return Markdown(f"{found.outcome}: {inert(found.why) if found.outcome == 'passed' else quoted(found.why)}")
+
+
+def stop_words(found: Stopped) -> Markdown:
+    """Why the run ended; what the user gave as the reason is the user's."""
+    said = quoted(found.evidence) if found.reason == "user" else inert(found.evidence)
+    return Markdown(f"{found.reason}: {said}")
 
 
 def _stall(version: int, tried: tuple[str, ...], untried: tuple[str, ...], masked: tuple[int, ...]) -> str:

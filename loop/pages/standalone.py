@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import pprint
 from importlib import resources
 from typing import Any
 
@@ -48,7 +48,7 @@ def standalone(folder: RunFolder, record: RunRecord, best: int) -> bytes | None:
         "parameters": parameters,
         "tolerance": None if tolerance is None else [tolerance[1], tolerance[0]],
     }
-    text = json.dumps(problem, indent=4, sort_keys=True).replace("null", "None").replace("true", "True")
-    text = text.replace("false", "False")
+    text = pprint.pformat(problem, width=100)
     template = resources.files("loop.pages").joinpath(_TEMPLATE).read_text("utf-8")
-    return template.replace("PROBLEM = {}", f"PROBLEM = {text}", 1).encode()
+    # All that is not ASCII stands within quotation marks, where its escapes mean the same.
+    return template.replace("PROBLEM = {}", f"PROBLEM = {text}", 1).encode("ascii", "backslashreplace")

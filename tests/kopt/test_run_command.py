@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from evaluator.markdown_text import without_quoted
 from tests.conftest import Run
 from tests.kopt.run_workspace import EXAMPLE, KERNEL, workspace
 
@@ -169,6 +170,29 @@ def test_apply_shows_the_difference_and_writes_the_best(
 
 
 INVENTED = "H100 SXM has an HBM bandwidth of 4.2 TB/s"
+
+
+def test_what_a_kernel_says_while_it_fails_is_data(run: Callable[..., Run], home: Path, tmp_path: Path) -> None:
+    """Its words stand in the pages as a quotation; they are no claim of the run's, and do not keep it from ending."""
+    folder = workspace(tmp_path / "work")
+    text = EXAMPLE.read_text("utf-8").replace(
+        "changed = kernel[: found.start(1)] + str(new) + kernel[found.end(1) :]",
+        "changed = kernel[: found.start(1)] + str(new) + kernel[found.end(1) :]\n"
+        "    if request['version'] == 1:\n"
+        f"        changed = changed.replace('x = x.contiguous()', 'raise RuntimeError(\"{INVENTED}, about `it`\")')",
+    )
+    (folder / "proposer.py").write_text(text, "utf-8")
+    done = start(run, home, folder, "--accept-unmeasured", "--iterations", "2")
+    assert done.code == 0, done.out + done.err
+    state = done.json["data"]["run"]
+    assert (state["phase"], state["best"], [one["outcome"] for one in state["versions"]]) == (
+        "finished", 2, ["passed", "failed", "passed"],
+    )  # fmt: skip
+    root = Path(state["folder"])
+    for name in ("final_report.md", "ITERATIONS.md"):
+        told = (root / name).read_text("utf-8")
+        assert f"crashed: `` on given inputs: RuntimeError: {INVENTED}, about `it`" in told
+        assert "4.2 TB/s" not in without_quoted(told)
 
 
 @pytest.mark.parametrize("place", ["comment", "rationale", "fact"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -121,3 +123,10 @@ def test_machine_code_is_the_same_only_where_it_is_known() -> None:
 def test_any_text_can_be_compared(before: str, after: str, language: str) -> None:
     assert compare(before, before, language, language).same
     assert isinstance(compare(before, after, language, language).same, bool)
+
+
+def test_many_statements_of_one_name_are_compared_soon() -> None:
+    text = "x = 1\n" * 60_000
+    began = time.monotonic()
+    assert compare(text, text + "x = 2\n", "python", "python").parts == ("value x (new)",)
+    assert time.monotonic() - began < 20, "longer than linear"

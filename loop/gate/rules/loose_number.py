@@ -37,7 +37,7 @@ def loose_number(context: GateContext) -> Iterator[Broken]:
     for text, before, said in texts:
         named = {int(m[1]) for m in _VERSION.finditer(said)} | {context.proposal.parent}
         launches = [launch for n in sorted(named) if n <= context.version and (launch := context.launch(n)) is not None]
-        figures = (found.profiled, found.received, found.cited, found.derived)
+        figures = (found.profiled, found.received, found.cited, found.derived, found.logged)
         for loose in loose_numbers(said, launches, figures, conditions=text.file.endswith("decision_rule")):
             yield _broken(text, loose.line + before, loose.text, loose.metric, loose.is_there)
 

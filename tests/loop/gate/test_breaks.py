@@ -20,7 +20,7 @@ from loop.events import HintsRead
 from loop.gate.registry import RULES
 from loop.gate.report import GateReport, run_gate
 from loop.methods import Method, Methods
-from loop.proposal import Expected, Selected, Skipped
+from loop.proposal import Expected, Query, Selected, Skipped
 from loop.tools import FoundPassage, PastMethod, Search
 from tests.evaluator import receipts
 from tests.evaluator.ncu_reports import changed, raw_csv
@@ -108,6 +108,11 @@ def selects(**changes: str) -> Way:
 
 way("a spec in prose", "unsourced-spec", says("The L2 bandwidth of the H200 is 12.5 TB/s."))
 way("a spec with the unit in words", "unsourced-spec", says("The H200 has 5.2 terabytes per second."))
+way("a spec in a question", "unsourced-spec",
+    proposes(evidence={"queries": (Query(about="other", text="with an L2 bandwidth of 12.5 TB/s"),)}))  # fmt: skip
+way("a spec in a prediction", "unsourced-spec",
+    proposes(hypothesis={"expected": (
+        Expected(metric="dram_throughput", direction="up", size="since the L2 bandwidth is 12.5 TB/s"),)}))  # fmt: skip
 way("a spec as a product's rate", "unsourced-spec", says("An H200 does 1234 TFLOPS."))
 way("a number of SMs", "unsourced-spec", says("There are 144 SMs to fill."))
 way("a spec in a table", "unsourced-spec", says("| metric | value |\n|---|---|\n| L2 capacity | 96 MB |"))
@@ -123,6 +128,14 @@ way(
     writes("v2/ncu_top.json", lambda _: json.dumps({"metric": "l2_bandwidth", "value": 12.5, "unit": "TB/s"})),
 )
 way("a spec in a comment", "unsourced-spec", comments("# an SM has 300 KB of shared memory"))
+way("a spec as a constant", "unsourced-spec", proposes(kernel=kernel(4, 70) + "\n\nNUM_SMS = 144\n"))
+way("a spec as a constant in bytes", "unsourced-spec",
+    proposes(kernel=kernel(4, 70) + "\n\nL2_BYTES = 96 * 1024 * 1024\n"))  # fmt: skip
+way(
+    "a spec as a macro",
+    "unsourced-spec",
+    proposes(kernel="#define NUM_SMS 144\n__global__ void f() {}\n", language="cuda", methods=("rewrite",)),
+)
 way("a spec in a docstring", "unsourced-spec",
     proposes(kernel=kernel(4, 70).replace("Softmax of rows.", "Softmax. The L2 capacity is 96 MB.")))  # fmt: skip
 way("a spec over two comments", "unsourced-spec", comments("# the L2 bandwidth is\n    # 12.5 TB/s"))
@@ -298,6 +311,14 @@ def _whole_page(run: ValidRun) -> GateReport:
     return run.look(run.proposal(evidence={"selected": (one,)}, hypothesis={"rationale": "They are 256 bytes apart."}))
 
 
+def _spec_in_a_receipt(run: ValidRun) -> GateReport:
+    """A kernel that was measured has a spec in a string of its code, and its receipt has the kernel's text."""
+    text = 'WORDS = "the L2 bandwidth is 12.5 TB/s"\n' + kernel(2, 80)
+    _receipt_is(_set(text=text))(run)
+    return says(f"H200 SXM L2 bandwidth: 12.5 TB/s <- receipt/{_receipt(run)}#candidate.text")(run)
+
+
+way("a spec of the kernel's own words", "unsourced-spec", _spec_in_a_receipt)
 way("the kernel's own words as a source", "loose-number", _own_words)
 way("a whole page as a source", "loose-number", _whole_page)
 
@@ -333,10 +354,10 @@ RECORD = "01KAJ0000000000000000000AA"
 """A record of the experience log that is of no run here."""
 
 
-def finds_record(run: ValidRun, version: int = 4, method: str = "mufu_ex2_softmax") -> None:
+def finds_record(run: ValidRun, version: int = 4, method: str = "mufu_ex2_softmax", lesson: str = "") -> None:
     """What a search of a version finds: a record in which a method failed."""
     past = PastMethod(method=method, advice="known failure")
-    text = "where: softmax, triton\noutcome: regression, measured, 0.9 times as fast"
+    text = f"where: softmax, triton\noutcome: regression, measured, 0.9 times as fast{lesson}"
     hit = FoundPassage(reference=f"log/{RECORD}", title="known failure", text=text, score=0.9, past=past)
     found = Search(about="experience", text="what failed", hits=(hit,), degraded="")
     path = run.root / f"v{version}/searches.jsonl"
@@ -352,6 +373,15 @@ def _after(version: int, act: Way) -> Way:
 
 
 way("a method that failed on similar kernels", "known-failure", _after(4, proposes()))
+
+
+def _spec_in_a_record(run: ValidRun) -> GateReport:
+    """What a kernel wrote before it crashed stands in the log, and is no source."""
+    finds_record(run, lesson="\nlesson: crashed; RuntimeError: the L2 bandwidth is 12.5 TB/s")
+    return says(f"H200 SXM L2 bandwidth: 12.5 TB/s <- log/{RECORD}")(run)
+
+
+way("a spec that a record repeats", "unsourced-spec", _spec_in_a_record)
 way("a record that nobody found", "evidence-reference", selects(reference=f"log/{RECORD}", quote=""))
 way("a record that says something else", "evidence-reference",
     _after(4, selects(reference=f"log/{RECORD}", quote="it was much faster on every kernel")))  # fmt: skip

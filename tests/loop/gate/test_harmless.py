@@ -9,12 +9,13 @@ from collections.abc import Callable
 import pytest
 
 from evaluator.receipt import parse
+from loop.driver import read_run
 from loop.evidence import render
-from loop.gate.report import GateReport
+from loop.gate.report import GateReport, run_gate
 from loop.proposal import Expected, Selected, Skipped
 from loop.tools import Search
 from tests.loop.gate.test_breaks import RECORD, Way, _filled, adds, comments, finds_record, proposes, says, writes
-from tests.loop.gate.valid import ValidRun, kernel
+from tests.loop.gate.valid import ValidRun, context, kernel
 
 CUDA = '__global__ void f(float* x, int n) { int i = threadIdx.x; if (i < n) x[i] *= 2; } extern "C" void solve() {}\n'
 
@@ -80,6 +81,23 @@ def _record(run: ValidRun) -> GateReport:
     return run.look(run.proposal(evidence={"selected": (one,)}, hypothesis={"risk": f"As before <- log/{RECORD}"}))
 
 
+def _time_of_a_record(run: ValidRun) -> GateReport:
+    finds_record(run, method="async_copy", lesson="\nlesson: it took 43.25 us")
+    said = f"time there: 43.25 us <- log/{RECORD}"
+    return run.look(run.proposal(hypothesis={"risk": said}))
+
+
+def _users_constant(run: ValidRun) -> GateReport:
+    state = read_run(run.root).state
+    path = run.root / "v0/kernel.py"
+    path.write_text(path.read_text("utf-8") + "\n\nNUM_SMS = 144\n", "utf-8")
+    state.files["v0/kernel.py"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    handed_in = run.proposal(kernel=kernel(4, 70) + "\n\nNUM_SMS = 144\n")
+    found = run_gate(context(run.root, run.wiki, run.home, 4, "proposal", handed_in, state=state))
+    assert run_gate(context(run.root, run.wiki, run.home, 0, "version", state=state)).rules == ("receipt-kernel",)
+    return found
+
+
 def _own_record(run: ValidRun) -> GateReport:
     """The log's advice on v4 rests on what this run brought."""
     lines = (run.root / "v4/searches.jsonl").read_text("utf-8").splitlines()
@@ -105,6 +123,10 @@ HARMLESS: dict[str, Callable[[ValidRun], GateReport]] = {
     "a cited spec": cites("H200 SXM HBM bandwidth: 4.8 TB/s <- {ref}"),
     "a cited spec with its hash": cites("H200 SXM HBM bandwidth: 4.8 TB/s <- {ref}@{hash}"),
     "a cited spec in another unit": cites("H200 SXM HBM bandwidth: 4,800 GB/s <- {ref}"),
+    "a constant that README.md registers": proposes(kernel=kernel(4, 70) + "\n\nHBM_BANDWIDTH = 4.8e12\n"),
+    "constants that a kernel chooses": proposes(
+        kernel=kernel(4, 70) + "\n\nL2 = 512\nSMEM_BYTES = 48 * 1024\nBANDWIDTH = 64\nMAX_THREADS = 1024\n"),
+    "a constant of the user's own kernel": _users_constant,
     "a spec that README.md registers": cites("The HBM bandwidth of 4.8 TB/s is far from reached."),
     "a cited spec in a comment": comments("# H200 SXM HBM bandwidth: 4.8 TB/s <- {ref}"),
     "a spec that is not known": cites("H200 SXM L2 latency: UNKNOWN (gpu-wiki not found)"),
@@ -119,6 +141,9 @@ HARMLESS: dict[str, Callable[[ValidRun], GateReport]] = {
     "predictions": proposes(hypothesis={"expected": (
         Expected(metric="dram_throughput", direction="up", size="from 90 % to 97 %"),
         Expected(metric="gpu__time_duration.sum", direction="down", size="by 12.5 us"))}),
+    "a rate that is foretold": proposes(hypothesis={"expected": (
+        Expected(metric="dram_bandwidth", direction="up", size="from 3 TB/s to about 4.2 TB/s"),)}),
+    "a time of the log": _time_of_a_record,
     "numbers of the parent": _numbers_of_the_parent,
     "numbers of a version that is named": says("In v1 the DRAM throughput was 89.6 %.", "current_evidence"),
     "a receipt as evidence": _receipt,

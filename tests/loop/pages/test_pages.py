@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
@@ -18,7 +19,7 @@ from kbs.arithmetic import equation_holds
 from loop import pages
 from loop.driver import View, read_run
 from loop.folder import RunFolder
-from loop.pages import citations
+from loop.pages import citations, standalone
 from loop.pages.artifacts import VersionFiles
 from loop.pages.movement import movements
 from loop.proposal import Expected, Selected
@@ -156,7 +157,7 @@ def test_the_report_tells_every_version_and_the_end(view: View) -> None:
     assert final.ratio is not None
     assert f"| best version | v{view.state.best} |" in text
     assert "{:.3f}x, 95% interval {:.3f} to {:.3f}".format(*final.ratio) in text
-    assert "| end | user: enough |" in text
+    assert "| end | user: ` enough ` |" in text
     for version in view.state.versions:
         assert f"\n| v{version.number} |" in text
     assert "88.6 % -\\> 89.6 % | as foretold" in text
@@ -290,3 +291,12 @@ def test_the_script_stands_alone(view: View, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-I", "test_kernel.py"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode != 0
     assert "not close" in done.stderr
+
+
+def test_names_stand_in_the_script_as_they_are(view: View) -> None:
+    dims = {"is_true": 1, "nullable": 8, "größe": 2}
+    problem = view.record.problem.model_copy(update={"dims": dims})
+    made = standalone.standalone(view.folder, view.record.model_copy(update={"problem": problem}), 2)
+    assert made is not None
+    stated = next(node for node in ast.parse(made).body if isinstance(node, ast.Assign))
+    assert ast.literal_eval(stated.value)["dims"] == dims

@@ -1,0 +1,104 @@
+"""Constants of kernels that are hardware specs by their names, and those that are not."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kbs.vocabulary import vocabulary
+from loop.gate.constants import hardware_constants
+from tests.conftest import ROOT
+
+KERNELS = [
+    path
+    for folder in ("docs", "tests/adversarial", "tests/evaluator", "tests/loop", "benchmarks", "wiki")
+    for path in sorted((ROOT / folder).rglob("*"))
+    if path.suffix in (".py", ".cu") and not path.name.startswith("test_")
+]
+
+
+def found(text: str, name: str = "kernel.py") -> list[tuple[int, str]]:
+    """(line, metric) of each."""
+    return [(spec.line, spec.metrics[0]) for spec in hardware_constants(text, name, vocabulary())]
+
+
+@pytest.mark.parametrize(
+    ("text", "metric"),
+    [
+        ("NUM_SMS = 132", "sm_count"),
+        ("num_sm = 132", "sm_count"),
+        ("SM_COUNT: tl.constexpr = tl.constexpr(132)", "sm_count"),
+        ("def f():\n    numSms = 128 + 4", "sm_count"),
+        ("L2_BYTES = 50 * 1024 * 1024", "l2_capacity"),
+        ("L2_CACHE_SIZE = 50 << 20", "l2_capacity"),
+        ("HBM_BANDWIDTH = 3.35e12", "hbm_bandwidth"),
+        ("A100_HBM_BANDWIDTH_GBS = 1_555", "hbm_bandwidth"),
+        ("BF16_TFLOPS = 989", "bf16_tensor_throughput"),
+        ("CLOCK_MHZ = 1980", "boost_clock"),
+    ],
+)
+def test_a_spec_by_its_name(text: str, metric: str) -> None:
+    assert found(text) == [(text.count("\n") + 1, metric)]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "metric"),
+    [
+        ("\n#define NUM_SMS 132  // all\n", 2, "sm_count"),
+        ("#define L2_BYTES (50u * 1024u * 1024u)", 1, "l2_capacity"),
+        ("constexpr size_t L2_SIZE = 50ull << 20, C = 3;", 1, "l2_capacity"),
+        ("static const double kHbmBandwidthGbs{3'350.0f};", 1, "hbm_bandwidth"),
+    ],
+)
+def test_a_spec_in_cuda(text: str, line: int, metric: str) -> None:
+    assert found(text, "kernel.cu") == [(line, metric)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NUM_SMS = props.multi_processor_count",
+        "NUM_SMS = 4",
+        "BANDWIDTH = 64",
+        "L2 = 512",
+        "L2_WEIGHT = 5",
+        "L2_LINE_BYTES = 128",
+        "SMEM_BYTES = 48 * 1024",
+        "SHARED_MEMORY = 65536",
+        "MEMORY_SIZE = 64",
+        "WARP_SIZE = 32",
+        "MAX_THREADS = 1024",
+        "CLOCK = 4",
+        "SM = 90",
+        "FP8_MAX = 448",
+        "NUM_SMS = 'many'",
+        "NUM_SMS = 2 ** 2 ** 2 ** 2 ** 2 ** 2",
+        "L2_BYTES = 1 << 100000000000",
+        "HBM_BANDWIDTH = 1e400",
+        "NUM_SMS = 1 / 0",
+        "NUM_SMS =",
+    ],
+)
+def test_no_spec(text: str) -> None:
+    assert found(text) == []
+
+
+def test_no_kernel_of_the_tree_has_one() -> None:
+    assert len(KERNELS) > 100
+    assert {path: said for path in KERNELS if (said := found(path.read_text("utf-8"), Path(path).name))} == {}
+
+
+@given(st.text(alphabet=st.sampled_from("NUM_SMS=132 *<(){};#define\n'\"\\0x.eE"), max_size=60))
+def test_any_text_is_read(text: str) -> None:
+    for name in ("kernel.py", "kernel.cu"):
+        found(text, name)
+
+
+def test_a_large_kernel_is_read_soon() -> None:
+    began = time.monotonic()
+    assert found("".join(f"x{n} = {n} * 2\n" for n in range(50_000)) + "NUM_SMS = 132\n") == [(50_001, "sm_count")]
+    assert time.monotonic() - began < 20, "longer than linear"
