@@ -22,6 +22,8 @@ from kbs.vocabulary import vocabulary, words
 SCHEMA_VERSION: Literal[1] = 1
 MAX_WORDS = 4000
 """Longest text of a field, in characters. Longer ones are refused, not cut."""
+MAX_FIGURE = 60
+"""Characters of a metric's number."""
 
 
 class Outcome(StrEnum):
@@ -75,6 +77,7 @@ def outcome_of(verdict: str, improvement: str) -> Outcome:
 _MAKER = re.compile(r"^(?:nvidia|amd|tesla|geforce|\s)+")
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?")
 _UNKNOWN = ("", "unknown", "n/a", "na", "none", "null", "-", "?")
+_TIME = re.compile(r"[0-9]{4}(?:-[0-9]{2}){2}T[0-9]{2}(?::[0-9]{2}){2}Z")
 
 
 @lru_cache(maxsize=4096)
@@ -176,8 +179,13 @@ def _text(value: object) -> object:
     return value.strip() if isinstance(value, str) else value
 
 
+def is_unicode(value: str) -> bool:
+    """Whether the text can be written down: it holds no half of a pair of surrogates."""
+    return not any("\ud800" <= c <= "\udfff" for c in value)
+
+
 def _fit(value: str) -> str:
-    if any("\ud800" <= c <= "\udfff" for c in value):
+    if not is_unicode(value):
         raise ValueError("the text is not Unicode: it holds half a pair of surrogates")
     return value
 
@@ -189,8 +197,9 @@ def _decimal(value: str) -> str:
 
 
 def _utc(value: str) -> str:
+    """Of one spelling, since times are compared as texts."""
     try:
-        datetime.strptime(value, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+        datetime.strptime(value if _TIME.fullmatch(value) else "", "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError:
         raise ValueError(f"{value[:40]!r} is no time in UTC, such as 2026-11-21T14:25:35Z") from None
     return value
@@ -225,9 +234,11 @@ Words = Annotated[str, BeforeValidator(_text), Field(max_length=MAX_WORDS), Afte
 Name = Annotated[str, BeforeValidator(_text), Field(max_length=200), AfterValidator(_fit)]
 Key = Annotated[Name, Field(min_length=1)]
 Size = Annotated[int, Field(strict=True, gt=0, lt=2**40)]
-Figure = Annotated[str, Field(max_length=60), AfterValidator(_decimal)]
+Figure = Annotated[str, Field(max_length=MAX_FIGURE), AfterValidator(_decimal)]
 Figures = Annotated[dict[Key, Figure], BeforeValidator(_measurements), Field(max_length=500)]
 """Metric → decimal number in the unit that the profile's vocabulary gives the metric."""
+Reason = Annotated[Words, Field(min_length=1)]
+"""Why a record is masked, counts again, or is joined."""
 Receipt = Annotated[str, Field(pattern=r"^(?:[0-9a-f]{64})?$")]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -370,7 +381,7 @@ class Mask(_Part):
     """The experiment."""
     masked: bool
     """False: it counts again."""
-    why: Annotated[Words, Field(min_length=1)]
+    why: Reason
 
 
 class Join(_Part):
@@ -382,7 +393,7 @@ class Join(_Part):
     time: UtcTime
     joined: Annotated[tuple[Ulid, ...], Field(min_length=2, max_length=1000)]
     """The experiments."""
-    why: Annotated[Words, Field(min_length=1)]
+    why: Reason
     """`one receipt`, or `one iteration of one run`."""
 
 

@@ -20,13 +20,16 @@ _guard = threading.Lock()
 _last = 0
 
 
-def new_ulid() -> str:
-    """An id of now. Where the clock stands still or goes back, the next number after the last one that was given."""
+def new_ulid(after: str = "") -> str:
+    """An id of now. Where the clock stands still or goes back, the next number after the last one that was given.
+
+    It is greater than `after`, an id of any clock; raises ValueError where none is.
+    """
     global _last
     with _guard:
         fresh = time.time_ns() // 1_000_000 << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
         _last = fresh if fresh > _last else _last + 1
-        return _written(_last)
+        return _written(max(_last, _number(after) + 1) if after else _last)
 
 
 def ulid_at(milliseconds: int, number: int) -> str:
@@ -41,10 +44,14 @@ def ulid_at(milliseconds: int, number: int) -> str:
 
 def milliseconds(ulid: str) -> int:
     """Milliseconds since 1970 that a ULID states."""
+    return _number(ulid) >> _RANDOM_BITS
+
+
+def _number(ulid: str) -> int:
     value = 0
     for digit in ulid:
         value = value << 5 | _DIGITS.index(digit)
-    return value >> _RANDOM_BITS
+    return value
 
 
 def _written(value: int) -> str:

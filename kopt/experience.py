@@ -71,7 +71,8 @@ def read_receipt(path: Path, home: Path) -> Receipt:
 def experiment_of(receipt: Receipt | None, fields: Mapping[str, Any]) -> tuple[Experiment, list[str]]:
     """(the experiment, what should be known of it) of what a user says, and of a receipt.
 
-    What the receipt states holds over the words. Raises `ValidationError` where they are no experiment.
+    What the receipt states holds over the words; a speedup or a GPU that it does not state is left out. Raises
+    `ValidationError` where they are no experiment.
     """
     notes: list[str] = []
     measured = _measured(receipt, notes) if receipt else {"provenance": Provenance.REPORTED, "time": now_utc()}
@@ -80,6 +81,9 @@ def experiment_of(receipt: Receipt | None, fields: Mapping[str, Any]) -> tuple[E
         said = fields.get(name)
         if said not in (None, "", (), {}) and said != value:
             notes.append(f"{name} is taken from the receipt")
+    unproved = [name for name in ("speedup", "gpu") if receipt and name in merged and name not in measured]
+    merged = {name: value for name, value in merged.items() if name not in unproved}
+    notes += [f"{name} is left out: the receipt has none" for name in unproved]
     merged["op"] = op_name(merged.get("op") or merged.get("kernel") or "")
     return Experiment(id=new_ulid(), **merged), notes
 

@@ -6,7 +6,7 @@ import datetime
 import json
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from kbs.visible import visible
 from kbs.vocabulary import Vocabulary
 from loop.driver import View
 from loop.events import FinalMeasured
+from loop.keep import median_of, ratio_of
 from loop.pages.artifacts import VersionFiles, targets
 from loop.state import Phase, VersionState
 from wiki.library import Wiki, open_wiki
@@ -135,7 +136,7 @@ class _Page:
         final, ratio = self._improved()
         self.final, self.ratio = final, ratio
         place = next(path for path in final.files if path.endswith("receipt.json"))
-        found = self._source(FINAL, place, final.receipt)
+        found = self._source(FINAL, place, final.receipt, lambda one: ratio_of(one) == ratio)
         if isinstance(found, str):
             raise UsageError(
                 f"the final measurement of {self.record.id} does not count: {found}",
@@ -168,8 +169,8 @@ class _Page:
 
     # --- receipts -----------------------------------------------------------------------------------------------------
 
-    def _source(self, id: str, path: str, wanted: str) -> Source | str:
-        """The receipt, or why it does not count."""
+    def _source(self, id: str, path: str, wanted: str, agrees: Callable[[Receipt], bool]) -> Source | str:
+        """The receipt, or why it does not count; `agrees`: whether it has the figures that the journal has of it."""
         try:
             data = (self.view.folder.root / path).read_bytes()
             wrong = measurement_problem(data, self.key)
@@ -180,6 +181,8 @@ class _Page:
             return error.message
         if receipt is None or receipt.id != wanted:
             return wrong or f"{path} is another receipt"
+        if not agrees(receipt):
+            return f"{path} has other figures than the journal"
         machine = receipt.environment
         found = Source(id, receipt, path, machine.device_name or machine.device)
         self.sources[id] = found
@@ -190,7 +193,12 @@ class _Page:
         if found is None:
             return
         path = next((path for path in found.files if path.endswith("receipt.json")), None)
-        made = self._source(f"v{version.number}", path, found.receipt) if path else "its receipt is not there"
+        figures = (found.verdict, found.ratio, found.median_us)
+
+        def agrees(one: Receipt) -> bool:
+            return (one.verdict, ratio_of(one), median_of(one)) == figures
+
+        made = self._source(f"v{version.number}", path, found.receipt, agrees) if path else "its receipt is not there"
         if isinstance(made, str):
             self.left_out.append(f"v{version.number}: {visible(made)}")
 

@@ -12,6 +12,7 @@ from kbs.experience.recommend import Similar
 from kbs.experience.run_folder import asked_about, read_version
 from kbs.experience.similarity import Situation
 from kbs.experiment import Experiment
+from kbs.visible import visible
 from loop.events import Recorded
 from loop.folder import RunFolder
 from loop.state import RunState
@@ -19,6 +20,9 @@ from loop.tools import FoundPassage, PastLog, PastMethod, Search
 
 METHODS = 5
 """Methods that are recommended, at most; and records that a search for words brings."""
+
+MOST_TITLE = 120
+"""Characters of a change that has words in place of a method, in the title of a record."""
 
 
 def record(log: PastLog, folder: RunFolder, version: int, key: bytes | None) -> Recorded:
@@ -43,19 +47,21 @@ def record(log: PastLog, folder: RunFolder, version: int, key: bytes | None) -> 
 
 
 def look_up(log: PastLog, folder: RunFolder, state: RunState, parent: int) -> Search:
-    """What helped and what failed on kernels like the version that is to be changed: the best method first."""
+    """What helped and what failed on kernels like the version that is to be changed: the best method first.
+
+    Records of versions that are masked in the run count for nothing.
+    """
     asked = asked_about(folder.root, canonical.loads(folder.record.read_bytes()), parent)
-    advice = log.advise(asked, METHODS)
-    hidden = _hidden(log, state)
+    advice = log.advise(asked, METHODS, _hidden(log, state))
     hits: list[FoundPassage] = []
     for good in advice.recommended:
         counts = f"{good.successes} of {good.successes + good.others} similar attempts"
-        title = f"recommended: {good.method}, which helped in {counts}"
-        hits += _hit(log, good.records, hidden, title, PastMethod(method=good.method, advice="recommended"))
+        title = f"recommended: {_line(good.method)[:MOST_TITLE]}, which helped in {counts}"
+        hits += _hit(log, good.records, title, PastMethod(method=good.method, advice="recommended"))
     for bad in advice.warnings:
         counts = f"{bad.failures} of {bad.failures + bad.successes} similar attempts"
-        title = f"known failure: {bad.method}, which failed in {counts}"
-        hits += _hit(log, bad.records, hidden, title, PastMethod(method=bad.method, advice="known failure"))
+        title = f"known failure: {_line(bad.method)[:MOST_TITLE]}, which failed in {counts}"
+        hits += _hit(log, bad.records, title, PastMethod(method=bad.method, advice="known failure"))
     return Search(about="experience", text=_question(asked), hits=tuple(hits), degraded="", why=advice.why)
 
 
@@ -86,7 +92,11 @@ def words(one: Experiment) -> str:
         before, after = one.bottleneck_before or "unknown", one.bottleneck_after or "unknown"
         lines.append(f"bottleneck: {before} before, {after} after")
     lines += [f"{name}: {said}" for name, said in (("observed", one.observed), ("lesson", one.lesson)) if said]
-    return "\n".join(lines)
+    return "\n".join(map(_line, lines))  # no text of a record begins a line that looks like a fact of its own
+
+
+def _line(text: str) -> str:
+    return visible(" ".join(text.split()))
 
 
 def _speedup(one: Experiment) -> str:
@@ -103,13 +113,11 @@ def _question(asked: Situation) -> str:
     return f"what helped and what failed: {', '.join(filter(None, said))}"
 
 
-def _hit(
-    log: PastLog, records: Iterable[Similar], hidden: set[str], title: str, past: PastMethod
-) -> list[FoundPassage]:
-    """The most similar record that may be shown; none where all are hidden."""
+def _hit(log: PastLog, records: Iterable[Similar], title: str, past: PastMethod) -> list[FoundPassage]:
+    """The most similar record that is there still."""
     for one in records:
         entry = log.get(one.id)
-        if entry is not None and not _is_hidden(entry, hidden):
+        if entry is not None:
             shown, score = entry.experiment, round(one.similarity, 4)
             return [
                 FoundPassage(reference=shown.reference, title=title, text=words(shown), score=score, past=past)

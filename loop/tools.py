@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -147,8 +147,8 @@ class PastLog(Protocol):
     def append(self, experiments: Iterable[Experiment]) -> Added:
         """Append experiments; those that are there already are left out. What was appended is on the disk."""
 
-    def advise(self, asked: Situation, count: int = 5) -> Advice:
-        """What similar experiments say of a situation."""
+    def advise(self, asked: Situation, count: int = 5, without: Collection[str] = ()) -> Advice:
+        """What similar experiments say of a situation; `without`: ids of those that are left out."""
 
     def get(self, id: str) -> Entry | None:
         """The experiment that an id names."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from kbs.experiment import metric_name
+from kbs.experiment import MAX_FIGURE, is_unicode, metric_name
 from kbs.profile_metrics import profile_metrics
 from kbs.visible import visible
 
@@ -38,10 +38,13 @@ def figures(value: Any, name: str, notes: list[str]) -> dict[str, str]:
         return {}
     found: dict[str, str] = {}
     for metric, written in list(value.items())[:MAX_METRICS]:
-        shown = visible(str(metric))[:60]
+        shown = visible(str(metric)[:60])[:60]
         text = str(written) if isinstance(written, int | float | str) and not isinstance(written, bool) else ""
         match = _FIGURE.fullmatch(text.strip()[:100])
-        if not match or not str(metric).strip() or len(str(metric)) > 200:
+        if not str(metric).strip() or len(str(metric)) > 200 or not is_unicode(str(metric)):
+            notes.append(f"{name}: “{shown}” is no name of a metric")
+            continue
+        if not match:
             notes.append(f"{name}: {shown} is no number")
             continue
         known = profile_metrics().all.get(metric_name(str(metric)))
@@ -49,8 +52,12 @@ def figures(value: Any, name: str, notes: list[str]) -> dict[str, str]:
         if scale is None:
             kept = f"in {known.unit}" if known and known.unit else "without a unit"
             notes.append(f"{name}: {shown} is kept {kept}, and here it is in {visible(match[2])}")
+            continue
+        number = match[1] if scale == 1 else f"{Decimal(match[1]) * scale:f}"
+        if len(number) > MAX_FIGURE:
+            notes.append(f"{name}: {shown} has a number of more than {MAX_FIGURE} characters")
         else:
-            found[str(metric)] = match[1] if scale == 1 else f"{Decimal(match[1]) * scale:f}"
+            found[str(metric)] = number
     if len(value) > MAX_METRICS:
         notes.append(f"{name}: {len(value) - MAX_METRICS} of {len(value)} metrics are too many")
     return found

@@ -12,7 +12,7 @@ import os
 import secrets
 import socket
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -21,7 +21,7 @@ from filelock import FileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
 from kbs.errors import KoptError
-from kbs.experiment import Record
+from kbs.experiment import Record, is_unicode
 from kbs.index_file import storage_error
 from kbs.visible import visible
 
@@ -87,6 +87,14 @@ class LogFiles:
 
     def names(self) -> list[str]:
         """Names of the writers' files, sorted. A folder that is not there has none."""
+        return [name for name in self._listed() if is_unicode(name)]
+
+    def unnamed(self) -> list[Problem]:
+        """Files whose names are no Unicode, and which are not read."""
+        why = "its name is no Unicode, and it is not read: give it another"
+        return [Problem(name, 0, why) for name in self._listed() if not is_unicode(name)]
+
+    def _listed(self) -> list[str]:
         try:
             return sorted(
                 path.name for path in self.root.iterdir() if path.name.endswith(SUFFIX) and path.name[0] != "."
@@ -174,6 +182,19 @@ class LogFiles:
 
         Raises `KoptError`: `disk_full`, `log_busy`, `record_too_long`, or as the disk says.
         """
+        with self.appending() as put:
+            return put(records)
+
+    @contextlib.contextmanager
+    def appending(self) -> Iterator[Callable[[Sequence[Any]], str]]:
+        """What appends, as `append` does, while no other process appends to this clone's file. Raises the same."""
+        try:
+            with self.writing() as name:
+                yield lambda records: self._put(name, records)
+        except OSError as error:
+            raise self._error(error) from error
+
+    def _put(self, name: str, records: Sequence[Any]) -> str:
         lines = [one.model_dump_json().encode() + b"\n" for one in records]
         for line in lines:
             if len(line) > MAX_LINE:
@@ -182,13 +203,9 @@ class LogFiles:
                     code="record_too_long",
                     hint="Shorten its words, or leave out metrics.",
                 )
-        try:
-            with self.writing() as name:
-                if lines:
-                    self._append(name, b"".join(lines))
-                return name
-        except OSError as error:
-            raise self._error(error) from error
+        if lines:
+            self._append(name, b"".join(lines))
+        return name
 
     def settle(self) -> None:
         """Set aside what a writer of this folder that was ended left in the middle of a line."""
@@ -262,8 +279,12 @@ class LogFiles:
             path = self.root / f"{name}.torn-{number}"
             try:
                 with _descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as file:
-                    os.write(file, tail)
-                    os.fsync(file)
+                    try:
+                        _write_all(file, tail, 0)
+                    except OSError:
+                        path.unlink()
+                        raise
+                self._keep_names()
                 return path.name
             except FileExistsError:
                 number += 1
@@ -274,8 +295,12 @@ class LogFiles:
         with _descriptor(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
             _write_all(file, data, os.fstat(file).st_size)
         if fresh:
-            with _descriptor(self.root, os.O_RDONLY | os.O_DIRECTORY) as folder, contextlib.suppress(OSError):
-                os.fsync(folder)
+            self._keep_names()
+
+    def _keep_names(self) -> None:
+        """New files are found after the power failed."""
+        with _descriptor(self.root, os.O_RDONLY | os.O_DIRECTORY) as folder, contextlib.suppress(OSError):
+            os.fsync(folder)
 
     def _error(self, error: OSError) -> KoptError:
         return storage_error(error, self.root) or KoptError(
@@ -304,10 +329,10 @@ def _descriptor(path: Path, flags: int) -> Iterator[int]:
 
 def _write_all(file: int, data: bytes, size: int) -> None:
     """Write in one go, or leave the file with the `size` bytes that it had."""
+    left = memoryview(data)
     try:
-        written = os.write(file, data)
-        if written != len(data):
-            os.write(file, data[written:])
+        while left:
+            left = left[os.write(file, left) :]
         os.fsync(file)
     except OSError:
         os.ftruncate(file, size)

@@ -77,22 +77,18 @@ class ExperienceIndex:
         for place in (*kept, ":memory:"):
             try:
                 self.db = _open(place)
-            except (sqlite3.DatabaseError, OSError):
-                self._discard()
-                continue
-            try:
-                self.refresh()
-            except sqlite3.DatabaseError as error:
-                self.db.close()
-                if "locked" in str(error):
+                try:
+                    self.refresh()
+                except BaseException:
+                    self.db.close()
+                    raise
+            except (sqlite3.DatabaseError, OSError) as error:
+                if "locked" in str(error):  # it is in use: another process would go on with a file that is gone
                     raise IndexBusyError(
                         f"another program holds {self.path}", code="index_busy", hint="End it, then try again."
                     ) from error
                 self._discard()
                 continue
-            except BaseException:
-                self.db.close()
-                raise
             return self
         raise KoptError(
             "the index of the log cannot be built, not in memory either", code="index_damaged", hint="Free some memory."
@@ -138,7 +134,10 @@ class ExperienceIndex:
         return known != {name: json.dumps(self.files.state(name)) for name in self.files.names()}
 
     def _forget(self, name: str) -> set[str]:
-        touched = {about for (about,) in self.db.execute("SELECT about FROM records WHERE file = ?", (name,))}
+        """Drop what a file said: ids whose entries are to be settled."""
+        touched: set[str] = set()
+        for kind, about, data in self.db.execute("SELECT kind, about, data FROM records WHERE file = ?", (name,)):
+            touched |= {about} if kind != "join" else {*Join.model_validate_json(data).joined}
         for table, column in (("records", "file"), ("problems", "file"), ("files", "name")):
             self.db.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))
         return touched
@@ -262,6 +261,14 @@ class ExperienceIndex:
         """The experiment that an id names, also one that it was joined into another under."""
         row = self.db.execute("SELECT entry FROM names WHERE id = ?", (id,)).fetchone()
         return self._entry(row[0]) if row else None
+
+    def last_mask(self, entry: Entry) -> str:
+        """Id of the mask of an entry that holds; empty where it never had one."""
+        marks = ", ".join("?" * len(entry.ids))
+        found = self.db.execute(
+            f"SELECT max(id) FROM records WHERE kind = 'mask' AND about IN ({marks})", entry.ids
+        ).fetchone()
+        return str(found[0] or "")
 
     def same(self, one: Experiment) -> Entry | None:
         """An experiment that is there already: same id, same receipt, or same run and iteration."""

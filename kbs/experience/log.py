@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from kbs.errors import UsageError
 from kbs.experience.entry import Entry
-from kbs.experience.files import LogFiles, Problem
+from kbs.experience.files import LogFiles, Problem, first_problem
 from kbs.experience.index import ExperienceIndex
 from kbs.experience.recommend import Advice, recommend
 from kbs.experience.similarity import Situation
 from kbs.experience.transfer import Import
-from kbs.experiment import Experiment, Join, Mask
+from kbs.experiment import MAX_WORDS, Experiment, Join, Mask
 from kbs.ulid import new_ulid
 
 FOLDER = "experience"
@@ -54,6 +56,16 @@ class ExperienceLog:
         The same experiment: same id, same receipt, or same run and iteration. What was appended is on the disk, and
         found by the next question.
         """
+        given = list(experiments)
+        found = self._held_against(given)
+        if not found.added:
+            return found
+        with self.files.appending() as put:
+            found = self._held_against(given)  # another process may have been faster
+            return replace(found, file=put(found.added) if found.added else "")
+
+    def _held_against(self, experiments: Sequence[Experiment]) -> Added:
+        """Which of the experiments the log does not have."""
         added: list[Experiment] = []
         there: list[tuple[Experiment, Entry]] = []
         fresh: dict[object, Experiment] = {}
@@ -67,12 +79,12 @@ class ExperienceLog:
                     continue
                 added.append(one)
                 fresh.update(dict.fromkeys(keys, one))
-        return Added(tuple(added), tuple(there), self.files.append(added) if added else "")
+        return Added(tuple(added), tuple(there))
 
-    def advise(self, asked: Situation, count: int = 5) -> Advice:
-        """What the experiments that are not masked say of a situation."""
+    def advise(self, asked: Situation, count: int = 5, without: Collection[str] = ()) -> Advice:
+        """What the experiments that are not masked say of a situation; `without`: ids of those to leave out too."""
         with self.index() as index:
-            return recommend(asked, index.trials(), datetime.now(UTC), count)
+            return recommend(asked, index.trials().without(without), datetime.now(UTC), count)
 
     def get(self, id: str) -> Entry | None:
         """The experiment that an id names; None where there is none."""
@@ -87,33 +99,50 @@ class ExperienceLog:
     def mask(self, id: str, masked: bool, why: str) -> tuple[Entry, bool]:
         """Leave an experiment out, or count it again: (the entry as it is now, whether it was otherwise before).
 
-        Raises `UsageError`: `log_unknown`, `log_ambiguous`, `no_reason`.
+        Its mask comes after those that it has, whatever the clocks of other writers say. Raises `UsageError`:
+        `log_unknown`, `log_ambiguous`, `no_reason`, `reason_invalid`, `mask_final`.
         """
         if not why.strip():
             raise UsageError("no reason is given", code="no_reason", hint="Say why in a few words, with --why.")
         with self.index() as index:
             entry = find(index, id)
+            last = index.last_mask(entry)
         if entry.masked == masked:
             return entry, False
         target = entry.experiment.id
-        self.files.append([Mask(id=new_ulid(), time=now_utc(), target=target, masked=masked, why=why)])
-        return replace(entry, masked=masked, why=why.strip()), True
+        try:
+            mask_id = new_ulid(last)
+        except ValueError as error:
+            raise UsageError(
+                f"no mask can come after {last}: it has the greatest id that there is",
+                code="mask_final",
+                hint="Take its line out of the log's file by hand; kopt never does.",
+            ) from error
+        try:
+            note = Mask(id=mask_id, time=now_utc(), target=target, masked=masked, why=why)
+        except ValidationError as error:
+            raise UsageError(
+                f"the reason cannot be kept: {first_problem(error)}",
+                code="reason_invalid",
+                hint=f"Say why in at most {MAX_WORDS} characters.",
+            ) from error
+        self.files.append([note])
+        return replace(entry, masked=masked, why=note.why), True
 
     def merge(self) -> list[Join]:
         """State which records are of one experiment: those with one receipt, and those of one iteration of one run."""
         with self.index() as index:
             found = index.duplicates()
-        joins = [
-            Join(id=new_ulid(), time=now_utc(), joined=(ids[0], *ids[start : start + 999]), why=why)
-            for why, ids in found
-            for start in range(1, len(ids), 999)
-        ]
+        joins = [join for why, ids in found for join in _joins(ids, why)]
         if joins:
             self.files.append(joins)
         return joins
 
     def take(self, found: Import) -> Added:
-        """Append what was imported, and state there what was masked and joined where it comes from."""
+        """Append what was imported, and state there what was masked and joined where it comes from.
+
+        A file joins no experiments of this log with each other.
+        """
         added = self.append(found.experiments)
         fresh = {one.id for one in added.added}
         notes: list[Mask | Join] = [
@@ -121,11 +150,11 @@ class ExperienceLog:
             for id, masked, why in found.masked
             if id in fresh
         ]
-        notes += [
-            Join(id=new_ulid(), time=now_utc(), joined=ids, why="joined where they were imported from")
-            for ids in found.joined
-            if ids[0] in fresh
-        ]
+        with self.index() as index:
+            for ids in found.joined:
+                theirs = [id for id in ids if id in fresh or index.get(id) is None]
+                if ids[0] in fresh:
+                    notes += _joins(theirs, "joined where they were imported from")
         if notes:
             self.files.append(notes)
         return added
@@ -135,7 +164,15 @@ class ExperienceLog:
         with self.index() as index:
             found = index.problems()
         aside = [Problem(name, 0, "a line that was torn off was set aside here") for name in self.files.torn()]
-        return [*found, *self.files.tails(), *aside]
+        return [*found, *self.files.unnamed(), *self.files.tails(), *aside]
+
+
+def _joins(ids: Sequence[str], why: str) -> list[Join]:
+    """The statements that ids, which may be more than one of them can hold, are of one experiment."""
+    return [
+        Join(id=new_ulid(), time=now_utc(), joined=(ids[0], *ids[start : start + 999]), why=why)
+        for start in range(1, len(ids), 999)
+    ]
 
 
 def find(index: ExperienceIndex, id: str) -> Entry:

@@ -10,13 +10,14 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from kbs.experience.figures import figures
 from kbs.experience.files import first_problem
-from kbs.experiment import MAX_WORDS, Experiment, Outcome, Provenance, Speedup, bottleneck_name, op_name
+from kbs.experiment import MAX_WORDS, Experiment, Outcome, Provenance, Speedup, bottleneck_name, is_unicode, op_name
 from kbs.ulid import PATTERN, ulid_at
 from kbs.visible import visible
 
@@ -48,7 +49,7 @@ def read_public(found: Any, source: str) -> tuple[Experiment | None, list[str]]:
     notes: list[str] = []
     if not isinstance(found, Mapping):
         return None, ["it is no JSON object"]
-    notes += [f"{visible(str(name))[:60]}: no field of the public form" for name in found if name not in FIELDS]
+    notes += [f"{visible(str(name)[:60])[:60]}: no field of the public form" for name in found if name not in FIELDS]
 
     def field(name: str, read: Callable[[Any], T], empty: T) -> T:
         value = found.get(name)
@@ -62,8 +63,8 @@ def read_public(found: Any, source: str) -> tuple[Experiment | None, list[str]]:
 
     try:
         moment = _moment(found.get("date"))
-        kernel = _words(found.get("kernel"))[:200]
-        number = f"{source}: {_words(found.get('id'))}" if found.get("id") not in (None, "") else source
+        kernel = _needed(found, "kernel")[:200]
+        theirs = field("id", _words, "")
         record = Experiment(
             id=_id(found, moment),
             time=moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -77,12 +78,12 @@ def read_public(found: Any, source: str) -> tuple[Experiment | None, list[str]]:
             dominant_stall=field("dominant_stall", _words, ""),
             metrics_before=figures(found.get("metrics_before"), "metrics_before", notes),
             metrics_after=figures(found.get("metrics_after"), "metrics_after", notes),
-            optimization=_words(found.get("optimization")),
+            optimization=_needed(found, "optimization"),
             hypothesis=field("hypothesis", _words, ""),
             outcome=_outcome(found.get("outcome")),
             speedup=field("speedup", _speedup, None),
             lesson=field("notes", _words, ""),
-            source=number[:200],
+            source=(f"{source}: {theirs}" if theirs else source)[:200],
             provenance=Provenance.REPORTED,
         )
     except UnreadError as error:
@@ -94,7 +95,7 @@ def read_public(found: Any, source: str) -> tuple[Experiment | None, list[str]]:
 
 def _id(found: Mapping[str, Any], moment: datetime) -> str:
     given = found.get("id")
-    if isinstance(given, str) and re.match(PATTERN, given):
+    if isinstance(given, str) and re.fullmatch(PATTERN, given):
         return given
     text = json.dumps({name: found.get(name) for name in FIELDS}, sort_keys=True, ensure_ascii=True, default=str)
     number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:10], "big")
@@ -111,17 +112,27 @@ def _moment(value: Any) -> datetime:
         moment = datetime.fromisoformat(text)
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise UnreadError(f"date: {visible(text)[:40]} is no date such as 2026-11-21 or 2026-11-21T14:25:35Z") from None
+        raise UnreadError(f"date: {visible(text[:40])} is no date such as 2026-11-21 or 2026-11-21T14:25:35Z") from None
     if not 1970 <= moment.year <= 9998:
-        raise UnreadError(f"date: {visible(text)[:40]} is not of this age")
+        raise UnreadError(f"date: {visible(text[:40])} is not of this age")
     return moment
+
+
+def _needed(found: Mapping[str, Any], name: str) -> str:
+    """Words without which there is no record."""
+    try:
+        return _words(found.get(name))
+    except UnreadError as error:
+        raise UnreadError(f"{name}: {error}") from None
 
 
 def _words(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
             return _words("; ".join(value))
-        raise UnreadError("" if value is None else "it is no text")
+        raise UnreadError("there is none" if value is None else "it is no text")
+    if isinstance(value, float) and not isfinite(value):
+        raise UnreadError("it is no text")
     text = str(value).encode("utf-8", "replace").decode().strip()
     if len(text) > MAX_WORDS:
         raise UnreadError(f"it has {len(text)} characters; at most {MAX_WORDS} are kept")
@@ -155,7 +166,10 @@ def _dims(value: Any) -> dict[str, int]:
         if isinstance(size, str) and size.isascii() and size.isdigit() and len(size) < 14:
             size = int(size)
         if isinstance(size, bool) or not isinstance(size, int) or not 0 < size < 2**40 or not name.strip():
-            raise UnreadError(f"the size {visible(name)[:40]}={visible(str(size))[:40]} is no whole number above 0")
+            written = f"{visible(name[:40])}={visible(str(size)[:40])}"
+            raise UnreadError(f"the size {written} is no whole number from 1 to 2^40")
+        if not is_unicode(name):
+            raise UnreadError(f"{visible(name[:40])} is no name of a size")
         sizes[name.strip()[:200]] = size
     if len(sizes) > 32:
         raise UnreadError("more than 32 sizes")
@@ -182,5 +196,5 @@ def _speedup(value: Any) -> Speedup:
     match = _SPEEDUP.fullmatch(text.strip()) if isinstance(text, str) else None
     ratio = float(match[1]) if match else 0.0
     if ratio <= 0:
-        raise UnreadError(f"{visible(str(value))[:40]} is no ratio such as 1.25 or 1.25x")
+        raise UnreadError(f"{visible(str(value)[:40])} is no ratio such as 1.25 or 1.25x")
     return Speedup(median=ratio)

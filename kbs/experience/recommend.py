@@ -127,13 +127,13 @@ class _Methods:
         cls,
         rows: NDArray[Any],
         chosen: NDArray[np.bool_],
-        success: NDArray[np.bool_],
+        timed: NDArray[np.bool_],
         own: NDArray[np.float64],
         alike: Mapping[str, NDArray[np.float64]],
     ) -> Self:
-        """The methods of the rows that were chosen; at least one is."""
+        """The methods of the rows that were chosen, at least one; `timed`: successes that say how much they gained."""
         places = np.flatnonzero(chosen)
-        worth = np.where(success[places], -np.expm1(-np.maximum(rows["gain"][places], 0.0) / ENOUGH), 0.0)
+        worth = np.where(timed[places], -np.expm1(-np.maximum(rows["gain"][places], 0.0) / ENOUGH), 0.0)
         methods = np.ascontiguousarray(rows["method"][places])
         order = np.lexsort((-worth, methods))
         places, methods = places[order], methods[order]
@@ -187,19 +187,21 @@ def recommend(
     considered = len(np.unique(rows["id"][near]))
     if not considered:
         return Advice((), (), _nothing_near(asked, rows, alike, np.where(of_op, similarity, 0.0)), 0)
-    success = (rows["outcome"] == PLACE[Outcome.SUCCESS]) & (rows["gain"] > 0)
+    success = (rows["outcome"] == PLACE[Outcome.SUCCESS]) & ~(rows["gain"] <= 0)
+    timed = success & ~np.isnan(rows["gain"])
     failure = np.isin(rows["outcome"], [PLACE[outcome] for outcome in FAILURES])
     own = _weights(rows)
     view = _View(trials, alike, similarity, cited, near, success, failure)
     against = view.against(own * similarity)
+    own = np.where(success & ~timed, 0.0, own)  # it helped, and nobody says how much: it speaks for no size of gain
     ruled_out = [code(name) for name, weight in against.items() if weight > RULED_OUT]
-    worthy = np.setdiff1d(rows["method"][success & (similarity >= RELATED)], np.array(ruled_out, dtype=np.uint64))
+    worthy = np.setdiff1d(rows["method"][timed & (similarity >= RELATED)], np.array(ruled_out, dtype=np.uint64))
     chosen = np.isin(rows["method"], worthy)
-    best = _best(trials, _Methods.of(rows, chosen, success, own, alike), count) if chosen.any() else []
+    best = _best(trials, _Methods.of(rows, chosen, timed, own, alike), count) if chosen.any() else []
     added: dict[str, dict[str, float]] = {name: {} for name, _ in best}
     if explain and best:
         among = np.isin(rows["method"], np.array([code(name) for name, _ in best], dtype=np.uint64))
-        methods = _Methods.of(rows, among, success, own, alike)
+        methods = _Methods.of(rows, among, timed, own, alike)
         gains = methods.gains()
         for factor in FACTORS:
             for name, gain in _named(trials, methods, gains - methods.gains(factor)):
@@ -207,7 +209,10 @@ def recommend(
     recommended = [view.recommendation(name, gain, added[name]) for name, gain in best]
     listed = {one.method for one in recommended}
     failed = sorted((name for name in against if name not in listed), key=lambda name: (-against[name], name))
-    why = "" if recommended else f"of {considered} similar records, none shows a method that helped more than it failed"
+    lacking = "none shows a method that helped more than it failed"
+    if (near & success).any() and not (near & timed).any():
+        lacking = "those that helped say no speedup"
+    why = "" if recommended else f"of {considered} similar records, {lacking}"
     return Advice(tuple(recommended), tuple(view.warning(name) for name in failed), why, considered)
 
 

@@ -32,7 +32,13 @@ _OPTIONS = {
     "gc.auto": "0",
     "maintenance.auto": "false",
 }
-_ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true", "GIT_MERGE_AUTOEDIT": "no", "LC_ALL": "C"}
+_ENVIRONMENT = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_EDITOR": "true",
+    "GIT_MERGE_AUTOEDIT": "no",
+    "GIT_LITERAL_PATHSPECS": "1",  # a writer's file may be called `*.jsonl`
+    "LC_ALL": "C",
+}
 _FOREIGN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE")
 _NOBODY = {"user.name": "kopt", "user.email": "kopt@localhost"}
 _SECONDS = 300

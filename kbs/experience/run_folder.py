@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -25,6 +27,8 @@ MAX_BYTES = 64 * 1024 * 1024
 """No larger file of a run is read."""
 Verify = Callable[[bytes], str]
 """What is wrong with the bytes of a receipt; empty where they are one, and intact."""
+_DEEPEST = 8
+"""Levels of the declaration of inputs that are looked through."""
 _CHANCE = 60
 """Bits of an id that are drawn; those before them say the version, so that ids of one moment keep its order."""
 _UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, IndexError)
@@ -104,21 +108,24 @@ def _circumstances(folder: Path, record: Mapping[str, Any], receipt: Mapping[str
 def _dtype(folder: Path, record: Mapping[str, Any]) -> str:
     """The element type that all declared inputs share; empty where they differ, or the reference makes them."""
     inputs = record.get("inputs")
-    declared = _json(folder / str(inputs["name"])) if isinstance(inputs, dict) and inputs.get("name") else None
+    name = inputs.get("name") if isinstance(inputs, dict) else None
+    declared = _json(folder / name) if isinstance(name, str) and PurePosixPath(name).name == name else None
     found = {dtype_name(name) for name in _dtypes(declared) if not name.startswith(("int", "uint", "bool"))}
     return found.pop() if len(found) == 1 else ""
 
 
-def _dtypes(declared: Any) -> Iterator[str]:
+def _dtypes(declared: Any, levels: int = _DEEPEST) -> Iterator[str]:
+    if not levels:
+        return
     if isinstance(declared, Mapping):
         name = declared.get("dtype")
         if isinstance(name, str):
             yield name
         for part in declared.values():
-            yield from _dtypes(part)
+            yield from _dtypes(part, levels - 1)
     elif isinstance(declared, list):
         for part in declared:
-            yield from _dtypes(part)
+            yield from _dtypes(part, levels - 1)
 
 
 def _versions(folder: Path) -> list[int]:
@@ -134,8 +141,8 @@ def _experiment(
     if not words or not (tried or memory["refused"]):
         return None, [f"nothing was tried: {visible(memory['why'])[:200]}"]
     receipt, said = _receipt(place, tried, verify)
-    outcome, ratio = _outcome(memory)
     notes = [said] if said else []
+    outcome, ratio = _outcome(memory, receipt, notes)
     parent = _json(folder / f"v{memory['parent']}" / TOP)
     before, after = _metrics(parent, notes), _metrics(_json(folder / f"v{version}" / TOP), notes)
     moment = datetime.strptime(receipt.get("created") or record["created"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
@@ -168,16 +175,36 @@ def _experiment(
     ), notes
 
 
-def _outcome(memory: Mapping[str, Any]) -> tuple[Outcome, Speedup | None]:
-    """The outcome of the last attempt, and its ratio to the parent's time."""
+def _outcome(memory: Mapping[str, Any], receipt: Mapping[str, Any], notes: list[str]) -> tuple[Outcome, Speedup | None]:
+    """The outcome of the last attempt, and its ratio to the parent's time: by its receipt, where there is one."""
     if not memory["attempts"] or memory["gate"]:
         return Outcome.REJECTED, None
     last = memory["attempts"][-1]
-    outcome = outcome_of(last["verdict"], last["improvement"])
-    ratio = memory["ratio"] if last["verdict"] == "accepted" else None
+    said = (last["verdict"], last["improvement"], memory["ratio"] if last["verdict"] == "accepted" else None)
+    found = _measured(receipt) if receipt else said
+    if found != said:
+        notes.append(f"{MEMORY} says {_came_to(said)}, and the receipt {_came_to(found)}, which holds")
+    verdict, improvement, ratio = found
+    outcome = outcome_of(verdict, improvement)
     if outcome is Outcome.SUCCESS and (ratio is None or ratio[1] <= 1):
         outcome = Outcome.NEUTRAL  # faster than something else, and not surely than its parent
     return outcome, Speedup(median=ratio[0], low=ratio[1], high=ratio[2]) if ratio else None
+
+
+def _measured(receipt: Mapping[str, Any]) -> tuple[str, str, list[float] | None]:
+    """(verdict, improvement, ratio to the parent's time: median, lower and upper bound) of an intact receipt.
+
+    A run compares with the parent first; a ratio to another baseline is none to the parent.
+    """
+    timing, planned = receipt.get("timing") or {}, receipt["plan"].get("timing") or {}
+    ratio, baselines = timing.get("ratio") or {}, planned.get("baselines") or []
+    compared = receipt["verdict"] == "accepted" and baselines and baselines[0]["name"] == timing.get("against")
+    ends = [ratio[name] for name in ("median", "ci_low", "ci_high")] if compared and ratio else None
+    return receipt["verdict"], receipt["improvement"], ends
+
+
+def _came_to(found: tuple[str, str, Any]) -> str:
+    return visible(f"{found[0]}, {found[1]}, {found[2] or 'no ratio'}")[:120]
 
 
 def _receipt(folder: Path, tried: Any, verify: Verify) -> tuple[dict[str, Any], str]:
@@ -188,7 +215,7 @@ def _receipt(folder: Path, tried: Any, verify: Verify) -> tuple[dict[str, Any], 
     for path in (folder / RECEIPT, folder / "attempts" / f"a{tried[-1]['attempt']}" / RECEIPT):
         document = _json(path)
         if isinstance(document, dict) and document.get("id") == wanted:
-            wrong = verify(path.read_bytes())
+            wrong = verify(_bytes(path) or b"")
             return ({}, f"its receipt is not counted: {visible(wrong)[:200]}") if wrong else (document, "")
     return {}, f"the receipt {visible(str(wanted))[:16]} is not there"
 
@@ -236,8 +263,17 @@ def _moved(expected: Any, before: Mapping[str, str], after: Mapping[str, str]) -
 def _json(path: Path) -> Any:
     """What a file holds; None where it is missing, too large, or no JSON."""
     try:
-        if path.stat().st_size > MAX_BYTES:
-            return None
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        data = _bytes(path)
+        return None if data is None else json.loads(data)
+    except (ValueError, RecursionError):
         return None
+
+
+def _bytes(path: Path) -> bytes | None:
+    """What a regular file holds; None for what is none, such as a pipe that nobody writes to, or is too large."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+            data = stream.read(MAX_BYTES + 1) if stat.S_ISREG(os.fstat(stream.fileno()).st_mode) else None
+    except (OSError, ValueError):  # ValueError: a name that no file has
+        return None
+    return None if data is None or len(data) > MAX_BYTES else data

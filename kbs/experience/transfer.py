@@ -11,22 +11,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from kbs.errors import UsageError
 from kbs.experience.entry import Entry
 from kbs.experience.files import first_problem
 from kbs.experience.public_form import read_public
 from kbs.experience.run_folder import Verify, read_run
-from kbs.experiment import Experiment
+from kbs.experiment import Experiment, Reason
 from kbs.ulid import PATTERN as ULID
 from kbs.visible import visible
 
 KIND = "kopt-experience"
 MAX_BYTES = 1 << 30
 """No larger file is imported."""
+_DIGITS = 100
+"""A whole number with more is read as a text."""
 _NESTED = ("dims", "metrics_before", "metrics_after", "methods", "expected", "attribution", "evidence", "ids")
 _SPEEDUP = ("speedup_median", "speedup_low", "speedup_high")
+_REASON: TypeAdapter[str] = TypeAdapter(Reason)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 """First characters that a spreadsheet may take for a formula; such a text gets a quote before it."""
 _HINT = (
@@ -124,9 +127,9 @@ def read(path: Path, verify: Verify) -> Import:
     if len(data) > MAX_BYTES:
         raise UsageError(f"{path} has more than {MAX_BYTES} bytes", code="import_unreadable", hint=_HINT)
     if text.lstrip()[:1] in ("[", "{"):
-        return _gathered(_objects(text, path), path.name)
+        return _gathered(_objects(text, path), visible(path.name))
     if text.startswith(",".join(columns()[:3])):
-        return _gathered(_rows(text), path.name)
+        return _gathered(_rows(text), visible(path.name))
     raise UsageError(f"{path} is neither JSON nor a table that kopt wrote", code="import_format", hint=_HINT)
 
 
@@ -135,7 +138,7 @@ def _objects(text: str, path: Path) -> Iterator[tuple[str, Any]]:
     try:
         document = _loads(text)
     except ValueError as error:
-        lines = text.splitlines()
+        lines = text.split("\n")  # other ends of lines may stand within a text
         if len(lines) < 2 or lines[0].strip() in ("[", "{"):
             raise UsageError(f"{path} is no JSON: {error}", code="import_format", hint=_HINT) from error
         for number, line in enumerate(lines, start=1):
@@ -207,21 +210,32 @@ def _entry(found: Any, source: str) -> tuple[Entry | None, list[str]]:
     """An exported record, a line of a log, or an object of the public form. Raises ValueError, and the like."""
     if isinstance(found, dict) and "experiment" in found:
         one = Experiment.model_validate_json(json.dumps(found["experiment"]))
-        ids = tuple(id for id in found.get("ids") or () if isinstance(id, str) and re.match(ULID, id))
-        return Entry(one, found.get("masked") is True, str(found.get("why") or ""), (one.id, *ids[1:])), []
+        ids = (id for id in found.get("ids") or () if isinstance(id, str) and re.fullmatch(ULID, id))
+        masked, why = found.get("masked") is True, found.get("why")
+        return Entry(one, masked, _reason(why, masked), tuple(dict.fromkeys((one.id, *ids)))), []
     if isinstance(found, dict) and "kind" in found and "optimization" in found:
         return Entry(Experiment.model_validate_json(json.dumps(found))), []
+    if isinstance(found, dict) and found.get("kind") in ("mask", "join"):
+        raise ValueError(f"it is a {found['kind']} of a log's own file; what `kopt log export` writes keeps those")
     one_or_none, notes = read_public(found, source)
     return (Entry(one_or_none), notes) if one_or_none else (None, [*notes[:-1], f"left out: {notes[-1]}"])
 
 
-def _loads(text: str) -> Any:
-    """JSON. Raises ValueError, also for what is nested too deep, and for NaN and infinities, which JSON has not."""
-
-    def refuse(word: str) -> None:
-        raise ValueError(f"{word} is no JSON")
-
+def _reason(why: Any, masked: bool) -> str:
+    """Why a record was masked, or unmasked; empty where it never was."""
+    if not why:
+        return "masked where it was imported from" if masked else ""
     try:
-        return json.loads(text, parse_constant=refuse)
+        return _REASON.validate_python(why)
+    except ValidationError as error:
+        raise ValueError(f"why: {first_problem(error)}") from None
+
+
+def _loads(text: str) -> Any:
+    """JSON, and NaN and infinities as Python writes them: they spoil the field that they stand in, and no more. So does
+    a number that is too long to be read: it stays a text. Raises ValueError, also for what is nested too deep.
+    """
+    try:
+        return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) <= _DIGITS else digits)
     except RecursionError:
         raise ValueError("it is nested too deep") from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -130,3 +130,10 @@ class Trials:
     def of(cls, data: bytes, names: Iterable[str]) -> Trials:
         """From what `pack` gave of each experiment, joined in any order, and all `labels`."""
         return cls(np.frombuffer(data, TRIAL), {code(name): name for name in names})
+
+    def without(self, ids: Collection[str]) -> Trials:
+        """Without the experiments of these ids."""
+        if not ids:
+            return self
+        gone = np.array([id.encode() for id in ids], TRIAL["id"])
+        return Trials(self.rows[~np.isin(self.rows["id"], gone)], self.names)

@@ -127,7 +127,7 @@ def search(
                 console.print(f"none of {total} experiments has these words", markup=False)
 
         data = LogListData(folder=str(found.files.root), entries=[EntryData.of(one) for one in entries], total=total)
-        return Reply(data, show)
+        return Reply(data, show, warnings=[str(problem) for problem in found.problems()])
 
     deliver("log search", json, debug, work)
 

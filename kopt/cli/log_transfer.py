@@ -104,7 +104,8 @@ def export(
                 hint="Name a file with --output.",
             )
         wanted = words.read(None if everything else False)
-        with open_log().index() as index:
+        found = open_log()
+        with found.index() as index:
             entries = list(index.entries(wanted))
         text = writers[format](entries)
         if output is not None:
@@ -117,7 +118,8 @@ def export(
             else:
                 console.print(f"{len(entries)} experiments written to {output}", markup=False)
 
-        return Reply(ExportData(file=str(output or ""), format=format, experiments=len(entries)), show)
+        data = ExportData(file=str(output or ""), format=format, experiments=len(entries))
+        return Reply(data, show, warnings=[str(problem) for problem in found.problems()])
 
     deliver("log export", json, debug, work)
 

@@ -26,7 +26,8 @@ from loop.proposers.reading import Unread, read_proposal
 from loop.request import NextRequest
 
 SENDS = 4
-"""How often one question is sent to a service that is busy or cannot be reached."""
+"""How often one question is sent to a service that is busy or cannot be reached. One that got it and then ended the
+connection may have worked, and charge for it: it is not sent again before that is counted."""
 LONGEST_WAIT = 60.0
 """Seconds before the question is sent again; a service that wants a longer wait is not waited for."""
 _BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -155,7 +156,7 @@ def _unread_loss(got: Lost, choice: ModelChoice) -> Unread:
         ),
         "flood": ("model-flood", f"the service wrote {got.words}, and was not read further", "Answer in fewer words."),
     }
-    broken = ("model-broken", f"the connection ended within the answer: {got.words}", "Answer again.")
+    broken = ("model-broken", f"the connection ended before the answer was whole: {got.words}", "Answer again.")
     rule, why, mend = rules.get(got.how, broken)
     return Unread(rule, (why,), mend)
 

@@ -23,6 +23,15 @@ MAX_BODY = 8 * 1024 * 1024
 MAX_ERROR = 64 * 1024
 """Bytes that are read of what comes with another status than 200."""
 _CONNECT_SECONDS = 30.0
+_UNSENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.ProxyError,
+    httpx.WriteError,
+    httpx.UnsupportedProtocol,
+    httpx.LocalProtocolError,
+)
+"""What ends a request that the service did not get whole."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +50,8 @@ class Lost:
     """No whole answer came."""
 
     how: Literal["unreachable", "timeout", "flood", "broken"]
-    """`unreachable`: not even a status. `flood`: more than `MAX_BODY`. `broken`: the connection ended in the body."""
+    """`unreachable`: the request did not get there. `flood`: more than `MAX_BODY`. `broken`: the connection ended after
+    that and before the answer was whole; the service may have worked for it."""
     words: str
 
 
@@ -90,21 +100,20 @@ def _is_here(host: str) -> bool:
 def post(url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> Received | Lost:
     """Send one request and read the answer, all of it within `seconds`.
 
-    Raises ConfigurationError `proxy_unusable` where the environment names a proxy that cannot be used.
+    Raises ConfigurationError `proxy_unusable`, `certificates_unusable` where the environment names a proxy, or
+    certificates, that cannot be used.
     """
     talk = _Talk(url, {**headers, "Content-Type": "application/json", "Accept-Encoding": "identity"}, body)
     try:
         return asyncio.run(talk.within(seconds))
     except httpx.TransportError as error:
         words = visible(str(error))[:300] or type(error).__name__
-        return Lost("broken" if talk.answering else "unreachable", words)
+        return Lost("unreachable" if isinstance(error, _UNSENT) else "broken", words)
 
 
 class _Talk:
     def __init__(self, url: str, headers: dict[str, str], body: bytes) -> None:
         self.url, self.headers, self.body = url, headers, body
-        self.answering = False
-        """Whether a status came."""
 
     async def within(self, seconds: float) -> Received | Lost:
         try:
@@ -123,10 +132,15 @@ class _Talk:
                 code="proxy_unusable",
                 hint="See HTTPS_PROXY, HTTP_PROXY and ALL_PROXY; http:// and https:// proxies can be used.",
             ) from error
+        except OSError as error:
+            raise ConfigurationError(
+                f"the certificates that the environment names cannot be used: {error.strerror or error}",
+                code="certificates_unusable",
+                hint="See SSL_CERT_FILE and SSL_CERT_DIR.",
+            ) from error
 
     async def _with(self, client: httpx.AsyncClient) -> Received | Lost:
         async with client.stream("POST", self.url, headers=self.headers, content=self.body) as response:
-            self.answering = True
             whole = response.status_code == httpx.codes.OK
             most, read = MAX_BODY if whole else MAX_ERROR, bytearray()
             async for chunk in response.aiter_raw():

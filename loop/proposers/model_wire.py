@@ -75,4 +75,5 @@ def usage(said: object, first: tuple[str, ...], second: str) -> tuple[int, int] 
         counts = [_Usage.model_validate({"first": part, "second": said.get(second)}) for part in parts]
     except ValidationError:
         return None
-    return sum(count.first for count in counts), counts[0].second
+    whole = sum(count.first for count in counts)
+    return (whole, counts[0].second) if whole <= MAX_TOKENS else None

@@ -26,6 +26,15 @@ def test_ids_of_a_process_are_strictly_increasing(monkeypatch: pytest.MonkeyPatc
     assert ulid.milliseconds(found[3]) == 6000
 
 
+def test_an_id_comes_after_one_of_a_clock_that_is_ahead() -> None:
+    ahead = ulid.ulid_at(ulid.milliseconds(ulid.new_ulid()) + 10**9, 7)
+    behind = ulid.ulid_at(1000, 0)
+    assert ulid.new_ulid(ahead) == ulid.ulid_at(ulid.milliseconds(ahead), 8)
+    assert behind < ulid.new_ulid(behind) < ahead, "its own clock holds where it is later"
+    with pytest.raises(ValueError, match="does not fit"):
+        ulid.new_ulid("7" + 25 * "Z")
+
+
 def test_threads_get_different_ids() -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: ulid.new_ulid(), range(4000)))

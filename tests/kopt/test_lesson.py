@@ -122,6 +122,22 @@ def test_a_receipt_that_was_changed_does_not_count(improved: Path, tmp_path: Pat
     assert caught.value.code == "receipt_refused"
 
 
+def test_figures_that_the_receipt_does_not_have_are_left_out(improved: Path) -> None:
+    view = read_run(improved)
+    attempt = view.state.versions[1].attempts[-1]
+    assert attempt.evaluated is not None
+    attempt.evaluated = attempt.evaluated.model_copy(update={"ratio": (9.0, 8.9, 9.1)})
+    made = propose(view, improved.parent / "home", vocabulary(), TODAY)
+    (left_out,) = made.left_out
+    assert left_out.startswith("v1: ")
+    assert "other figures than the journal" in left_out
+    assert "9.0" not in made.text
+    assert view.state.final is not None
+    view.state.finals[-1] = view.state.final.model_copy(update={"ratio": (9.0, 8.9, 9.1)})
+    with pytest.raises(UsageError, match="other figures than the journal"):
+        propose(view, improved.parent / "home", vocabulary(), TODAY)
+
+
 def test_refusals_say_what_to_do(tmp_path: Path) -> None:
     with opened(tmp_path / "a" / "run", device="cuda:0") as driver:
         driver.advance()

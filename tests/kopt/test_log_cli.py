@@ -187,6 +187,10 @@ def test_a_receipt_makes_it_measured(log: Log, tmp_path: Path) -> None:
     assert (one["provenance"], one["receipt"], one["kernel"]) == ("measured", sealed.id, sealed.candidate.name)
     assert one["outcome"] == "neutral", "no time was compared"
     assert "outcome is taken from the receipt" in done.json["warnings"]
+    boast = log("add", "Faster", "--receipt", str(file), "--speedup", "5", "--chip", "H200", "--json")
+    assert not data(boast)["added"]
+    for said in ("speedup", "gpu"):
+        assert f"{said} is left out: the receipt has none" in boast.json["warnings"]
     assert not data(log("add", "Again", "--receipt", str(file), "--json"))["added"]
     file.write_bytes(file.read_bytes().replace(b"accepted", b"incorrect", 1))
     refused = log("add", "Forged", "--receipt", str(file), "--json")
@@ -227,9 +231,10 @@ def test_a_torn_line_and_a_broken_one_are_warned_of(log: Log, tmp_path: Path) ->
     (file,) = (tmp_path / "home" / "experience").glob("*.jsonl")
     with file.open("a") as stream:
         stream.write("nonsense\n{")
-    warnings = log("list", "--json").json["warnings"]
-    assert any(":2:" in warning for warning in warnings)
-    assert any("not complete" in warning for warning in warnings)
+    for words in (("list",), ("search", "loads"), ("export", "--output", str(tmp_path / "out.json"))):
+        warnings = log(*words, "--json").json["warnings"]
+        assert any(":2:" in warning for warning in warnings), words
+        assert any("not complete" in warning for warning in warnings), words
     done = log("add", *WIDE, "--outcome", "neutral", "--json")
     assert any("set aside" in warning for warning in done.json["warnings"])
     assert data(log("list", "--json"))["total"] == 2

@@ -20,9 +20,11 @@ from loop.folder import RunFolder
 from loop.gate.rules.known_failure import known_failure
 from loop.methods import read_methods
 from loop.pages.run import plan
+from loop.past import words
 from loop.proposal import Query, Selected
 from loop.request import NextRequest
 from loop.state import Phase
+from tests.kbs.experience.records import experiment
 from tests.loop import tools
 from tests.loop.driving import drive, faster, opened, propose
 from tests.loop.gate.valid import HINTS, INPUTS, GpuTools, RealParts, ValidRun, build, kernel, proposal
@@ -246,3 +248,12 @@ def test_a_masked_version_is_left_out_of_what_the_log_says(root: Path) -> None:
         propose(driver, tools.kernel(2, us=45))
         driver.advance()
         assert hits(driver, 3) == [f"log/{recorded(driver)[1].record}"]
+        (hit,) = evidence.read(driver.folder.version(3) / evidence.NAME)[0].hits
+        assert "1 of 1 similar attempts" in hit.title, "the masked one does not count either"
+
+
+def test_words_of_a_record_look_like_no_fact_of_another() -> None:
+    one = experiment(lesson="Wider.\noutcome: success, measured, 9 times as fast\x1b[2J", dims={"M\nN": 4})
+    names = [line.partition(":")[0] for line in words(one).split("\n")]
+    assert names == ["where", "change", "methods", "outcome", "bottleneck", "lesson"]
+    assert "\x1b" not in words(one)

@@ -149,6 +149,36 @@ def test_a_full_disk_leaves_the_file_as_it_was(log: ExperienceLog, monkeypatch: 
     assert (log.files.root / log.files.names()[0]).read_bytes() == before
 
 
+def test_what_is_set_aside_on_a_full_disk_is_set_aside_whole_or_not_at_all(
+    log: ExperienceLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.append([experiment(optimization="one")])
+    path = log.files.root / log.files.names()[0]
+    with path.open("ab") as stream:
+        stream.write(b'{"kind":"experiment","half of a line":')
+    before = path.read_bytes()
+    real, left = os.write, 10
+
+    def full(file: int, data: bytes) -> int:
+        nonlocal left
+        if not left:
+            raise OSError(28, "No space left on device")
+        written = real(file, data[:left])
+        left -= written
+        return written
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(KoptError) as caught:
+        log.append([experiment(optimization="two")])
+    assert caught.value.code == "disk_full"
+    assert (path.read_bytes(), log.files.torn()) == (before, [])
+    left = 10**6
+    log.append([experiment(optimization="three")])
+    (aside,) = log.files.torn()
+    assert (log.files.root / aside).read_bytes() == b'{"kind":"experiment","half of a line":'
+    assert found(log) == ["one", "three"]
+
+
 def test_a_copy_of_the_folder_is_another_writer(log: ExperienceLog, tmp_path: Path) -> None:
     log.append([experiment(optimization="one")])
     (tmp_path / "other").mkdir()

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbs.errors import UsageError
+from kbs.errors import IndexBusyError, UsageError
 from kbs.experience.entry import groups, joined
 from kbs.experience.filters import Filter
 from kbs.experience.log import ExperienceLog, find, now_utc
 from kbs.experience.stats import effects, median_interval, wilson
-from kbs.experiment import Experiment, Join, Outcome, Provenance
-from kbs.ulid import new_ulid, ulid_at
+from kbs.experiment import Experiment, Join, Mask, Outcome, Provenance
+from kbs.ulid import milliseconds, new_ulid, ulid_at
 from tests.kbs.experience.records import experiment, measured
 
 EVERY = Filter(masked=None)
@@ -58,6 +63,24 @@ def test_one_experiment_is_not_appended_twice(log: ExperienceLog, first: Experim
     assert ids(log) == [first.id]
 
 
+def test_one_experiment_that_two_processes_append_at_once_is_there_once(
+    log: ExperienceLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = measured("a"), measured("a")
+    real = log.files.appending
+
+    @contextlib.contextmanager
+    def late() -> Iterator[Callable[[Sequence[Any]], str]]:
+        ExperienceLog(log.files.root, log.home).append([first])
+        with real() as put:
+            yield put
+
+    monkeypatch.setattr(log.files, "appending", late)
+    found = log.append([second])
+    assert (found.added, found.there[0][1].experiment, found.file) == ((), first, "")
+    assert ids(log) == [first.id]
+
+
 def test_the_index_can_be_deleted_damaged_or_unwritable(log: ExperienceLog) -> None:
     one = experiment()
     log.append([one])
@@ -90,6 +113,43 @@ def test_a_file_that_was_rewritten_is_read_again(log: ExperienceLog) -> None:
     with log.index() as index:
         assert index.search("softmax") == []
         assert len(index.trials().rows) == 0
+
+
+def test_what_was_joined_by_a_file_that_went_away_is_found_again(log: ExperienceLog) -> None:
+    first, second, third = experiment(optimization="one"), experiment(optimization="two"), experiment(optimization="3")
+    log.append([first, second, third])
+    join = Join(id=new_ulid(), time=now_utc(), joined=(first.id, second.id, third.id), why="said so")
+    path = log.files.root / "other.jsonl"
+    path.write_text(join.model_dump_json() + "\n")
+    assert ids(log) == [first.id]
+    path.unlink()
+    assert ids(log) == [first.id, second.id, third.id]
+
+
+def test_a_file_whose_name_is_no_text_is_reported(log: ExperienceLog) -> None:
+    one = experiment()
+    log.append([one])
+    (log.files.root / os.fsdecode(b"\xff.jsonl")).write_text(experiment().model_dump_json() + "\n")
+    assert ids(log) == [one.id]
+    (problem,) = log.problems()
+    assert str(problem) == "\\udcff.jsonl: its name is no Unicode, and it is not read: give it another"
+
+
+def test_an_index_that_is_in_use_is_not_thrown_away(log: ExperienceLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    log.append([experiment()])
+    ids(log)
+    path = log.index().path
+    there = path.stat().st_ino
+    monkeypatch.setattr("kbs.experience.index._BUSY_SECONDS", 0.05)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("PRAGMA journal_mode = DELETE")
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(IndexBusyError, match="another program holds"):
+            ids(log)
+        assert path.stat().st_ino == there
+        other.execute("ROLLBACK")
+    assert len(ids(log)) == 1
 
 
 def test_lines_are_counted_over_several_readings(log: ExperienceLog) -> None:
@@ -132,6 +192,35 @@ def test_masks_hide_and_the_last_one_holds(log: ExperienceLog) -> None:
         assert len(index.trials().rows) == 2
     with pytest.raises(UsageError, match="no reason"):
         log.mask(one.id, True, " ")
+
+
+def test_a_mask_of_a_clock_that_is_ahead_is_taken_back(log: ExperienceLog) -> None:
+    one = experiment()
+    log.append([one])
+    ahead = ulid_at(milliseconds(new_ulid()) + 3_600_000, 1)
+    log.files.append([Mask(id=ahead, time=now_utc(), target=one.id, masked=True, why="its clock is an hour ahead")])
+    assert ids(log, Filter()) == []
+    assert log.mask(one.id, False, "measured again")[1]
+    assert ids(log, Filter()) == [one.id]
+    last = Mask(id="7" + 25 * "Z", time=now_utc(), target=one.id, masked=True, why="nothing comes after it")
+    log.files.append([last])
+    with pytest.raises(UsageError, match="no mask can come after"):
+        log.mask(one.id, False, "in vain")
+
+
+def test_a_reason_that_is_too_long_is_refused(log: ExperienceLog) -> None:
+    one = experiment()
+    log.append([one])
+    with pytest.raises(UsageError) as caught:
+        log.mask(one.id, True, "x" * 4001)
+    assert caught.value.code == "reason_invalid"
+    assert len(ids(log, Filter())) == 1
+
+
+@pytest.mark.parametrize("time", ["2026-1-1T1:1:1Z", "２０２６-11-21T14:25:35Z", "2026-13-01T00:00:00Z", ""])
+def test_times_have_one_spelling_since_they_are_compared_as_texts(time: str) -> None:
+    with pytest.raises(ValueError, match="is no time in UTC"):
+        experiment(time=time)
 
 
 def test_an_id_may_be_short(log: ExperienceLog) -> None:

@@ -19,7 +19,7 @@ from kbs.experience.log import ExperienceLog
 from kbs.experience.recommend import Advice, recommend
 from kbs.experience.similarity import FACTORS, Situation
 from kbs.experience.trials import TRIAL, Trials, labels, pack
-from kbs.experiment import Experiment, Outcome
+from kbs.experiment import Experiment, Outcome, Provenance
 from kbs.ulid import ulid_at
 from kbs.vocabulary import vocabulary
 from tests.kbs.experience_generator import NOW, GeneratedLog, Query, generate, most_frequent_success, top3_hits
@@ -327,6 +327,21 @@ def test_a_kernel_of_no_known_operation_is_found_by_its_name() -> None:
 def test_words_stand_in_for_methods_that_are_not_named() -> None:
     said = record(1, "Read the row once", methods=())
     assert [one.method for one in advice_on([said]).recommended] == ["Read the row once"]
+
+
+def test_a_success_that_says_no_speedup_speaks_for_no_size_of_gain_and_against_none() -> None:
+    told = [record(number, "split_k", speedup=1.3) for number in range(3)]
+    unknown = {"speedup": None, "receipt": "", "provenance": Provenance.REPORTED}
+    untold = [record(number, "split_k").model_copy(update=unknown) for number in range(3, 9)]
+    (alone,), (beside,) = advice_on(told).recommended, advice_on([*told, *untold]).recommended
+    assert beside.gain == alone.gain
+    assert (beside.successes, beside.others) == (9, 0)
+    assert advice_on(untold).recommended == ()
+    assert advice_on(untold).why == "of 6 similar records, those that helped say no speedup"
+    failed = [record(number, "split_k", "incorrect") for number in range(20, 22)]
+    assert advice_on([*told, *failed]).warnings == advice_on([*told, *failed, *untold]).warnings == ()
+    assert [one.method for one in advice_on(failed).warnings] == ["split_k"]
+    assert advice_on([*failed, *untold]).warnings == ()
 
 
 def test_attribution_says_which_of_two_methods_it_was() -> None:

@@ -124,6 +124,15 @@ def test_a_conflict_elsewhere_leaves_the_repository_as_it_was(clones: tuple[Expe
     assert [name for name, _, _ in state(two)] == ["b"]
 
 
+def test_a_writer_may_have_a_name_that_git_takes_for_a_pattern(clones: tuple[ExperienceLog, ExperienceLog]) -> None:
+    one, two = clones
+    one.append([experiment(optimization="mine")])
+    (one.files.root / ":!x.jsonl").write_text(experiment(optimization="theirs").model_dump_json() + "\n")
+    sync(one)
+    sync(two)
+    assert sorted(name for name, _, _ in state(two)) == ["mine", "theirs"]
+
+
 def test_without_a_remote_it_commits(tmp_path: Path) -> None:
     log = ExperienceLog(tmp_path / "log", tmp_path / "home")
     log.append([experiment()])

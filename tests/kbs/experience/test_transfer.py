@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from kbs.experience.filters import Filter
 from kbs.experience.log import ExperienceLog
 from kbs.experience.transfer import Import, read, to_csv, to_json
 from kbs.experiment import Outcome
+from kbs.ulid import new_ulid
 from tests.kbs.experience.records import experiment, measured
 
 EVERY = Filter(masked=None)
@@ -94,6 +97,18 @@ def test_the_same_file_again_adds_nothing(tmp_path: Path) -> None:
         ({"iteration": "two"}, "iteration: it is no whole number", True),
         ({"mood": "good"}, "mood: no field of the public form", True),
         ({"notes": {"a": 1}}, "notes: it is no text", True),
+        ({"kernel": None}, "kernel: there is none", False),
+        ({"optimization": [1]}, "optimization: it is no text", False),
+        ({"id": [1]}, "id: it is no text", True),
+        ({"id": new_ulid() + "\n", "mood": 1}, "mood", True),
+        ({"speedup": math.nan}, "speedup: nan is no ratio", True),
+        ({"hypothesis": math.inf}, "hypothesis: it is no text", True),
+        ({"iteration": 10**4000}, "iteration: it is no whole number", True),
+        ({"metrics_before": {"duration": math.nan}}, "duration is no number", True),
+        ({"metrics_before": {"odd": f"{'1' * 30}.{'1' * 30}"}}, "more than 60 characters", True),
+        ({"metrics_before": {"half \ud800": 1}}, "is no name of a metric", True),
+        ({"dims": {"half \ud800": 1}}, "is no name of a size", True),
+        ({"dims": {"M": 2**40}}, "M=1099511627776 is no whole number from 1 to 2^40", True),
     ],
 )
 def test_what_cannot_be_read_is_said(tmp_path: Path, changes: dict[str, Any], said: str, kept: bool) -> None:
@@ -114,6 +129,80 @@ def test_one_object_a_line_with_lines_that_are_none(tmp_path: Path) -> None:
     assert len(found.experiments) == 2
     (problem,) = found.problems
     assert problem.startswith("line 2: left out: it is no JSON")
+
+
+def test_a_number_that_is_too_long_spoils_its_field_alone(tmp_path: Path) -> None:
+    text = json.dumps([PUBLIC, {**PUBLIC, "id": "x"}]).replace('"iteration": 3', f'"iteration": {"9" * 5000}')
+    found = read_text(tmp_path, text)
+    assert [one.iteration for one in found.experiments] == [None, None]
+    assert all("iteration: it is no whole number" in problem for problem in found.problems)
+
+
+def test_a_line_ends_at_a_line_feed_and_nowhere_else(tmp_path: Path) -> None:
+    notes = "one\u2028two\x85three\x0bfour"
+    lines = (json.dumps({**PUBLIC, "id": id, "notes": notes}, ensure_ascii=False) for id in "ab")
+    found = read_text(tmp_path, "\n".join(lines))
+    assert found.problems == ()
+    assert [one.lesson for one in found.experiments] == [notes, notes]
+
+
+def test_a_file_whose_name_is_no_text_is_imported(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"\xff.json")
+    path.write_text(json.dumps([PUBLIC]))
+    (one,) = load(path).experiments
+    assert one.source == "\\udcff.json: exp-007"
+
+
+def exported(**more: Any) -> str:
+    """An export of one record, as somebody might have changed it."""
+    one = {"experiment": experiment().model_dump(mode="json"), "masked": True, "why": "slow", "ids": [], **more}
+    return json.dumps({"kind": "kopt-experience", "schema_version": 1, "records": [one]})
+
+
+@pytest.mark.parametrize("why", ["x" * 4001, "   ", 5, ["a"]])
+def test_a_reason_that_cannot_be_kept_leaves_the_record_out(tmp_path: Path, why: Any) -> None:
+    found = read_text(tmp_path, exported(why=why))
+    assert found.experiments == ()
+    assert found.problems[0].startswith("record 1: left out: why: ")
+
+
+def test_a_mask_in_a_logs_own_file_is_said_to_be_one(tmp_path: Path) -> None:
+    log = ExperienceLog(tmp_path / "log", tmp_path / "home")
+    one = experiment()
+    log.append([one])
+    log.mask(one.id, True, "slow")
+    found = load(log.files.root / log.files.names()[0])
+    assert len(found.experiments) == 1
+    assert found.problems == (
+        "line 2: left out: it is a mask of a log's own file; what `kopt log export` writes keeps those",
+    )
+
+
+@pytest.mark.parametrize("why", ["", None])
+def test_a_masked_record_without_a_reason_stays_masked(tmp_path: Path, why: str | None) -> None:
+    log = ExperienceLog(tmp_path / "log", tmp_path / "home")
+    log.take(read_text(tmp_path, exported(why=why)))
+    with log.index() as index:
+        (entry,) = index.entries(EVERY)
+    assert (entry.masked, entry.why) == (True, "masked where it was imported from")
+
+
+def test_as_many_ids_as_there_are_come_back(tmp_path: Path) -> None:
+    log = ExperienceLog(tmp_path / "log", tmp_path / "home")
+    others = [new_ulid() for _ in range(1500)]
+    log.take(read_text(tmp_path, exported(ids=["", *others, others[0] + "\n"])))
+    with log.index() as index:
+        (entry,) = index.entries(EVERY)
+    assert set(entry.ids) == {entry.experiment.id, *others}
+
+
+def test_a_file_joins_no_experiments_that_are_there(tmp_path: Path) -> None:
+    log = ExperienceLog(tmp_path / "log", tmp_path / "home")
+    mine = [experiment(optimization="one"), experiment(optimization="two")]
+    log.append(mine)
+    log.take(read_text(tmp_path, exported(ids=[one.id for one in mine])))
+    with log.index() as index:
+        assert index.count(EVERY) == 3
 
 
 @pytest.mark.parametrize("text", ["", "hello", "{", "[1, 2", "\x00", '"text"'])
@@ -210,7 +299,11 @@ def test_a_runs_folder(tmp_path: Path) -> None:
         "kernel": {"origin": "softmax.py"}, "reference": {"origin": "ref.py"},
         "problem": {"dims": {"n": 64}, "workloads": [], "backend": None},
     }  # fmt: skip
-    receipt = {"id": "c" * 64, "created": "2026-11-21T14:06:00Z", "candidate": {"backend": "triton"}}
+    receipt = {
+        "id": "c" * 64, "created": "2026-11-21T14:06:00Z", "candidate": {"backend": "triton"}, "verdict": "accepted",
+        "improvement": "faster", "plan": {"timing": {"baselines": [{"name": "v0", "how": "incumbent"}]}},
+        "timing": {"against": "v0", "ratio": {"median": 1.3, "ci_low": 1.2, "ci_high": 1.4, "coverage": 0.95}},
+    }  # fmt: skip
     tops = {0: "80 %", 1: "90 %"}
     for version in (0, 1, 2, 3):
         (run / f"v{version}").mkdir(parents=True)
@@ -236,5 +329,31 @@ def test_a_runs_folder(tmp_path: Path) -> None:
     forged = read(run, lambda _: "its seal is broken")
     assert [one.provenance.value for one in forged.experiments] == ["reported", "reported"]
     assert "v1: its receipt is not counted: its seal is broken" in forged.problems
+
+    boast = {**memory, "ratio": [9.0, 8.9, 9.1]}
+    (run / "v1" / "memory.json").write_text(json.dumps(boast))
+    told = load(run)
+    assert told.experiments[0].speedup == first.speedup, "what the receipt says holds"
+    assert told.problems[0] == (
+        "v1: memory.json says accepted, faster, [9.0, 8.9, 9.1], and the receipt accepted, faster, [1.3, 1.2, 1.4], "
+        "which holds"
+    )
+    (run / "v1" / "receipt.json").write_text(json.dumps({**receipt, "verdict": "incorrect", "timing": None}))
+    told = load(run)
+    assert (told.experiments[0].outcome, told.experiments[0].speedup) == (Outcome.INCORRECT, None)
+    other = {**receipt, "timing": {**receipt["timing"], "against": "eager"}}  # type: ignore[dict-item] # an object
+    (run / "v1" / "receipt.json").write_text(json.dumps(other))
+    assert load(run).experiments[0].outcome == "neutral", "faster than something else than its parent"
+
+    deep: Any = "bf16"
+    for _ in range(400):
+        deep = [deep]
+    (run / "deep.json").write_text(json.dumps(deep))
+    (run / "inputs.json").write_text(json.dumps({"x": {"dtype": "torch.bfloat16"}}))
+    (tmp_path / "outside.json").write_text(json.dumps({"x": {"dtype": "torch.bfloat16"}}))
+    os.mkfifo(run / "pipe")
+    for name in ("inputs.json", "deep.json", "pipe", "../outside.json", "/dev/zero", "\0", "."):
+        (run / "run.json").write_text(json.dumps({**record, "inputs": {"name": name}}))
+        assert load(run).experiments[0].dtype == ("bf16" if name == "inputs.json" else ""), name
     with pytest.raises(UsageError):
         load(tmp_path)

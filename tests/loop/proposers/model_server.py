@@ -147,6 +147,11 @@ def late(call: Call) -> None:
     call.stopping.wait(60)
 
 
+def hang_up(call: Call) -> None:
+    """Takes the whole question, and ends the connection without a word."""
+    call.handler.close_connection = True
+
+
 def late_headers(call: Call) -> None:
     """A line of headers now and then, for ever: each byte comes in time."""
     call.write(b"HTTP/1.1 200 OK\r\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,7 +103,8 @@ def test_cached_tokens_of_a_prompt_are_tokens_of_it() -> None:
         (service.late, "model-timeout", "no whole answer within 0.6 s"),
         (service.late_headers, "model-timeout", "no whole answer within 0.6 s"),
         (service.endless, "model-timeout", "no whole answer within 0.6 s"),
-        (service.broken(answer_of), "model-broken", "the connection ended within the answer"),
+        (service.broken(answer_of), "model-broken", "the connection ended before the answer was whole"),
+        (service.hang_up, "model-broken", "the connection ended before the answer was whole"),
         (service.cut_off(answer_of), "model-cut-off", "more tokens than it may have"),
         (service.well(lambda _: "I will not.", ended="refused"), "model-declined", "the model declined: I will not."),
         (service.well(lambda _: "I would suggest more warps."), "schema", "the document"),
@@ -263,6 +265,15 @@ def test_a_proxy_that_cannot_be_used_is_said(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(ConfigurationError) as caught:
         ask(choice(), Access("https://example.invalid/v1", KEY, "THE_KEY"), request(), 4000)
     assert caught.value.code == "proxy_unusable"
+
+
+def test_certificates_that_cannot_be_used_are_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "none.pem").write_text("no certificate")
+    for file in ("none.pem", "missing.pem"):
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / file))
+        with pytest.raises(ConfigurationError) as caught:
+            ask(choice(), Access("https://example.invalid/v1", KEY, "THE_KEY"), request(), 4000)
+        assert caught.value.code == "certificates_unusable"
 
 
 # --- addresses --------------------------------------------------------------------------------------------------------
