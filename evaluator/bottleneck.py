@@ -99,14 +99,15 @@ def diagnose(
                 minor.append(Minor(found, little))
     busy = findings.get(PIPES)
     high = frozenset(j.readings[0].name for j in preferred(busy.judgements) if j.holds) if busy else frozenset[str]()
+    bound = binding(launch, bottleneck.value, decision.short, high)
     return Diagnosis(
         kernel=launch.kernel,
         grade=grade,
         bottleneck=bottleneck,
         why=tuple(decision.why),
         decided_by=tuple(decision.used),
-        binding=binding(launch, bottleneck.value, decision.short, high),
-        headroom=headroom(launch, ceilings, problem),
+        binding=bound,
+        headroom=headroom(launch, ceilings, problem, bound),
         symptoms=tuple(sorted(present, key=lambda found: rank(found, bottleneck.value, decision.short))),
         disputed=tuple(f for f in shown if not f.present and f.disputed),
         unjudged=tuple(unjudged),

@@ -59,7 +59,7 @@ def _dram_bytes(launch: Launch) -> Reading | None:
     if found is not None:
         return found
     rate, time = launch.value("dram_bandwidth"), launch.value("duration")
-    if rate is None or time is None:
+    if rate is None or time is None or launch.needed is not None:
         return None
     step, moved = equation(f"{plain(rate)} B/s × {plain(time)} us", rate * time / 10**6)
     return Reading(DRAM_BYTES, moved, "B", f"{plain(moved)} B", (f"{step} B",))

@@ -30,6 +30,11 @@ def device_name(device: str) -> str:
     return str(torch.cuda.get_device_name(index)) if index < torch.cuda.device_count() else ""
 
 
+def l2_bytes(device: torch.device) -> int:
+    """Size of a GPU's L2 cache as the driver tells this process; 0 where it does not."""
+    return int(getattr(torch.cuda.get_device_properties(device), "L2_cache_size", 0))
+
+
 _CROWDED = 40
 
 

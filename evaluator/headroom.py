@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 
 from evaluator.profile import Launch
+from evaluator.resources import COMPUTE, Binding
 from kbs.kernel_roofline import Roof
 from kbs.thresholds import DIGITS, plain
 from kbs.units import format_number
@@ -43,7 +44,7 @@ class Headroom:
     share: Decimal
     """Achieved rate over that one."""
     arithmetic: tuple[str, ...]
-    """The achieved rate, and the share."""
+    """The achieved rate, and the share; what a profiler counted as a share stands as it did."""
     where: str
     """Device, driver and time of a measurement; citation of a spec."""
 
@@ -67,8 +68,11 @@ NO_CEILINGS = Ceilings()
 NO_PROBLEM = Problem()
 
 
-def headroom(launch: Launch, ceilings: Ceilings = NO_CEILINGS, problem: Problem = NO_PROBLEM) -> tuple[Headroom, ...]:
-    """The launch against each rate that is known: DRAM bytes that it moved, bytes that it had to move, operations."""
+def headroom(
+    launch: Launch, ceilings: Ceilings = NO_CEILINGS, problem: Problem = NO_PROBLEM, bound: Binding | None = None
+) -> tuple[Headroom, ...]:
+    """The launch against each rate that is known: DRAM bytes that it moved, bytes that it had to move, operations; and,
+    where a pipe binds (`bound`), that pipe's own rate: exponentials run at another one than additions."""
     found = []
     achieved = achieved_bandwidth(launch)
     if achieved is not None:
@@ -78,7 +82,18 @@ def headroom(launch: Launch, ceilings: Ceilings = NO_CEILINGS, problem: Problem 
             found.append(_against(f"measured {best[0]}", rate, steps, best[1], ceilings.measured_where))
         if ceilings.peak is not None:
             found.append(_against("cited peak", rate, steps, ceilings.peak, ceilings.peak_citation))
-    return (*found, *_needed(launch, ceilings, problem))
+    return (*found, *_needed(launch, ceilings, problem), *_of_pipe(bound))
+
+
+def _of_pipe(bound: Binding | None) -> list[Headroom]:
+    """How much of the binding pipe's peak is used, as the profiler counted it."""
+    if bound is None or bound.metric not in COMPUTE or bound.counter.value is None:
+        return []
+    with localcontext() as context:
+        context.prec = 40
+        share = bound.counter.value / 100
+    counted = f"counted by the profiler: {bound.counter.ncu}"
+    return [Headroom(f"peak of what binds, {bound.name}", share, (bound.counter.shown,), counted)]
 
 
 def _needed(launch: Launch, ceilings: Ceilings, problem: Problem) -> list[Headroom]:
@@ -123,6 +138,8 @@ def achieved_bandwidth(launch: Launch) -> tuple[Decimal, tuple[str, ...]] | None
 def _best(launch: Launch, measured: Sequence[tuple[str, Decimal]]) -> tuple[str, Decimal] | None:
     """The fastest measured figure of the launch's own mix of reads and writes."""
     read, written = launch.value("dram_bytes_read"), launch.value("dram_bytes_written")
+    if launch.needed is not None:
+        read, written = map(Decimal, launch.needed)
     kind = "copy"
     if read is not None and written is not None:
         kind = "read" if written < read * READ_ONLY else "fill" if read < written * READ_ONLY else "copy"

@@ -16,6 +16,8 @@ from evaluator.timing_records import Ratio, Summary
 from evaluator.verdict import Improvement
 
 RESAMPLES = 2000
+_AT_ONCE = 1 << 20
+"""Values that are held in memory at once: an hour of turns, resampled as a whole, would need tens of gigabytes."""
 LEVEL = 0.95
 NARROW = 0.01
 """Sampling stops when the interval is narrower than this part of the median."""
@@ -23,6 +25,10 @@ TICK_US = 0.032
 """Resolution of CUDA events: every time that was read on an H200 is a multiple of it."""
 LEAST_EFFECT = 0.01
 """No smaller difference is called one."""
+LEAST_RESTARTS = 5
+"""Processes of each side that a verdict needs: the noise floor of fewer is too often smaller than the noise."""
+FEW_EFFECT = 0.10
+"""With fewer, no smaller difference is called one."""
 TOO_WIDE = 0.05
 """An interval wider than this, and than twice the noise, says nothing."""
 
@@ -41,9 +47,13 @@ def interval(groups: Groups, seed: int, resamples: int = RESAMPLES) -> tuple[flo
     table = np.stack([np.resize(group, size) for group in kept])
     lengths = np.array([len(group) for group in kept])
     chosen = generator.integers(0, len(kept), size=(resamples, len(kept)))
-    # Each drawn restart gives as many values as the longest has: restarts weigh the same.
-    inside = (generator.random((resamples, len(kept), size)) * lengths[chosen][..., None]).astype(np.int64)
-    drawn = np.median(table[chosen[..., None], inside].reshape(resamples, -1), axis=1)
+    drawn = np.empty(resamples)
+    some = max(1, _AT_ONCE // (len(kept) * size))
+    for first in range(0, resamples, some):
+        rows = chosen[first : first + some]
+        # Each drawn restart gives as many values as the longest has: restarts weigh the same.
+        inside = (generator.random((len(rows), len(kept), size)) * lengths[rows][..., None]).astype(np.int64)
+        drawn[first : first + some] = np.median(table[rows[..., None], inside].reshape(len(rows), -1), axis=1)
     low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return median, min(float(low), median), max(float(high), median)
 
@@ -87,6 +97,12 @@ def is_narrow(median: float, low: float, high: float, *, median_us: float) -> bo
     return high - low < max(NARROW, 3 * TICK_US / max(median_us, TICK_US)) * median
 
 
+def next_look(blocks: int) -> int:
+    """After how many blocks of pairs the interval is looked at next, so many having been made: later and later, since
+    each look takes longer, and its time is taken from the turns'."""
+    return blocks + max(2, blocks // 10)
+
+
 def noise(baseline: Groups) -> float:
     """How far one process of the baseline was from its others: the largest deviation of a restart's median from the
     median of the restarts' medians. The same code in other processes: whatever differs is noise."""
@@ -99,7 +115,8 @@ def noise(baseline: Groups) -> float:
 
 def improvement(found: Ratio) -> Improvement:
     """What a ratio says: beyond the least effect and the noise, in the interval and in each restart alone."""
-    least = 1 + max(LEAST_EFFECT, found.noise)
+    effect = LEAST_EFFECT if len(found.restarts) >= LEAST_RESTARTS else FEW_EFFECT
+    least = 1 + max(effect, found.noise)
     if found.ci_low > least and all(r > 1 for r in found.restarts):
         return Improvement.FASTER
     if found.ci_high < 1 / least and all(r < 1 for r in found.restarts):

@@ -31,8 +31,6 @@ class MeasuredPoint:
     """What the time is, and where it is written."""
     bytes: int | None = None
     """Bytes that a profile counted between the device's memory and its caches; None where nothing counted them."""
-    operations: int | None = None
-    """Floating-point operations that a profile counted; None where nothing counted them."""
     doubt: str = ""
     """What speaks against it."""
 
@@ -93,6 +91,12 @@ def _of_receipt(path: Path, request: Request) -> MeasuredPoint:
             hint="Give one in which it was timed.",
         )
     micros = Decimal(str(round(summary.median_us, 3)))
+    if not micros:
+        raise UsageError(
+            f"the receipt {path} claims that the kernel took no time at all",
+            code="profile_no_times",
+            hint="Measure the kernel again with `kopt bench`.",
+        )
     accepted = receipt.verdict is Verdict.ACCEPTED
     return MeasuredPoint(
         seconds=micros / Decimal(10**6),

@@ -62,6 +62,9 @@ class Launch:
     """By Nsight Compute's name; what the details page has only a label for stands under our preferred name."""
     unread: tuple[str, ...] = ()
     """Metrics of our vocabulary whose unit is not known or does not fit: the report's name and unit."""
+    needed: tuple[int, int] | None = None
+    """Of a receipt in place of a profile: the bytes that the problem reads and writes. Its bandwidth is made of needed
+    bytes, and no counter says which were moved. None for a profile."""
 
     @property
     def function(self) -> str:
@@ -124,8 +127,8 @@ class Profile:
 
         Raises `UsageError`: `launch_unknown`, `report_of_another_kernel`, `launch_needed` where no times stand.
         """
-        if re.fullmatch(r"\d{1,9}", wanted):
-            number = int(wanted)
+        number = launch_number(wanted)
+        if number is not None:
             if not 1 <= number <= len(self.launches):
                 raise UsageError(
                     f"{self.name} has {len(self.launches)} launches, and no number {number}",
@@ -165,6 +168,11 @@ class Profile:
         names = [f"{launch.number} {visible(launch.function)}" for launch in self.launches[:_LISTED]]
         more = len(self.launches) - _LISTED
         return ", ".join(names) + (f" and {more} more" if more > 0 else "")
+
+
+def launch_number(wanted: str) -> int | None:
+    """The number that `--launch` is, else None: it is a kernel's name."""
+    return int(wanted) if re.fullmatch(r"\d{1,9}", wanted) else None
 
 
 def function_name(kernel: str) -> str:

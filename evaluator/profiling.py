@@ -25,6 +25,7 @@ from evaluator.contender import CandidateError
 from evaluator.contenders import Starter, UnplacedError
 from evaluator.devices import require_gpu
 from evaluator.findings import Findings
+from evaluator.profile import launch_number
 from evaluator.request import Request
 from evaluator.sandbox import ForkServer, package_folder
 from evaluator.source import Form
@@ -75,9 +76,10 @@ def take_profile(
 
     Raises `NoGpuError`; `ConfigurationError` for no ncu (`no_ncu`), no permission to read counters
     (`no_counter_permission`), counters that another tool has (`counters_in_use`) and a driver that ncu cannot use
-    (`no_profiler`); `UsageError` for a kernel that was never launched (`kernel_not_launched`); `KoptError`
-    (`profile_failed`) with what was said otherwise.
+    (`no_profiler`); `UsageError` for the number 0 (`launch_unknown`) and for a kernel that was never launched
+    (`kernel_not_launched`); `KoptError` (`profile_failed`) with what was said otherwise.
     """
+    which = _chosen(launch)
     require_gpu(request.device, "kopt profile --import reads a report that was made elsewhere.")
     ncu = shutil.which("ncu", path=request.environment.get("PATH"))
     if ncu is None:
@@ -105,7 +107,7 @@ def take_profile(
             outputs=partial(request.written, recognised.form),
         )
         _match_weights(starter, cases)
-        command = [ncu, "--set", metrics, *_WORDS, *_chosen(launch)]
+        command = [ncu, "--set", metrics, *_WORDS, *which]
         with job_of(starter, cases, first.values, request.dims) as (job, lent):
             files = messages.files_of_candidate(request)
             with server.spawn("profile", starter.limits, files, starter.reading, loopback=True) as worker:
@@ -140,8 +142,11 @@ def _match_weights(starter: Starter, cases: Cases) -> None:
 def _chosen(launch: str) -> list[str]:
     if not launch:
         return ["--launch-count", str(MOST_LAUNCHES)]
-    if launch.isdecimal():
-        return ["--launch-skip", str(max(0, int(launch) - 1)), "--launch-count", "1"]
+    number = launch_number(launch)
+    if number == 0:
+        raise UsageError("there is no launch 0", code="launch_unknown", hint="Launches are counted from 1.")
+    if number is not None:
+        return ["--launch-skip", str(number - 1), "--launch-count", "1"]
     return ["--kernel-name", f"regex:{re.escape(launch)}", "--launch-count", str(MOST_LAUNCHES)]
 
 
@@ -173,9 +178,11 @@ def _why(said: str, launch: str) -> KoptError:
         own = "\n".join(line for line in said.splitlines() if not line.startswith("==PROF=="))
         return _failed(own)
     if _NOTHING.search(said):
-        what = f"no kernel like {launch!r}" if launch else "no kernel"
+        what = f"no kernel like {launch!r} was launched by the profiled call" if launch else ""
+        if launch_number(launch) is not None:
+            what = f"the profiled call launched fewer than {launch} kernels"
         return UsageError(
-            f"{what} was launched by the profiled call",
+            what or "no kernel was launched by the profiled call",
             code="kernel_not_launched",
             hint="Leave --launch out to see what is launched.",
         )

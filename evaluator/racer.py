@@ -9,7 +9,9 @@ from evaluator.cases import Case, Cases
 from evaluator.clocks import DeviceClock
 from evaluator.contender import Called, Contender, Turn
 from evaluator.correctness import note_behaviour, problems_of, wrong_trial
+from evaluator.devices import l2_bytes
 from evaluator.findings import Findings
+from evaluator.worker.clock import flush_of
 
 WARM_TURNS = 4
 _FIRST_SPIN_US = 1000.0
@@ -56,7 +58,9 @@ class Racer:
         self.first_call_seconds = 0.0
         """Of the first call, which compiles what is compiled when it is called."""
         self.flush_bytes = 0
+        """Bytes that are written before each turn."""
         self.l2_bytes = 0
+        """As the driver tells this process: a candidate would gain by another size, at the flush and at the physics."""
         self._late = 0
 
     @property
@@ -69,9 +73,10 @@ class Racer:
 
         Raises `WrongResultError`, and what `Contender.call` raises.
         """
-        reply = self.contender.ask("clock", self.contender.call_seconds, flush_bytes=0)
+        self.l2_bytes = l2_bytes(self.contender.device)
+        self.flush_bytes = flush_of(self.l2_bytes)
+        reply = self.contender.ask("clock", self.contender.call_seconds, flush_bytes=self.flush_bytes)
         self.empty_us = list(reply["times"])
-        self.flush_bytes, self.l2_bytes = int(reply["flush_bytes"]), int(reply["l2_bytes"])
         began = time.monotonic()
         self._turn(case, seconds=self.contender.load_seconds)
         self.first_call_seconds = time.monotonic() - began

@@ -18,6 +18,8 @@ PIPES = (
 )
 ISSUE = "issued"
 """Issue slots: every pipe's instructions pass through them, so they are as busy as all pipes together."""
+COMPUTE = frozenset(id for alike in (*PIPES, (ISSUE,)) for id in alike)
+"""Metrics that say how busy a pipe, or all of them together, is."""
 LIMITS = ("limit_registers", "limit_shared_memory", "limit_warps", "limit_blocks", "limit_barriers")
 
 

@@ -39,7 +39,6 @@ ALONE = 6
 SIGNAL_TURNS = 12
 WATCHED = 5
 """Turns under the profiler."""
-_CHECK_EVERY = 2
 _FAILURES = (CandidateError, WorkerLostError, WrongResultError)
 """What a contender's process can do instead of a turn."""
 _CONTEXT_BYTES = 700 << 20
@@ -284,7 +283,7 @@ class Race:
     def _blocks(self, restarts: list[list[Racer]], seconds: float) -> None:
         """Blocks of two pairs, one restart after the other, until the interval is narrow or the time is over."""
         began = time.monotonic()
-        until = began + seconds
+        until, look = began + seconds, LEAST_BLOCKS
         for block in itertools.count():
             for racers in restarts:
                 order = list(racers)
@@ -293,9 +292,13 @@ class Race:
                     case = self._case()
                     for racer in one:
                         self._turn(racer, case, 2 * block + pair)
-            if block + 1 < LEAST_BLOCKS:
+            made = block + 1
+            if made < LEAST_BLOCKS:
                 continue
-            if time.monotonic() > until or ((block + 1) % _CHECK_EVERY == 0 and self._settled(restarts)):
+            over = time.monotonic() > until
+            if not over and made == look:
+                look, over = intervals.next_look(made), self._settled(restarts)
+            if over:
                 self.turn_seconds += time.monotonic() - began
                 return
 

@@ -138,12 +138,13 @@ def format_number(value: Decimal, digits: int = 3) -> str:
     """`value` to `digits` significant digits, but never rounded above its units: 19.97 → 20.0, 1365.33 → 1,365."""
     if value == 0:
         return "0"
-    place = min(value.adjusted() - digits + 1, 0)
-    rounded = value.quantize(Decimal(1).scaleb(place))
-    if rounded.adjusted() > value.adjusted() and place < 0:
-        rounded = rounded.quantize(Decimal(1).scaleb(place + 1))
-    if -4 <= rounded.adjusted() < 12:
-        return f"{rounded:,f}"
+    if value.adjusted() < 12:  # a larger one may have more digits than can be written out
+        place = min(value.adjusted() - digits + 1, 0)
+        rounded = value.quantize(Decimal(1).scaleb(place))
+        if rounded.adjusted() > value.adjusted() and place < 0:
+            rounded = rounded.quantize(Decimal(1).scaleb(place + 1))
+        if -4 <= rounded.adjusted() < 12:
+            return f"{rounded:,f}"
     return f"{value:.{digits - 1}E}".replace("E+", "e").replace("E", "e")
 
 

@@ -139,10 +139,17 @@ def choose(
 ) -> Measured:
     """What was measured of the kernel.
 
-    UsageError: `profile_of_another`, `profile_of_other_sizes`; what `read_evidence` and `Profile.choose` raise.
+    UsageError: `profile_of_another`, `profile_of_other_sizes`, `launch_unknown` for one of a receipt; what
+    `read_evidence` and `Profile.choose` raise.
     """
     evidence = read_evidence(path)
     if evidence.receipt is not None:
+        if wanted:
+            raise UsageError(
+                f"{evidence.name} is a receipt, which has no launches to choose from",
+                code="launch_unknown",
+                hint="Leave --launch out; --dims says which of its workloads is meant.",
+            )
         return _workload(path, evidence, evidence.receipt, kernel, reference, dims)
     assert evidence.profile is not None
     return _launch(path, evidence, evidence.profile, wanted, kernel)
@@ -208,11 +215,7 @@ def _workload(
                 hint=f"It was measured with the --dims: {known}.",
             )
         place = fitting[0]
-    if place and receipt.timing is not None:
-        alone = receipt.timing.model_copy(update={"workloads": (workloads[place],)})
-        launch = launch_of(receipt.model_copy(update={"timing": alone}))
-    else:
-        launch = launch_of(receipt)
+    launch = launch_of(receipt, place)
     which = "the receipt's only workload" if len(workloads) == 1 else f"workload {place + 1} of {len(workloads)}"
     accepted = receipt.verdict.value == "accepted"
     doubts = () if accepted else (f"The receipt's verdict is {receipt.verdict.value}: {receipt.reason}",)

@@ -42,10 +42,10 @@ class Clock:
     """Times calls in this process."""
 
     def __init__(self, device: torch.device, flush_bytes: int = 0) -> None:
-        """`flush_bytes` 0: twice the L2 cache that the driver reports."""
+        """`flush_bytes` 0: what `flush_of` says of the L2 cache that the driver reports."""
         properties = torch.cuda.get_device_properties(device)
         self.l2_bytes = int(getattr(properties, "L2_cache_size", 0))
-        self.flush_bytes = flush_bytes or max(2 * self.l2_bytes, _FEWEST_FLUSH)
+        self.flush_bytes = flush_bytes or flush_of(self.l2_bytes)
         self.megahertz = int(getattr(properties, "clock_rate", 0)) / 1e3 or 2000.0
         self._stream = _default_stream(device)
         self._flushed = torch.empty(self.flush_bytes, dtype=torch.uint8, device=device)
@@ -109,6 +109,11 @@ class Clock:
         """Whatever stream the candidate left current, the events belong to the default one."""
         stream = self._stream
         _set_stream(stream_id=stream.stream_id, device_index=stream.device_index, device_type=stream.device_type)
+
+
+def flush_of(l2_bytes: int) -> int:
+    """Bytes that are written before a turn, so that an L2 cache of this size holds nothing of the call's."""
+    return max(2 * l2_bytes, _FEWEST_FLUSH)
 
 
 def _nothing() -> None:

@@ -1,7 +1,8 @@
 """How many floating-point operations an operator of PyTorch is.
 
-Matrix products, convolutions and attention: PyTorch's own counter (`torch.utils.flop_counter`). What that leaves out
-is counted here by element: an addition, multiplication, division, comparison, minimum, maximum, root, exponential or
+Matrix products and convolutions: PyTorch's own counter (`torch.utils.flop_counter`). Attention: its two products, with
+a causal mask of the scores on and below the diagonal alone, which that counter does not know. What it leaves out is
+counted here by element: an addition, multiplication, division, comparison, minimum, maximum, root, exponential or
 other elementary function is one operation. Work on a reduced result (the division of a mean, the root of a norm) is
 left out, selecting and moving elements is none. docs/guide.md prints the rules; the bundled wiki's cost tables count
 alike.
@@ -104,8 +105,7 @@ def operations(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], res
         matrix = name not in PRODUCTS or 1 not in (tensors[-2].shape[-2], tensors[-1].shape[-1])
         found = [row(*factors, pipe="tensor" if matrix else "vector", of=_name(tensors[-1].dtype))]
         if name.startswith(ATTENTION):
-            scores = (*tensors[0].shape[:-1], tensors[1].shape[-2])
-            return [*found, row(5, *scores, what=" (softmax)")]
+            return [*found, row(5, *_scores(function, args, kwargs, tensors), what=" (softmax)")]
         return [*found, row(*results[0].shape, what=" (bias)")] if bias else found
     if name in ("mv", "addmv"):
         return [row(2, *tensors[-2].shape)]
@@ -162,10 +162,12 @@ def _by_pytorch(
     results: list[torch.Tensor],
 ) -> tuple[tuple[int, ...], bool] | None:
     """(factors of what PyTorch's own counter says, whether a bias is added besides, which it leaves out)."""
-    if name == "_scaled_dot_product_flash_attention_for_cpu":  # the same sums; its registry names the device's kernels
-        count = math.prod(tensors[0].shape[:-1]) * tensors[1].shape[-2] * 2
-        count *= tensors[0].shape[-1] + tensors[2].shape[-1]
-    elif (rule := flop_registry.get(function.overloadpacket)) is not None:
+    if name.startswith(ATTENTION) and not name.endswith("backward"):
+        # The registry names the kernels of some devices alone, and knows no causal mask.
+        scores = _scores(function, args, kwargs, tensors)
+        own, values = tensors[0].shape[-1], tensors[2].shape[-1]
+        return ((4, *scores, own) if own == values else (2, *scores, own + values)), False
+    if (rule := flop_registry.get(function.overloadpacket)) is not None:
         count = int(rule(*args, **kwargs, out_val=result))
     else:
         return None
@@ -180,9 +182,19 @@ def _by_pytorch(
         transposed = args[6] if name == "convolution" and len(args) > 6 else False
         factors = (2, *(given if transposed else results[0]).shape, *weight.shape[1:])
         bias = len(tensors) > 2
-    elif name.startswith(ATTENTION) and tensors[0].shape[-1] == tensors[2].shape[-1]:
-        factors = (4, *tensors[0].shape[:-1], tensors[1].shape[-2], tensors[0].shape[-1])
     return (factors if math.prod(factors) == count else (count,)), bias
+
+
+def _scores(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[torch.Tensor]) -> list[int]:
+    """Factors of the number of scores that attention needs: of a causal mask, those on and below the diagonal."""
+    names = [argument.name for argument in function._schema.arguments]
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    *rows, queries = tensors[0].shape[:-1]
+    keys = tensors[1].shape[-2]
+    if not given.get("is_causal"):
+        return [*rows, queries, keys]
+    below = min(queries, keys)
+    return [*rows, below * (below + 1) // 2 + (queries - below) * keys]
 
 
 def _window(

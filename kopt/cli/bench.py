@@ -99,7 +99,10 @@ def run(
         typer.Option("--against", help="Another kernel for the same problem: the verdict on speed speaks of it first."),
     ] = None,
     restarts: Annotated[
-        int, typer.Option("--restarts", help="Processes of each contender, for a verdict on speed.", min=2, max=50)
+        int,
+        typer.Option(
+            "--restarts", help="Processes of each contender; below five only 10 % and more count.", min=2, max=50
+        ),
     ] = 5,
     seconds: Annotated[
         float, typer.Option("--seconds", help="Limit of the timed turns of one workload.", min=0.1, max=3600)

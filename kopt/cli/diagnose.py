@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from evaluator.profile import Chosen
     from kopt.diagnosis import Task
     from kopt.engine import Engine
+    from kopt.own_files import Measured
 
 
 def diagnose(
@@ -30,7 +32,8 @@ def diagnose(
     ] = "",
     launch: LaunchOption = "",
     kernel: Annotated[
-        Path | None, typer.Option("--kernel", help="The kernel, where its reference cannot be read without it.")
+        Path | None,
+        typer.Option("--kernel", help="The kernel: the report must be of it, and its reference may need it."),
     ] = None,
     ref: Annotated[
         Path | None, typer.Option("--ref", help="The reference, whose bytes and operations are counted.")
@@ -52,21 +55,27 @@ def diagnose(
     """
 
     def work() -> Reply:
-        from kbs.errors import ExitCode
+        from kbs.errors import ExitCode, UsageError
         from kopt.cli.diagnose_words import show
         from kopt.cli.profile_schemas import DiagnoseData
         from kopt.cli.support import engine, read_dims
         from kopt.diagnosis import diagnose_launch
         from kopt.past import past_of_diagnosis
+        from kopt.work import seal_notes
 
-        chosen, name, grade = read(report, launch)
+        measured = _chosen(report, launch, kernel, ref, dims)
+        if dims and measured.evidence.kind == "profile" and not (kernel or ref or bytes or operations):
+            raise UsageError("--dims alone says nothing of the problem", code="no_reference", hint="Give --ref FILE.")
+        chosen, sizes = measured.chosen, dims or ",".join(f"{name}={size}" for name, size in measured.dims.items())
         with engine() as eng:
             sources = (kernel, ref) if kernel is not None else (ref, None)
-            task = _task(eng, chosen, gpu, sources, dims, bytes=bytes, operations=operations, peak=peak)
-            found = diagnose_launch(eng, chosen.launch, gpu, grade=grade, task=task)
+            task = _task(eng, chosen, gpu, sources, sizes, bytes=bytes, operations=operations, peak=peak)
+            found = diagnose_launch(eng, chosen.launch, gpu, grade=measured.grade, task=task)
+            doubts = [*measured.doubts, *(seal_notes(eng, report) if measured.evidence.kind == "receipt" else ())]
+            found = replace(found, notes=(*found.notes, *doubts))
             names = [*(file.stem for file in (ref, kernel) if file), chosen.launch.kernel]
-            past, unread = past_of_diagnosis(eng.settings, found, names, read_dims(dims))
-            data = DiagnoseData.of(name, chosen, found, past)
+            past, unread = past_of_diagnosis(eng.settings, found, names, read_dims(sizes))
+            data = DiagnoseData.of(measured.evidence.name, chosen, found, past)
             code = ExitCode.ABSTAINED if data.bottleneck == "unknown" else ExitCode.OK
             warnings = [*eng.warnings, *([unread] if unread else [])]
             return Reply(data, lambda console: show(console, data), code, warnings=warnings)
@@ -79,7 +88,7 @@ def _task(
     chosen: Chosen,
     gpu: str,
     sources: tuple[Path | None, Path | None],
-    dims: str | None,
+    dims: str,
     *,
     bytes: str,
     operations: str,
@@ -87,7 +96,6 @@ def _task(
 ) -> Task:
     """What the kernel has to do, as the words of the command say it. `sources`: the kernel and its reference, or the
     reference alone. Raises `KoptError`."""
-    from kbs.errors import UsageError
     from kopt.cli.roofline import rate_metric
     from kopt.cli.support import read_dims
     from kopt.diagnosis import NO_TASK, task_of
@@ -96,8 +104,6 @@ def _task(
     metric = rate_metric(eng, peak) if peak else None
     first, ref = sources
     if first is None:
-        if dims and not (bytes or operations):
-            raise UsageError("--dims alone says nothing of the problem", code="no_reference", hint="Give --ref FILE.")
         sizes = read_dims(dims)
         said = {
             name: declared(text, sizes, "command line", f"--{name}")
@@ -121,24 +127,12 @@ def _task(
     return task_of(eng, chosen.launch, gpu, work, known, peak=metric)
 
 
-def read(path: Path, launch: str) -> tuple[Chosen, str, str]:
-    """The launch that a profile or receipt is about, the file's name, and the grade. Raises `KoptError`."""
-    from evaluator.ncu_report_file import report_csv
-    from evaluator.profile import Chosen, read_profile
-    from kbs.errors import UsageError
+def _chosen(report: Path, launch: str, kernel: Path | None, ref: Path | None, dims: str | None) -> Measured:
+    """The launch that a profile or receipt is about. Raises `KoptError`, also where it is of another kernel, reference
+    or size than those given."""
+    from evaluator.source import read_source
+    from kopt.cli.support import read_dims
+    from kopt.own_files import KernelFile, choose
 
-    data, name = report_csv(path)
-    if data.lstrip()[:1] != b"{":
-        return read_profile(data, name).choose(launch), name, "full"
-    from evaluator.external import ExternalReceipt
-    from evaluator.kinds import parse
-    from evaluator.receipt_profile import launch_of
-
-    receipt = parse(data)
-    if isinstance(receipt, ExternalReceipt):
-        raise UsageError(
-            f"{name} records what a command printed, and has neither counters nor times that kopt took",
-            code="external_receipt",
-            hint="Profile the kernel with ncu, or check it with `kopt bench`.",
-        )
-    return Chosen(launch_of(receipt), "the receipt's first workload"), name, "degraded"
+    own = KernelFile.of(read_source(kernel, "kernel")) if kernel else None
+    return choose(report, launch, own, read_source(ref, "reference") if ref else None, read_dims(dims))

@@ -107,7 +107,7 @@ def imported(report: Path, launch: str, out: Path | None) -> Reply:
 
 def measured(candidate: Path, words: dict[str, Any], metrics: str, launch: str, out: Path | None) -> Reply:
     """Run a kernel under ncu, read what it counted, write the files. `words` are the command's. Raises `KoptError`."""
-    from evaluator.profile import read_profile
+    from evaluator.profile import Chosen, launch_number, read_profile
     from evaluator.profiling import take_profile
     from evaluator.sandbox import ForkServer
     from kbs.errors import UsageError
@@ -120,7 +120,10 @@ def measured(candidate: Path, words: dict[str, Any], metrics: str, launch: str, 
         taken = take_profile(request, server=server, metrics=metrics, launch=launch, progress=bar)  # type: ignore[arg-type]  # one of the two
     data = taken.csv.encode()
     found = read_profile(data, f"profile of {candidate.name}")
-    chosen = found.choose("" if launch.isdigit() else launch)
+    number = launch_number(launch)
+    chosen = found.choose("" if number is not None else launch)
+    if number is not None:
+        chosen = Chosen(chosen.launch, f"launch {number} of the profiled call, as asked for")
     return reply(found, chosen, data, out or Path(f"{candidate.stem}-profile"), taken.report)
 
 

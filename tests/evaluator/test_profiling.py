@@ -18,6 +18,8 @@ def test_launches_are_chosen_by_name_or_number() -> None:
     assert _chosen("") == ["--launch-count", "16"]
     assert _chosen("3") == ["--launch-skip", "2", "--launch-count", "1"]
     assert _chosen("²")[0] == "--kernel-name"
+    with pytest.raises(UsageError, match="no launch 0"):
+        _chosen("0")
     assert _chosen("soft.max<int>")[:2] == ["--kernel-name", r"regex:soft\.max<int>"]
 
 
@@ -52,6 +54,13 @@ def test_what_ncu_says_instead_is_a_named_error(said: str, launch: str, code: st
     error = _why(said, launch)
     assert (error.code, type(error)) == (code, kind)
     assert error.hint
+
+
+def test_what_was_not_launched_is_told() -> None:
+    nothing = "==WARNING== No kernels were profiled."
+    assert _why(nothing, "17").message == "the profiled call launched fewer than 17 kernels"
+    assert _why(nothing, "relu").message == "no kernel like 'relu' was launched by the profiled call"
+    assert _why(nothing, "").message == "no kernel was launched by the profiled call"
 
 
 def test_a_program_that_stopped_is_told_in_its_own_words() -> None:

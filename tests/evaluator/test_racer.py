@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -21,6 +23,16 @@ from tests.evaluator.racers import clock
 from tests.evaluator.workers import specs, values
 
 X = torch.tensor([1.0, -2.0, 3.0, 4.0])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def device() -> Iterator[None]:
+    """A GPU whose driver says that its L2 cache has 50 MiB."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(L2_cache_size=50 << 20))
+        yield
+
+
 RETURNED = {"type": "torch.Tensor", "exact": True, **specs(X)[0], "stride": [1], "device": "cpu"}
 
 
@@ -57,6 +69,7 @@ class Asked:
 class Scripted:
     """A contender whose turns are written down beforehand; the last goes on for good."""
 
+    device = torch.device("cuda:0")
     load_seconds = 300.0
     call_seconds = 60.0
 
@@ -67,7 +80,7 @@ class Scripted:
 
     def ask(self, op: str, seconds: float, **fields: Any) -> dict[str, Any]:
         self.clocks.append((op, seconds, fields))
-        return {"times": [1.5, 1.25], "flush_bytes": 120, "l2_bytes": 60}
+        return {"times": [1.5, 1.25], "flush_bytes": 1, "l2_bytes": 1 << 40}
 
     def call(self, given: Values, *_: Any, turn: Turn, seconds: float | None) -> Called:
         self.asked.append(Asked(turn, seconds, given))
@@ -103,12 +116,18 @@ def racer(*turns: dict[str, Any], name: str = "candidate") -> tuple[Racer, Scrip
 def test_warming_up_makes_the_clock_and_takes_five_turns_that_do_not_count() -> None:
     one, scripted = racer()
     one.warm(case())
-    assert scripted.clocks == [("clock", 60.0, {"flush_bytes": 0})]
-    assert (one.empty_us, one.flush_bytes, one.l2_bytes) == ([1.5, 1.25], 120, 60)
+    assert scripted.clocks == [("clock", 60.0, {"flush_bytes": 100 << 20})]
+    assert one.empty_us == [1.5, 1.25]
     assert len(scripted.asked) == 1 + WARM_TURNS == 5
     assert [asked.seconds for asked in scripted.asked] == [300.0, None, None, None, None]
     assert one.turns.us == []
     assert one.first_call_seconds > 0
+
+
+def test_the_cache_is_as_large_as_the_driver_says_and_not_the_candidate() -> None:
+    one, _ = racer()
+    one.warm(case())
+    assert (one.l2_bytes, one.flush_bytes) == (50 << 20, 100 << 20)
 
 
 def test_the_spin_follows_what_the_host_needs() -> None:

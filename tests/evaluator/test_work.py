@@ -185,6 +185,9 @@ def model(body: str, inputs: str = "torch.rand(64, 128)", init: str = "pass", ar
 
 
 N = 64 * 128
+HEADS = "attention = torch.nn.functional.scaled_dot_product_attention\nh = x.reshape(1, 2, 64, 64)\n"
+CAUSAL = 64 * 65 // 2
+"""Scores of 64 queries and keys on and below the diagonal."""
 ROWS = [
     # (body, bytes read, bytes written, operations)
     ("return x + 1", 4 * N, 4 * N, N),
@@ -212,7 +215,12 @@ ROWS = [
     ("return torch.addmm(x[0, :64], x, x.T)", 4 * N, 4 * 64 * 64, 2 * 64 * 64 * 128 + 64 * 64),
     ("return torch.cat([x, x.exp()], 1)", 4 * N, 8 * N, N),
     ("return torch.logsumexp(x, 1)", 4 * N, 4 * 64, 4 * N),
-]
+    (HEADS + "return attention(h, h, h)", 4 * N, 4 * N, (4 * 64 + 5) * 2 * 64 * 64),
+    (HEADS + "return attention(h, h, h, is_causal=True)", 4 * N, 4 * N, (4 * 64 + 5) * 2 * CAUSAL),
+    (HEADS + "return attention(h, h[:, :, :16], h[:, :, :16], is_causal=True)", 4 * N, 4 * N,
+     (4 * 64 + 5) * 2 * (16 * 17 // 2 + 48 * 16)),
+    (HEADS + "return attention(h[:, :, :16], h, h, is_causal=True)", 4 * N, N, (4 * 64 + 5) * 2 * (16 * 17 // 2)),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("body", "read", "written", "operations"), ROWS, ids=[row[0] for row in ROWS])

@@ -216,6 +216,8 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         ("0.625", "0.625"),
         ("0", "0"),
         ("999.96", "1,000"),
+        ("999999999999.6", "1.00e12"),
+        ("1.5E+57", "1.50e57"),
     ],
 )
 def test_format_number(value: str, written: str) -> None:

@@ -6,6 +6,7 @@ The reports are made up (`tests/evaluator/ncu_reports.py`); test_profile_corpus.
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,16 +15,21 @@ from pathlib import Path
 
 import pytest
 
+from evaluator import canonical
 from evaluator.bottleneck import Bottleneck, Diagnosis
 from evaluator.ceilings import Ceilings, save
+from evaluator.headroom import Ceilings as BandwidthCeilings
+from evaluator.headroom import Problem, headroom
 from evaluator.profile import read_profile
 from evaluator.receipt_profile import launch_of
 from evaluator.timing_records import Clocks, Figure
 from kbs.arithmetic import equation_holds
 from kbs.errors import UsageError
+from kopt.cli.diagnose_words import lines
 from kopt.cli.profile_schemas import DiagnoseData
-from kopt.diagnosis import Diagnosed, diagnose_launch
+from kopt.diagnosis import Diagnosed, Task, diagnose_launch, task_of
 from kopt.engine import Engine
+from kopt.roofline import declared
 from kopt.settings import load_settings
 from tests.conftest import Run
 from tests.evaluator.ncu_reports import EXPECTED, KERNELS, SOFTMAX, Metrics, changed, raw_csv, without
@@ -228,6 +234,41 @@ def test_a_receipt_is_diagnosed_as_degraded(engine: Engine) -> None:
     assert diagnose_launch(engine, launch_of(short), "", grade="degraded").diagnosis.bottleneck == "launch-bound"
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_report_with_numbers_that_no_kernel_has_is_diagnosed(engine: Engine, seed: int) -> None:
+    """Zeros, negative numbers, numbers of 57 digits, none at all: a foreign report can have them."""
+    draw = random.Random(seed)
+    numbers = ("0", "-5.5", "1e-40", "9.99e40", "123456789" * 6, "n/a", "", "250.5")
+    for metrics in KERNELS.values():
+        wrong = dict(metrics)
+        for name in draw.sample(list(wrong), 6):
+            wrong[name] = wrong[name][0], draw.choice(numbers)
+        chosen = read_profile(raw_csv(("k", wrong)).encode(), "r.csv").choose()
+        task = task_of(engine, chosen.launch, "", None, {"bytes": declared("536870912", {}, "command line", "--bytes")})
+        found = diagnose_launch(engine, chosen.launch, "", task=task)
+        assert list(lines(DiagnoseData.of("r.csv", chosen, found)))
+
+
+def test_needed_bytes_of_a_receipt_are_not_taken_for_bytes_that_were_moved(engine: Engine) -> None:
+    """An embedding's receipt counts its whole table, and its reference the rows that are read: nothing was counted."""
+    launch = launch_of(timed_receipt(timing(workload_timing(of_peak=0.91, gb_per_s=4368.0))))
+    few = Task(Problem(bytes=1_000_000))
+    found = diagnose_launch(engine, launch, "", grade="degraded", task=few).diagnosis
+    assert "excess-traffic" not in ids(found)
+    assert "the profile has no DRAM bytes" in [one.why for one in found.unjudged if one.row.symptom == "excess-traffic"]
+
+
+@pytest.mark.parametrize(
+    ("read", "written", "against"),
+    [(1 << 28, 1 << 28, "copy"), (1 << 28, 1 << 10, "read"), (1 << 10, 1 << 28, "fill")],
+)
+def test_a_receipt_is_held_against_the_ceiling_of_its_own_mix(read: int, written: int, against: str) -> None:
+    launch = launch_of(timed_receipt(timing(workload_timing(read_bytes=read, written_bytes=written))))
+    measured = tuple((f"{kind} 512 MiB", Decimal(rate)) for kind, rate in (("copy", 41), ("read", 47), ("fill", 43)))
+    [found] = headroom(launch, BandwidthCeilings(measured=measured))
+    assert found.against == f"measured {against} 512 MiB"
+
+
 def test_the_command(kopt: Callable[..., Run], tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text(raw_csv(*KERNELS.items()))
     result = kopt("diagnose", "r.csv", "--launch", "copy_strided", "--json", cwd=tmp_path)
@@ -242,6 +283,54 @@ def test_the_command(kopt: Callable[..., Run], tmp_path: Path) -> None:
     assert kopt("diagnose", "none.csv", cwd=tmp_path).code == 2
     (tmp_path / "u.csv").write_text(raw_csv(("k", without("sm__", "gpu__compute", "gpu__dram"))))
     assert kopt("diagnose", "u.csv", cwd=tmp_path).code == 3
+
+
+@pytest.fixture
+def of_receipt(kopt: Callable[..., Run], tmp_path: Path) -> Callable[..., Run]:
+    """`kopt diagnose` of a receipt of two workloads, beside another reference than its own."""
+    (tmp_path / "other.py").write_text("def reference(x):\n    return x + 1\n", "utf-8")
+    times = timing(workload_timing(), workload_timing(dims={"n": 128}, candidate=timed(us=277.0)))
+    made = canonical.dumps(timed_receipt(times).model_dump(mode="json"))
+    (tmp_path / "receipt.json").write_bytes(made)
+    return lambda *words: kopt("diagnose", "receipt.json", *words, "--json", cwd=tmp_path)
+
+
+def test_the_sizes_of_a_receipt_choose_its_workload_and_count_its_bytes(of_receipt: Callable[..., Run]) -> None:
+    for words, which, sum_ in (
+        ((), "workload 1 of 2", "524288 B / 136 us"),
+        (("--dims", "n=128"), "workload 2 of 2", "1048576 B / 277 us"),
+    ):
+        data = of_receipt("--bytes", "2*n*4096", *words).json["data"]
+        [needed] = [one for one in data["headroom"] if "must move" in one["against"]]
+        assert needed["arithmetic"][-2].startswith(sum_)
+        assert data["why_launch"] == which
+        assert data["binding"]["value"] == 82.24
+    assert of_receipt("--dims", "n=128").json["data"]["why_launch"] == "workload 2 of 2"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("--dims", "n=65"), "profile_of_other_sizes"),
+        (("--ref", "other.py"), "profile_of_another"),
+        (("--kernel", "other.py"), "profile_of_another"),
+        (("--launch", "2"), "launch_unknown"),
+    ],
+)
+def test_a_receipt_of_something_else(of_receipt: Callable[..., Run], words: tuple[str, ...], code: str) -> None:
+    done = of_receipt(*words)
+    assert (done.code, done.json["errors"][0]["code"]) == (2, code)
+
+
+def test_a_receipt_that_is_not_sealed_is_told(of_receipt: Callable[..., Run]) -> None:
+    assert any("seal: " in note for note in of_receipt().json["data"]["notes"])
+
+
+def test_a_report_of_another_kernel_than_the_one_given(kopt: Callable[..., Run], tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text(raw_csv(("softmax", SOFTMAX)))
+    (tmp_path / "k.cu").write_text("__global__ void scale(float* x) { x[0] = 2 * x[0]; }\n")
+    done = kopt("diagnose", "r.csv", "--kernel", "k.cu", "--json", cwd=tmp_path)
+    assert (done.code, done.json["errors"][0]["code"]) == (2, "profile_of_another")
 
 
 def test_measured_ceilings_of_the_same_gpu_are_used(

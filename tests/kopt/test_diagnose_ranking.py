@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evaluator.bottleneck import Bottleneck, Diagnosis
-from evaluator.ceilings import Ceilings, save
+from evaluator.ceilings import MATMULS, Ceilings, save
 from evaluator.headroom import Problem
 from evaluator.profile import Launch, read_profile
 from evaluator.timing_records import Clocks, Figure
@@ -22,6 +22,7 @@ from kopt.roofline import declared
 from kopt.settings import load_settings
 from tests.conftest import Run
 from tests.evaluator.ncu_reports import KERNELS, SOFTMAX, Metrics, changed, raw_csv, without
+from tests.evaluator.profiles.corpus import REPORTS
 from tests.kopt.test_diagnose import corrected
 
 
@@ -193,10 +194,17 @@ def test_operations_are_held_against_the_cited_peak(engine: Engine) -> None:
     assert "gpu-wiki/hardware/h200-sxm.md" in peak.where
 
 
+@pytest.mark.parametrize("dtype", MATMULS)
 def test_operations_are_held_against_a_measured_ceiling(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dtype: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The ceilings are named as `kopt bench ceilings` names them, and only that of the operations' own type counts."""
     monkeypatch.setenv("KOPT_HOME", str(home))
+    rates = {"fp32": 51.5, "tf32": 421.0, "fp16": 742.0, "bf16": 771.0}
+    figures = tuple(
+        Figure(name=f"{name} matmul {n}", value=rates[name], unit="TFLOP/s", us=2 * n**3 / rates[name] / 1e6, n=20)
+        for name, n in MATMULS.items()
+    )
     save(
         home,
         Ceilings(
@@ -207,16 +215,43 @@ def test_operations_are_held_against_a_measured_ceiling(
             cuda="13.0",
             l2_bytes=60 << 20,
             empty_us=1.3,
-            figures=(Figure(name="fp32 8192", value=51.5, unit="TFLOP/s", us=21348.0, n=20),),
+            figures=figures,
             clocks=Clocks(status="not sampled", detail="no NVML"),
         ),
     )
     engine = Engine(load_settings({}, workspace=tmp_path))
-    said = {"bytes": "201326592", "operations": "2 * 4096 * 4096 * 4096", "peak": "fp32_throughput"}
-    found = diagnosed(engine, KERNELS["matmul_fma"], **said).diagnosis
-    [measured] = [one for one in found.headroom if one.against == "measured FP32 throughput"]
-    assert float(measured.share) == pytest.approx(2 * 4096**3 / 2210.4e-6 / 51.5e12)
-    assert "fp32 8192, measured 2026-11-21 on NVIDIA H200" in measured.where
+    report = read_profile((REPORTS / "matmul_tensor_cores.full.csv").read_bytes(), "report").choose().launch
+    rate = "fp32_throughput" if dtype == "fp32" else f"{dtype}_tensor_throughput"
+    said = {
+        name: declared(text, {}, "command line", f"--{name}")
+        for name, text in (("bytes", "402653184"), ("operations", "2 * 8192 * 8192 * 8192"))
+    }
+    task = task_of(engine, report, "", None, said, peak=rate)
+    room = diagnose_launch(engine, report, "", task=task).diagnosis.headroom
+    [measured] = [one for one in room if one.against.startswith("measured")]
+    assert float(measured.share) == pytest.approx(2 * 8192**3 / 1415.36e-6 / (rates[dtype] * 1e12), rel=1e-4)
+    assert f"{dtype} matmul {MATMULS[dtype]}, measured 2026-11-21 on NVIDIA H200" in measured.where
+    assert all(equation_holds(step) for step in measured.arithmetic)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "pipe", "share"),
+    [("sigmoid_mixture", "XU pipe", "0.98194201"), ("matmul_tensor_cores", "tensor pipe", "0.92098054")],
+)
+def test_the_pipe_that_binds_is_held_against_its_own_peak(engine: Engine, kernel: str, pipe: str, share: str) -> None:
+    """Exponentials at an eighth of the rate of additions leave nothing, where FP32's peak says that much is left."""
+    report = read_profile((REPORTS / f"{kernel}.full.csv").read_bytes(), "report").choose().launch
+    [found] = [one for one in diagnose_launch(engine, report, "").diagnosis.headroom if "binds" in one.against]
+    assert (found.against, found.share) == (f"peak of what binds, {pipe}", Decimal(share))
+    assert found.arithmetic == (f"{(found.share * 100).normalize():f} %",)
+
+
+@pytest.mark.parametrize("kernel", ["softmax_rows", "pointer_chase", "tiny_grid"])
+def test_where_no_pipe_binds_none_is_held_against_its_peak(engine: Engine, kernel: str) -> None:
+    report = read_profile((REPORTS / f"{kernel}.full.csv").read_bytes(), "report").choose().launch
+    found = diagnose_launch(engine, report, "").diagnosis
+    assert found.headroom
+    assert not [one for one in found.headroom if "binds" in one.against]
 
 
 def test_what_a_receipt_lacks_is_said_in_words(engine: Engine) -> None:

@@ -24,6 +24,7 @@ from tests.evaluator.receipts import (
     REFERENCE,
     clocks,
     receipt,
+    timed,
     timed_receipt,
     timing,
     trial,
@@ -239,15 +240,17 @@ def test_points_of_something_else_are_refused(
 ) -> None:
     good = written(tmp_path / "receipt.json", timed_receipt())
     elsewhere = timing(workload_timing(dims={"n": 128}))
+    nothing = timing(workload_timing(candidate=timed(us=0.0)))
     cases = {
         "profile_of_another_gpu": (good, "h100-sxm"),
         "profile_no_times": (written(tmp_path / "cpu.json", receipt()), "h200"),
+        "profile_no_times ": (written(tmp_path / "no-time.json", timed_receipt(nothing)), "h200"),
         "profile_of_other_sizes": (written(tmp_path / "sizes.json", timed_receipt(elsewhere)), "h200"),
         "file_not_found": (str(tmp_path / "none.json"), "h200"),
         "receipt_invalid": (files["inputs.json"], "h200"),
     }
     for code, (path, gpu) in cases.items():
-        assert error(run(home, *words, "--gpu", gpu, "--profile", path, "--json"), 2) == code
+        assert error(run(home, *words, "--gpu", gpu, "--profile", path, "--json"), 2) == code.strip()
     Path(files["kernel.py"]).write_text(KERNEL + "# another\n")
     assert error(run(home, *words, "--gpu", "h200", "--profile", good, "--json"), 2) == "profile_of_another"
 
