@@ -10,12 +10,17 @@ from dataclasses import dataclass, field
 from kbs.spec import canonical_qualifier
 from kbs.units import NUMBER, Quantity, Unit, parse_number, parse_unit
 from kbs.vocabulary import Mention, Vocabulary, words
+from kbs.wording import meant, of_each, targets, variants
 
 INTENTS = ("experience", "comparison", "calculation", "diagnosis", "technique", "spec", "definition")
 _MEASURED = re.compile(
     r"\b(?:get|gets|getting|got|achiev\w*|reach\w*|measur\w*|hits?|runs? at|running at|see|seeing|only|sustain\w*)\b",
     re.IGNORECASE,
 )
+_THAN = re.compile(r"\b(?:\w+er|more|less|better|worse) (?:\w+ ){0,4}than\b", re.IGNORECASE)
+"""Words of a comparison that are no phrase."""
+_RIDGE = re.compile(r"\b(?:ridge|roofline|intensity|machine balance)\b", re.IGNORECASE)
+"""What can be calculated of a product with no operation named."""
 _TRIED = re.compile(
     r"\bdid\b.{1,80}?\b(?:help|work|pay off|hurt|fail|improve|gain|bring)\b"
     r"|\bwhat\b.{1,40}?\b(?:worked|failed|helped)\b"
@@ -105,12 +110,14 @@ def understand(
 ) -> Question:
     """Read a question. `gpus`, `dtype` and `dims` are what the user said beside it, and count for more; `told` is what
     their files tell, and counts for less: only its products narrow those of an open name, such as a family's."""
-    found = vocabulary.find(text)
+    found = meant(vocabulary.find(text), text)
+    found += vocabulary.find(of_each(text), "metric")
 
     def ids(kind: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(m.id for m in found if m.kind == kind))
 
-    named = list(gpus_named(found, vocabulary))
+    named = gpus_named(found, vocabulary) + variants(found, text, vocabulary)
+    named += targets(named, text, vocabulary)
     unknown = _unknown_products(text, vocabulary)
     for gpu in gpus:
         members = vocabulary.resolve("product", gpu)
@@ -198,9 +205,14 @@ def _intent(found: list[Mention], question: Question) -> str:
     about_kernel = bool(question.operation or question.symptoms or question.bottlenecks)
     if "experience" in wants or _TRIED.search(question.text):
         return "experience"
-    if len(question.named) > 1 and ("comparison" in wants or (question.metrics and not question.operation)):
+    than = bool(_THAN.search(question.text))
+    if len(question.named) > 1 and question.operation and question.dims:
+        return "calculation"
+    if len(question.named) > 1 and ("comparison" in wants or ((question.metrics or than) and not question.operation)):
         return "comparison"
-    if "calculation" in wants and (question.operation or question.products):
+    if question.operation and ("calculation" in wants or (than and len(question.named) > 1)):
+        return "calculation"
+    if "calculation" in wants and question.products and _RIDGE.search(question.text):
         return "calculation"
     if "diagnosis" in wants and about_kernel:
         return "diagnosis"

@@ -143,14 +143,24 @@ class Store(Passages, Rows, Embeddings):
         return [str(row[0]) for row in rows]
 
     def facet_values(self, page_id: str) -> dict[str, list[str]]:
-        """facet → values of a visible page."""
+        """facet → values of a visible page, in the order of the page."""
         found: dict[str, list[str]] = {}
         for facet, value in self.db.execute(
-            "SELECT f.facet, f.value FROM facets f JOIN pages p ON p.id = f.page WHERE p.page_id = ? AND p.hidden = 0",
+            "SELECT f.facet, f.value FROM facets f JOIN pages p ON p.id = f.page WHERE p.page_id = ? AND p.hidden = 0"
+            " ORDER BY f.rowid",
             (page_id,),
         ):
             found.setdefault(str(facet), []).append(str(value))
         return found
+
+    def values_of(self, facet: str) -> list[str]:
+        """Every value that visible pages have of a facet."""
+        rows = self.db.execute(
+            "SELECT DISTINCT f.value FROM facets f JOIN pages p ON p.id = f.page"
+            " WHERE f.facet = ? AND p.hidden = 0 ORDER BY f.value",
+            (facet,),
+        ).fetchall()
+        return [str(row[0]) for row in rows]
 
     def counts(self) -> dict[str, int]:
         """How much of everything the index holds."""

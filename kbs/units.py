@@ -148,21 +148,10 @@ def format_number(value: Decimal, digits: int = 3) -> str:
     return f"{value:.{digits - 1}E}".replace("E+", "e").replace("E", "e")
 
 
-_SCALES = (
-    (Decimal("1e15"), "P"),
-    (Decimal("1e12"), "T"),
-    (Decimal("1e9"), "G"),
-    (Decimal("1e6"), "M"),
-    (Decimal("1e3"), "k"),
-)
-
-
-def format_scaled(value: Decimal, unit: str, digits: int = 3) -> str:
-    """`value` base units with the decimal prefix that keeps the number between 1 and 1000: 134217728 B → 134 MB."""
-    for factor, prefix in _SCALES:
-        if abs(value) >= factor:
-            return f"{format_number(value / factor, digits)} {prefix}{unit}"
-    return f"{format_number(value, digits)} {unit}"
+def binary_unit(unit: str) -> str:
+    """The unit of a capacity as it must be written where K, M and G may be read as decimal: MB → MiB."""
+    binary = f"{unit[:1]}i{unit[1:]}"
+    return binary if unit[:1] in _DECIMAL_POWER and parse_unit(binary) is not None else unit
 
 
 def format_seconds(value: Decimal, digits: int = 3) -> str:

@@ -119,9 +119,13 @@ class Mention:
 
 SPEC_SHEET = "spec-sheet"
 """The metric group that a question about a product, with no metric named, asks for."""
+PER_SM_LIMITS = "per-sm-limits"
+"""The metric group of what a kernel may use of an SM."""
 PEAK_RATES = "peak-rates"
 """The metric group that a bare "TFLOPS" may be about."""
 
+_CAPABILITY = "cc-"
+_TARGET = re.compile(r"(?<![\w.-])sm_?(\d{1,2})(\d)[af]?(?![\w-])", re.IGNORECASE)
 _WORD = re.compile(r"[a-z0-9@+#][a-z0-9@+#.:]*", re.IGNORECASE)
 
 
@@ -229,12 +233,20 @@ class Vocabulary:
         return mentions
 
     def resolve(self, space: str, name: str) -> list[str]:
-        """Ids of `space` that `name`, taken whole, is a name of; a family gives the ids of its products."""
+        """Ids of `space` that `name`, taken whole, is a name of; a family gives the ids of its products, and a
+        compiler's target (`sm_90`) its compute capability."""
         found = self._aliases[space].get(tuple(words(name)), [])
+        if space == "product" and not found and _TARGET.fullmatch(name.strip()):
+            return self.capabilities(name)
         ids: list[str] = []
         for kind, id in found:
             ids += self.family_members(id) if kind == "family" else [id]
         return list(dict.fromkeys(ids))
+
+    def capabilities(self, text: str) -> list[str]:
+        """The compute capabilities that `text` names as compilers do: `sm_89` is CC 8.9."""
+        ids = [f"{_CAPABILITY}{major}-{minor}" for major, minor in _TARGET.findall(text)]
+        return [id for id in dict.fromkeys(ids) if id in self.products]
 
     def family_members(self, family: str) -> list[str]:
         """The products of a family, in the order of the vocabulary."""
@@ -265,6 +277,11 @@ class Vocabulary:
         }
         close = difflib.get_close_matches(" ".join(words(name)), spelled, n=count * 3, cutoff=0.5)
         return list(dict.fromkeys(spelled[alias] for alias in close))[:count]
+
+
+def is_capability(product: str) -> bool:
+    """Whether a product id names a compute capability, whose limits its boards share, and no board."""
+    return product.startswith(_CAPABILITY)
 
 
 def _terms(table: Mapping[str, Mapping[str, Any]], kind: type[T]) -> dict[str, T]:

@@ -152,19 +152,15 @@ def _remedies(knowledge: Knowledge, finding: Finding) -> tuple[Remedy, ...]:
 
     Where there is none: advice about techniques that the symptom's own page names.
     """
-    store, found, named = knowledge.store, list[Remedy](), list[str]()
-    for page in store.page_ids("symptom", finding.symptom.id):
-        facets = store.facet_values(page)
-        if facets["kind"] == ["technique"]:
-            lead = knowledge.lead(page)
-            if lead is not None:
-                found.append(Remedy(page.rsplit("/", 1)[-1], lead.text, lead.citations[0]))
-        elif facets["kind"] == ["profiling"]:
-            named += facets.get("technique", [])
+    leads = {page: knowledge.lead(page) for page in knowledge.techniques_against(finding.symptom.id)}
+    found = [
+        Remedy(page.rsplit("/", 1)[-1], lead.text, lead.citations[0])
+        for page, lead in leads.items()
+        if lead is not None
+    ]
     if not found:
-        rows = [row for row in store.rows("advice") if row.technique in named]
-        first = {row.technique: row for row in reversed(rows)}
-        found = [Remedy(row.technique, row.because, row.citation) for row in reversed(first.values())]
+        advised = knowledge.advice_against(finding.symptom.id)
+        found = [Remedy(row.technique, row.because, row.citation) for row in advised]
     return tuple(found[:TECHNIQUES])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import sqlite3
@@ -11,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
+from evaluator.disassembler import find_tool
 from evaluator.jail_report import try_jail
 from kbs.embedding import DEFAULT_MODEL, verify_default_model
 from kbs.errors import KoptError
@@ -172,11 +174,11 @@ def _tools(_: Engine) -> Iterator[CheckData]:
         "cuobjdump": lambda out: out.strip().splitlines()[-1],
     }
     for tool, last in read.items():
-        path = shutil.which(tool)
+        path = find_tool(tool, os.environ)
         if path is None:
             yield _check(tool, "absent", "not found", f"Put {tool} on the PATH where you need it.")
             continue
-        output = _run([path, "--version"])
+        output = _run([str(path), "--version"])
         yield _check(tool, "ok" if output else "warning", f"{last(output) if output else 'does not answer'} ({path})")
     parameters = Path("/proc/driver/nvidia/params")
     if parameters.exists():

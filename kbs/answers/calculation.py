@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from kbs.answers.knowledge import Knowledge, join
 from kbs.answers.model import Answer, Claim, ClaimKind, Step
+from kbs.checking import plain_text
 from kbs.citation import Citation
 from kbs.question import Question
 from kbs.records import AdviceRow, CostRow, MeasuredRow
@@ -20,7 +21,8 @@ from kbs.roofline import (
     peak_metric,
     usable,
 )
-from kbs.units import format_number, format_scaled, format_seconds
+from kbs.units import format_number, format_seconds
+from kbs.vocabulary import is_capability
 
 ADVICE = 6
 """Techniques that are listed."""
@@ -98,11 +100,7 @@ def answer_operation(question: Question, knowledge: Knowledge, answer: Answer) -
     cost = cost_of(question, knowledge)
     if cost is None:
         return False
-    products = question.products or tuple(
-        product
-        for product in knowledge.documented
-        if usable(knowledge.specs, product, "hbm_bandwidth", knowledge.vocabulary) is not None
-    )
+    products = _boards(question, knowledge)
     bounds: list[Bound] = []
     for product in products:
         found = bound_on(cost, product, knowledge.specs, knowledge.vocabulary)
@@ -132,6 +130,27 @@ def answer_operation(question: Question, knowledge: Knowledge, answer: Answer) -
     return True
 
 
+def _boards(question: Question, knowledge: Knowledge) -> list[str]:
+    """The products to compute for: those that were named, or all that have memory. A compute capability has none
+    of its own and stands for the boards that state it, where the wikis have one."""
+
+    def has_memory(product: str) -> bool:
+        return usable(knowledge.specs, product, "hbm_bandwidth", knowledge.vocabulary) is not None
+
+    boards = [product for product in knowledge.documented if has_memory(product)]
+    if not question.products:
+        return boards
+    stated = {
+        product: {spec.value for spec in knowledge.of(product, "compute_capability")}
+        for product in (*boards, *question.products)
+    }
+    chosen: list[str] = []
+    for product in question.products:
+        same = [board for board in boards if stated[board] & stated[product]]
+        chosen += same if is_capability(product) and same else [product]
+    return list(dict.fromkeys(chosen))
+
+
 def _sizes(dims: Mapping[str, int]) -> str:
     return ", ".join(f"{name}={size}" for name, size in dims.items())
 
@@ -150,12 +169,11 @@ def _direct(
         steps = cost_steps(cost, knowledge)
         for member in members:
             steps += bound_steps(member, knowledge, with_time=with_time)
-        ridges = join([_ridge(member, knowledge) for member in members])
         pipe = members[0].pipe
         if pipe is None:
-            moved = format_scaled(cost.bytes, "B")
-            why = f"{operation} computes nothing, so only the {moved} that it must move cost time"
+            why = f"{operation} computes nothing, so only the bytes that it must move cost time, {where}"
         else:
+            ridges = join([_ridge(member, knowledge) for member in members])
             intensity = f"{format_number(cost.intensity(pipe))} FLOP per byte that it must move"
             side = "below" if kind == MEMORY_BOUND else "above"
             why = f"{operation} in {dtype} does {intensity} {where}, {side} the ridge point of {ridges}"
@@ -276,15 +294,23 @@ def measured(question: Question, knowledge: Knowledge) -> list[Claim]:
     rows: list[MeasuredRow] = knowledge.store.rows("measured", question.operation)
     names = {knowledge.name(product) for product in question.products}
     here = {(row.gpu, row.dtype, row.shape, row.metric, row.value): row for row in reversed(rows) if row.gpu in names}
-    return [
-        Claim(
-            f"{row.gpu}: {' · '.join(filter(None, parts))}",
-            ClaimKind.RECORD,
-            (row.citation,),
-        )
-        for row in list(reversed(here.values()))[:MEASURED]
-        for parts in [(row.dtype, row.shape, f"{row.metric} {row.value} {row.unit}", row.what)]
+    return [_measurement(row) for row in list(reversed(here.values()))[:MEASURED]]
+
+
+def measured_with(question: Question, knowledge: Knowledge) -> list[Claim]:
+    """Published measurements on the pages of the techniques of the question, those on its products first."""
+    rows: list[MeasuredRow] = [
+        row
+        for technique in question.techniques
+        for row in knowledge.store.rows("measured", page_id=f"technique/{technique}")
     ]
+    names = {knowledge.name(product) for product in question.products}
+    return [_measurement(row) for row in sorted(rows, key=lambda row: row.gpu not in names)[: 2 * MEASURED]]
+
+
+def _measurement(row: MeasuredRow) -> Claim:
+    parts = (row.dtype, row.shape, f"{row.metric} {row.value} {row.unit}", plain_text(row.what))
+    return Claim(f"{row.gpu}: {' · '.join(filter(None, parts))}", ClaimKind.RECORD, (row.citation,))
 
 
 def _limits_of(question: Question, knowledge: Knowledge, cost: OperationCost) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kbs.answers.calculation import TO_TRY, answer_operation, answer_ridge
 from kbs.answers.exhibit import Exhibit, Exhibits, NoExhibits
 from kbs.answers.facts import answer_comparison, answer_spec, wrong_premise
-from kbs.answers.knowledge import Knowledge, join
+from kbs.answers.knowledge import Knowledge
 from kbs.answers.model import Answer, Claim, ClaimKind, KernelPart, Section
 from kbs.answers.prose import answer_from_passages
 from kbs.answers.verify import verify
@@ -161,7 +161,13 @@ def _unknown(question: Question, knowledge: Knowledge, answer: Answer) -> None:
 
 def _no_page(products: Sequence[str], knowledge: Knowledge, answer: Answer) -> None:
     answer.abstained, answer.reason = True, "not_in_wiki"
-    has = join([knowledge.name(product) for product in knowledge.documented])
-    text = f"Not known: the wiki has no page about {knowledge.names(list(products))}. It has {has}."
+    terms = knowledge.vocabulary
+    text = f"Not known: the wiki has no page about {knowledge.names(list(products))}."
+    for architecture in dict.fromkeys(terms.products[product].architecture for product in products):
+        akin = [p for p in knowledge.documented if architecture and terms.products[p].architecture == architecture]
+        if akin:
+            text += f" Of its architecture, {terms.architectures[architecture].name}, it has {knowledge.names(akin)}."
+    others = [p for p in knowledge.documented if terms.products[p].name not in text]
+    text += f" It {'also ' if len(others) < len(knowledge.documented) else ''}has {knowledge.names(others)}."
     answer.add("", [Claim(text, ClaimKind.ABSENCE)])
     answer.gaps += [f"no page: hardware/{product}" for product in products]

@@ -18,7 +18,7 @@ from kbs.experience.similarity import Situation
 from kbs.experiment import Outcome
 from kbs.question import Question
 from kbs.visible import visible
-from kbs.vocabulary import Vocabulary, words
+from kbs.vocabulary import Vocabulary, is_capability, words
 
 SIMILAR_PAST = "Similar past outcomes"
 WORKED, FAILED, LESSONS = "What worked", "What did not work", "What was noted"
@@ -113,9 +113,10 @@ def _scope(question: Question, knowledge: Knowledge, past: PastLog) -> tuple[Sco
     if named:
         scope = replace(scope, methods=named)
     where = [terms.operations[wanted.op].name if wanted.op else "all kernels"]
-    gpus = knowledge.names(question.products)
+    boards, architectures = _boards(question, terms)
+    gpus = knowledge.names(boards)
     if not gpus and (wanted.gpu or wanted.gpus):
-        gpus = " and ".join(terms.architectures[id].name for id in question.architectures)
+        gpus = " and ".join(terms.architectures[id].name for id in architectures)
     where += [f"on {gpus}" if gpus else "", wanted.dtype, wanted.bottleneck, wanted.backend]
     about = f"{' and '.join(named)} on " if named else ""
     subject = about + ", ".join(part for part in (" ".join(part for part in where[:2] if part), *where[2:]) if part)
@@ -127,12 +128,18 @@ def _scope(question: Question, knowledge: Knowledge, past: PastLog) -> tuple[Sco
     return replace(scope, ids=ids, words=first), subject
 
 
+def _boards(question: Question, terms: Vocabulary) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(the boards that are named, the architectures that are meant); no experiment ran on a compute capability."""
+    boards = tuple(product for product in question.products if not is_capability(product))
+    capabilities = (terms.products[product].architecture for product in question.products if is_capability(product))
+    return boards, tuple(dict.fromkeys((*question.architectures, *capabilities)))
+
+
 def _gpus(question: Question, terms: Vocabulary) -> dict[str, Any]:
     """The one product, the family that has just these products, or all of them, as the filter has them; those of an
     architecture where only that is named."""
-    products = question.products or tuple(
-        product.id for product in terms.products.values() if product.architecture in question.architectures
-    )
+    named, meant = _boards(question, terms)
+    products = named or tuple(id for id, product in terms.products.items() if product.architecture in meant)
     if len(products) < 2:
         return {"gpu": "".join(products)}
     families = sorted({family for product in products for family in terms.products[product].families})

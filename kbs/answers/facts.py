@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 
 from kbs.answers.knowledge import Knowledge, join
 from kbs.answers.model import Answer, Claim, ClaimKind, Step
 from kbs.question import Premise, Question
 from kbs.spec import Spec
-from kbs.units import format_number, says_the_same
-from kbs.vocabulary import PEAK_RATES, SPEC_SHEET
+from kbs.units import binary_unit, format_number, says_the_same
+from kbs.vocabulary import PEAK_RATES, PER_SM_LIMITS, SPEC_SHEET
 
 
 def answer_spec(question: Question, knowledge: Knowledge, answer: Answer) -> None:
@@ -77,7 +78,7 @@ def answer_comparison(question: Question, knowledge: Knowledge, answer: Answer) 
                 if spec.base(knowledge.vocabulary) is not None:
                     pairs.setdefault(spec.qualifier, []).append(spec)
         for specs in pairs.values():
-            ratio = _ratio(specs, knowledge)
+            ratio = _ratio(specs, question, knowledge)
             if ratio is not None:
                 ratios.append(ratio)
     if not rows:
@@ -92,12 +93,18 @@ def answer_comparison(question: Question, knowledge: Knowledge, answer: Answer) 
         answer.add("", rows)
 
 
-def _ratio(specs: list[Spec], knowledge: Knowledge) -> tuple[Decimal, Claim] | None:
-    """The largest against the smallest of specs of one metric."""
-    if len({spec.product for spec in specs}) < 2:
+def _ratio(specs: list[Spec], question: Question, knowledge: Knowledge) -> tuple[Decimal, Claim] | None:
+    """The largest against the smallest of specs of one metric; None where all are of one name of the question."""
+    owners = [{spec.product for spec in specs}.intersection(group) for group in question.named]
+    if len([1 for owner in owners if owner]) < 2 or len({spec.product for spec in specs}) < 2:
         return None
-    ordered = sorted(specs, key=lambda spec: spec.base(knowledge.vocabulary) or Decimal(0))
-    small, large = ordered[0], ordered[-1]
+
+    def size(spec: Spec) -> Decimal:
+        return spec.base(knowledge.vocabulary) or Decimal(0)
+
+    small, large = min(specs, key=size), max(specs, key=size)
+    if small is large:
+        small = specs[-1]
     low, high = small.base(knowledge.vocabulary), large.base(knowledge.vocabulary)
     if not low or not high:
         return None
@@ -105,13 +112,10 @@ def _ratio(specs: list[Spec], knowledge: Knowledge) -> tuple[Decimal, Claim] | N
     figure = format_number(ratio)
     metric = knowledge.vocabulary.metrics[large.metric]
     qualifier = f" ({large.qualifier})" if large.qualifier else ""
-    step = Step(
-        "ratio",
-        f"{large.value} {large.unit} / {small.value} {small.unit}",
-        ratio,
-        "x",
-        f"{large.value} {large.unit} / {small.value} {small.unit} = {figure}",
-    )
+    # K, M and G of a capacity are binary, which a sum says: 50 MB / 40960 KB would be another number.
+    units = [binary_unit(spec.unit) if metric.capacity else spec.unit for spec in (large, small)]
+    expression = f"{large.value} {units[0]} / {small.value} {units[1]}"
+    step = Step("ratio", expression, ratio, "x", f"{expression} = {figure}")
     if high == low:
         text = f"{metric.name}{qualifier} is the same: {large.value} {large.unit}."
     else:
@@ -161,6 +165,8 @@ def _corrections(premise: Premise, question: Question, knowledge: Knowledge) -> 
     stated = _states(premise, question.text)
     if premise.measured and not impossible:
         return None
+    if not impossible and premise.metric in _limits(knowledge) and not _of_the_board(premise, question):
+        return None
     if not (impossible or elsewhere or stated):
         return None
     if impossible and not elsewhere and not stated and not premise.measured and not _is_rate(premise):
@@ -192,6 +198,23 @@ def _best_first(specs: list[Spec], premise: Premise) -> list[Spec]:
 
 def _is_rate(premise: Premise) -> bool:
     return premise.quantity.unit.dimension.endswith("per second")
+
+
+def _limits(knowledge: Knowledge) -> set[str]:
+    """Metrics that say how much a kernel may use, and of which it may use less."""
+    vocabulary = knowledge.vocabulary
+    named = {id for id in vocabulary.metrics if id.startswith("max_")}
+    return named | set(vocabulary.metric_groups[PER_SM_LIMITS].metrics)
+
+
+_OWN = re.compile(r"\b(?:kernel|my|our|i|we|block|cta|grid|tile|program|launch\w*|uses?|using)\b", re.IGNORECASE)
+_HAS = re.compile(r"\b(?:has|have|having|with|is|of)(?: (?:a|an|the|only|just))?\s*$", re.IGNORECASE)
+
+
+def _of_the_board(premise: Premise, question: Question) -> bool:
+    """Whether a number is said of a GPU ("an H100 with 100 KB of shared memory per SM"), not of a kernel's use."""
+    before = question.text[: question.text.find(premise.text)]
+    return bool(_HAS.search(before)) and not _OWN.search(before)
 
 
 def _states(premise: Premise, text: str) -> bool:

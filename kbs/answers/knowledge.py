@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,7 @@ from kbs.checking import plain_text
 from kbs.citation import Citation, lines_hash
 from kbs.passage import Passage
 from kbs.question import Question
+from kbs.records import AdviceRow
 from kbs.search import SearchResult
 from kbs.spec import Spec
 from kbs.store import Store
@@ -84,9 +86,35 @@ class Knowledge:
                     return claim
         return None
 
+    def techniques_against(self, symptom: str) -> list[str]:
+        """Ids of the technique pages that name a symptom, those first that name it first."""
+        return self._about(symptom, "technique")
 
-_READ_BY_ROW = frozenset({"qualifier", "test", "because", "count"})
-"""Heads of the columns that tell the tables of values, thresholds, advice and costs."""
+    def advice_against(self, symptom: str) -> list[AdviceRow]:
+        """A row of advice for each technique that the profiling pages about a symptom name, in their order."""
+        named = [
+            technique
+            for page in self._about(symptom, "profiling")
+            for technique in self.store.facet_values(page).get("technique", ())
+        ]
+        rows: dict[str, AdviceRow] = {}
+        for row in self.store.rows("advice"):
+            rows.setdefault(row.technique, row)
+        return [rows[technique] for technique in dict.fromkeys(named) if technique in rows]
+
+    def _about(self, symptom: str, kind: str) -> list[str]:
+        """Ids of the pages of a kind that name a symptom; a page names the one that it is most about first."""
+        places: dict[str, int] = {}
+        for page in self.store.page_ids("symptom", symptom):
+            facets = self.store.facet_values(page)
+            if facets["kind"] == [kind]:
+                places[page] = facets["symptom"].index(symptom)
+        return sorted(places, key=lambda page: places[page])
+
+
+_READ_BY_ROW = frozenset({"qualifier", "test", "because", "count", "opcodes"})
+"""Heads of the columns that tell the tables of values, thresholds, advice, costs and signatures."""
+_LINK_ALONE = re.compile(r"(?:[-*]\s+)?\[[^\]]*\]\([^)]*\)\.?")
 
 
 def join(items: list[str]) -> str:
@@ -97,7 +125,7 @@ def join(items: list[str]) -> str:
 def sentences(passage: Passage) -> Iterator[Claim]:
     """The lines of a passage that say something, each a claim with its own line cited: prose, and rows of tables.
 
-    Headings, code and table heads say nothing alone; tables that are read by row are looked up, not quoted.
+    Headings, code, table heads and a link alone say nothing; tables that are read by row are looked up, not quoted.
     """
     fenced = False
     header = ""
@@ -117,7 +145,7 @@ def sentences(passage: Passage) -> Iterator[Claim]:
                 continue
         else:
             header = ""
-        if fenced or not stripped or stripped.startswith(("#", "<", "[^", "    ")):
+        if fenced or not stripped or stripped.startswith(("#", "<", "[^", "    ")) or _LINK_ALONE.fullmatch(stripped):
             continue
         at = passage.citation.line_start + offset
         cited = Citation(

@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from kbs.answers.calculation import what_to_try
+from kbs.answers.calculation import measured_with, what_to_try
 from kbs.answers.knowledge import Knowledge, sentences
 from kbs.answers.model import Answer, Claim, ClaimKind
 from kbs.question import Question
@@ -18,7 +18,7 @@ from kbs.vocabulary import words
 SENTENCES = 8
 PER_PAGE = 4
 MIN_COSINE = 0.30
-"""Below this the best passage is about something else (see benchmarks/abstention.md)."""
+"""Below this the best passage is about something else."""
 MIN_COVERAGE = 0.45
 """Share of the question's weighted words that the best passages must have."""
 FITTING = 0.55
@@ -59,22 +59,46 @@ def answer_from_passages(question: Question, knowledge: Knowledge, found: Search
     scored = [item for item in scored if item.score >= FITTING * scored[0].score]
     chosen: list[_Scored] = []
     per_page: dict[str, int] = {}
+    said: set[str] = set()
     for item in scored:
         page = item.hit.passage.page_id
-        if len(chosen) < SENTENCES and per_page.get(page, 0) < PER_PAGE:
+        # Pages of one form have sentences that differ in a number alone; where no product is asked about, one will do.
+        form = item.claim.text if question.products else re.sub(r"\d+", "#", item.claim.text)
+        if len(chosen) < SENTENCES and per_page.get(page, 0) < PER_PAGE and form not in said:
             per_page[page] = per_page.get(page, 0) + 1
+            said.add(form)
             chosen.append(item)
     if not chosen or (question.intent == "spec" and chosen[0].overlap < MIN_SPEC_OVERLAP):
         answer.abstained = True
         answer.reason = "nothing_relevant"
         answer.add("", [Claim("Not known: no sentence of the wiki answers this.", ClaimKind.ABSENCE)])
         return
-    answer.add("", [chosen[0].claim])
-    answer.add("What the wiki says", [item.claim for item in chosen[1:]])
+    entry = _entry(question, knowledge)
+    best = [item.claim for item in chosen]
+    if entry is not None:
+        best = [entry, *(claim for claim in best if claim.citations != entry.citations)]
+    answer.add("", best[:1])
+    answer.add("What the wiki says", best[1:])
+    answer.add("Hardware facts", _deciding(question, knowledge))
     answer.add("Thresholds", _thresholds(question, knowledge))
     if question.intent in ("technique", "diagnosis"):
         remedies = _remedies(question, knowledge)
         answer.add("What to try", remedies + what_to_try(question, knowledge, question.bottlenecks))
+    answer.add("Measured by others", measured_with(question, knowledge))
+
+
+def _deciding(question: Question, knowledge: Knowledge) -> list[Claim]:
+    """What the products of the question have of the hardware that decides its bottleneck."""
+    terms = knowledge.vocabulary
+    classes = (*question.bottlenecks, *(terms.symptoms[symptom].bottleneck for symptom in question.symptoms))
+    metrics = [metric for bottleneck in classes if bottleneck for metric in terms.bottlenecks[bottleneck].metrics]
+    return [
+        knowledge.spec_claim(spec)
+        for product in question.products
+        for metric in dict.fromkeys(metrics)
+        for spec in knowledge.of(product, metric)
+        if spec.published
+    ]
 
 
 def _thresholds(question: Question, knowledge: Knowledge) -> list[Claim]:
@@ -96,14 +120,20 @@ def _thresholds(question: Question, knowledge: Knowledge) -> list[Claim]:
 
 
 def _remedies(question: Question, knowledge: Knowledge) -> list[Claim]:
-    """What the techniques do whose pages name a symptom of the question."""
-    pages = [page for symptom in question.symptoms for page in knowledge.store.page_ids("symptom", symptom)]
-    leads = [
-        knowledge.lead(page)
-        for page in dict.fromkeys(pages)
-        if knowledge.store.facet_values(page)["kind"] == ["technique"]
+    """What the techniques do whose pages name a symptom of the question, or that its own page names."""
+    leads = [knowledge.lead(page) for symptom in question.symptoms for page in knowledge.techniques_against(symptom)]
+    advised = [] if leads else [row for symptom in question.symptoms for row in knowledge.advice_against(symptom)]
+    rows = [
+        Claim(
+            f"{knowledge.vocabulary.techniques[row.technique].name}: {row.because}",
+            ClaimKind.RECORD,
+            (row.citation,),
+            subject=row.technique,
+            note=f"against {row.bottleneck}",
+        )
+        for row in advised
     ]
-    return [lead for lead in leads if lead is not None][:REMEDIES]
+    return list(dict.fromkeys([*(lead for lead in leads if lead is not None), *rows]))[:REMEDIES]
 
 
 def _weights(question: Question, knowledge: Knowledge) -> dict[str, float]:
@@ -112,7 +142,9 @@ def _weights(question: Question, knowledge: Knowledge) -> dict[str, float]:
     What a product is called says nothing about what is asked of it.
     """
     total = max(knowledge.store.counts()["passages"], 1)
-    names = {word for product in question.products for word in words(knowledge.name(product))}
+    names = {
+        word for product in question.products for word in query_words(knowledge.name(product), knowledge.vocabulary)
+    }
     return {
         term: math.log((total + 1) / (knowledge.store.word_frequency(term) + 0.5))
         for term in query_words(question.sought, knowledge.vocabulary)
@@ -172,3 +204,20 @@ def _scored_sentences(
             if key not in scored or scored[key].score < score:
                 scored[key] = _Scored(score, overlap, claim, hit)
     return sorted(scored.values(), key=lambda item: -item.score)
+
+
+def _entry(question: Question, knowledge: Knowledge) -> Claim | None:
+    """The row of a glossary that says what the symptom of the question means: its first cell is wholly that name."""
+    for symptom in question.symptoms if question.intent == "definition" else ():
+        for page in knowledge.store.page_ids("symptom", symptom):
+            passages = knowledge.store.passages(knowledge.store.passage_ids(page_id=page))
+            for claim in (claim for passage in passages.values() for claim in sentences(passage)):
+                cells = claim.citations[0].quote.strip().strip("|").split("|")
+                name = words(cells[0].strip(" `"))
+                whole = (
+                    m.id == symptom and m.end - m.start == len(name)
+                    for m in knowledge.vocabulary.find(" ".join(name), "symptom")
+                )
+                if len(cells) > 1 and any(whole):
+                    return claim
+    return None

@@ -18,7 +18,7 @@ def verify(answer: Answer, library: Library, vocabulary: Vocabulary, exhibits: E
     `exhibits` are the user's own files, where the answer speaks of them.
     """
     files = exhibits or NoExhibits()
-    direct_fell = False
+    fell = ""
     kept: list[Section] = []
     for position, section in enumerate(answer.sections):
         sound: list[Claim] = []
@@ -29,15 +29,19 @@ def verify(answer: Answer, library: Library, vocabulary: Vocabulary, exhibits: E
                 continue
             answer.dropped += 1
             answer.warnings.append(f"left out, because {reason}: {claim.text}")
-            direct_fell = direct_fell or (position == 0 and claim is section.claims[0])
+            if position == 0 and claim is section.claims[0]:
+                fell = reason
         if sound:
             kept.append(Section(section.title, tuple(sound)))
     answer.sections = kept
-    if direct_fell and not answer.abstained:
+    if fell and not answer.abstained:
         answer.abstained = True
         answer.reason = "unverified"
         answer.sections = []
-        answer.gaps.append("What it rests on changed while the question was answered; ask again, after `kopt ingest`.")
+        answer.gaps.append(
+            f"The answer failed its check: {fell}. If a page has changed, ask again after `kopt ingest`;"
+            " otherwise it is a fault of kopt: please report it."
+        )
 
 
 def why_unsound(claim: Claim, library: Library, vocabulary: Vocabulary, exhibits: Exhibits) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from evaluator.request import Request
+    from kbs.search import SearchResult
+    from kbs.store import Store
 
 
 def ask(
@@ -85,6 +87,8 @@ def ask(
             )
         sizes = read_dims(dims)
         with engine(results=k) as eng:
+            if kind:
+                eng.with_store(lambda store: require_known({"kind": kind}, store), vectors=False)
             chosen = next((m.id for m in eng.terms.find(dtype, "dtype")), "")
             if dtype and not chosen:
                 names = ", ".join(eng.terms.dtypes)
@@ -245,7 +249,12 @@ def search(
         }
         with engine(results=k) as eng:
             count = eng.settings.values.results
-            found = eng.with_store(lambda store: eng.search(store, query, filters, count), vectors=True)
+
+            def look(store: Store) -> SearchResult:
+                require_known(filters, store)
+                return eng.search(store, query, filters, count)
+
+            found = eng.with_store(look, vectors=True)
             warnings = [*eng.warnings, *(f"degraded: {reason}" for reason in found.degraded)]
 
         def show(console: Console) -> None:
@@ -264,3 +273,16 @@ def search(
         return Reply(data, show, ExitCode.OK if found.hits else ExitCode.ABSTAINED, warnings)
 
     deliver("search", json, debug, work)
+
+
+def require_known(filters: Mapping[str, Sequence[str]], store: Store) -> None:
+    """Raises `UsageError` for a value that no page has: nothing could be found then, whatever the words."""
+    from kbs.errors import UsageError
+
+    for name, values in filters.items():
+        known = store.values_of(name)
+        for value in values:
+            if value not in known:
+                raise UsageError(
+                    f"no page has the {name} {value!r}", code="filter_unknown", hint=f"Pages have {', '.join(known)}."
+                )

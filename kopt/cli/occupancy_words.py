@@ -57,7 +57,8 @@ def _show_kernel(console: Console, kernel: KernelOccupancyData, data: OccupancyD
         admitted = "any" if each.blocks is None else str(each.blocks)
         mark = "  <- limits" if each.limiting else ""
         lines.append(f"  {each.resource:<14}{admitted:>4} blocks   {each.arithmetic}{mark}")
-    lines += ["", f"One more block ({kernel.blocks + 1}) would need: {_one_more(kernel)}"]
+    more = f"One more block ({kernel.blocks + 1})" if kernel.blocks else "A block"
+    lines += ["", f"{more} would need: {_one_more(kernel)}"]
     lines.append(
         f"Shared memory: {kernel.allocated_shared_memory:,} B allocated a block; a carve-out of "
         f"{kernel.carveout_bytes // 1024} KB leaves {kernel.l1_bytes // 1024} KB to L1"

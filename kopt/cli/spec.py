@@ -82,7 +82,8 @@ def _reply(eng: Engine, store: Store, words: list[str], qualifier: str, every: b
             code="compare_needs_two",
             hint="Such as: kopt spec compare h100-sxm h200-sxm",
         )
-    products, gaps = _products(names, knowledge)
+    products, unknown = _products(names, knowledge)
+    gaps = list(unknown)
     metrics = _metrics(" ".join(metric_words), knowledge)
     wanted = _qualifier(qualifier, knowledge)
     specs = []
@@ -123,11 +124,12 @@ def _reply(eng: Engine, store: Store, words: list[str], qualifier: str, every: b
                     markup=False,
                 )
         for gap in gaps:
-            if "UNKNOWN" in gap or not specs:
+            if gap in unknown or "UNKNOWN" in gap or not specs:
                 console.print(gap, markup=False)
 
     data = SpecData(specs=[SpecRowData.of(s, terms) for s in specs], gpus=[], gaps=gaps)
-    return Reply(data, show, ExitCode.OK if published else ExitCode.ABSTAINED)
+    answered = published and (len(products) > 1 or not compare)
+    return Reply(data, show, ExitCode.OK if answered else ExitCode.ABSTAINED)
 
 
 def _products(names: list[str], knowledge: Knowledge) -> tuple[list[str], list[str]]:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from kbs.units import (
     Quantity,
     format_number,
-    format_scaled,
     format_seconds,
     parse_number,
     parse_quantity,
@@ -224,9 +223,7 @@ def test_format_number(value: str, written: str) -> None:
     assert format_number(Decimal(value)) == written
 
 
-def test_format_scaled_and_seconds() -> None:
-    assert format_scaled(Decimal(134217728), "B") == "134 MB"
-    assert format_scaled(Decimal(12), "B") == "12.0 B"
+def test_format_seconds() -> None:
     assert format_seconds(Decimal("0.0000400")) == "40.0 µs"
     assert format_seconds(Decimal("2.5")) == "2.50 s"
     assert format_seconds(Decimal("0.0025")) == "2.50 ms"

@@ -79,6 +79,8 @@ def checks(run: Runner, home: Path, code: int, **more: Any) -> dict[str, dict[st
         (("spec", "h100-sxm", "charm"), "metric_unknown"),
         (("spec", "h100-sxm", "--qualifier", "shiny"), "qualifier_unknown"),
         (("spec", "compare", "h100-sxm"), "compare_needs_two"),
+        (("search", "tiles", "--kind", "poem"), "filter_unknown"),
+        (("ask", "what is tiling", "--kind", "poem"), "filter_unknown"),
         (("show", "kernel/sofmax"), "not_found"),
         (("show", "gpu-wiki/kernel/softmax.md:L99999"), "not_found"),
         (("show", "gpu-wiki/../../../etc/passwd.md:L1"), "not_found"),
@@ -160,6 +162,21 @@ def test_an_unknown_gpu_names_the_nearest_known_ones(kopt: Runner) -> None:
     assert "H100" in asked.json["data"]["answer"]
 
 
+def test_a_comparison_names_the_gpu_that_it_lacks(kopt: Runner) -> None:
+    done = kopt("spec", "compare", "h100-sxm", "h150-sxm")
+    assert done.code == 3
+    assert "h150-sxm: no GPU of this name is known" in done.out
+    whole = kopt("spec", "compare", "sm_89", "sm_90")
+    assert whole.code == 0
+    assert "CC 8.9" in whole.out
+
+
+def test_doctor_finds_the_tools_of_triton(run: Runner, built_home: Path) -> None:
+    pytest.importorskip("triton")
+    [found] = [c for c in run(built_home, "doctor", "--json").json["data"]["checks"] if c["name"] == "cuobjdump"]
+    assert found["status"] == "ok"
+
+
 @pytest.mark.parametrize(
     "question",
     [
@@ -168,10 +185,12 @@ def test_an_unknown_gpu_names_the_nearest_known_ones(kopt: Runner) -> None:
         " ".join(f"w{n}" for n in range(15_000)),
         "((((" * 25_000,
         "h100 " * 20_000,
+        "registers a " * 10_000,
+        "H100 SXM and " * 10_000,
         "\" OR NEAR(* ^ : ' -- ; DROP TABLE pages",
         "\x1b[31m \u202e 🦊 \u0301",
     ],
-    ids=["words", "letter", "many words", "brackets", "gpu", "query language", "odd characters"],
+    ids=["words", "letter", "many words", "brackets", "gpu", "each", "variants", "query language", "odd characters"],
 )
 def test_any_question_gets_an_answer_or_a_refusal(kopt: Runner, question: str) -> None:
     done = kopt("ask", "--json", question)

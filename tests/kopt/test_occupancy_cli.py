@@ -34,6 +34,12 @@ def test_the_answer_in_words(kopt: Kopt) -> None:
     assert any("CC 9.0 Register allocation unit: 256 registers" in line for line in cited)
 
 
+def test_a_kernel_of_which_no_block_fits_is_told_what_one_would_need(kopt: Kopt) -> None:
+    done = kopt("occupancy", "--gpu", "h100-sxm", "--regs", "200", "--threads", "1024")
+    assert done.code == 0
+    assert "A block would need: at most 64 registers a thread (now 200)" in done.out
+
+
 def test_every_cited_line_says_so(kopt: Kopt) -> None:
     """`kopt cite` opens each line of an answer and finds the value there."""
     done = kopt("occupancy", "--gpu", "sm_120", *KERNEL)

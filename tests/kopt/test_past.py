@@ -140,6 +140,8 @@ def test_its_source_lines_are_checked_by_cite(logged: Engine) -> None:
     [
         ("what worked for softmax on A100", "softmax on A100"),
         ("what did we learn about softmax on Ampere", "softmax on Ampere: 1 experiment: 1 success"),
+        ("what did we learn about softmax on sm_80", "softmax on Ampere: 1 experiment: 1 success"),
+        ("did anything help softmax on Ampere", "softmax on Ampere: 1 experiment: 1 success"),
         ("what did we learn about softmax in fp32", "softmax, fp32: 1 experiment"),
         ("past experiments on memory-bound kernels", "all kernels, memory-bound: 6 experiments"),
         ("did split-k help on matmul", "split_k on matrix multiplication: 1 experiment: 1 success"),
