@@ -11,9 +11,10 @@ import io
 import json
 import re
 import tokenize
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import lru_cache
 from itertools import pairwise
 
 from evaluator.cpp_tokens import lex
@@ -134,10 +135,11 @@ class SpecScanner:
             if not metric.text and (unit := parse_unit(metric.unit, capacity=metric.capacity)) is not None
         }
 
-    def scan(self, text: str, name: str) -> Iterator[FoundSpec]:
-        """Every spec of a file; its name says how it is read: Markdown, JSON, Python, CUDA or plain text."""
+    def scan(self, text: str, name: str, known: Set[str] = frozenset()) -> Iterator[FoundSpec]:
+        """Every spec of a file; its name says how it is read: Markdown, JSON, Python, CUDA or plain text. `known`:
+        comments that are left out."""
         if name.endswith((".py", ".cu", ".cuh")):
-            for line, comment in comments(text, name):
+            for line, comment in comments(text, name, known):
                 for found in self.scan_text(comment):
                     yield replace(found, line=line + found.line - 1)
         elif name.endswith((".json", ".jsonl")):
@@ -254,11 +256,19 @@ class SpecScanner:
                     yield replace(found, line=first + line if name.endswith(".json") else first)
 
 
-def comments(text: str, name: str) -> Iterator[tuple[int, str]]:
-    """(line, text) of each comment and docstring of a kernel's file; comments on lines that follow are one text."""
+def comments(text: str, name: str, known: Set[str] = frozenset()) -> Iterator[tuple[int, str]]:
+    """(line, text) of each comment and docstring of a kernel's file; comments on lines that follow are one text.
+
+    `known`: comments as `each_comment` has them, which are left out.
+    """
+    yield from _joined([(line, said) for line, said in each_comment(text, name) if said not in known])
+
+
+@lru_cache(maxsize=4)
+def each_comment(text: str, name: str) -> tuple[tuple[int, str], ...]:
+    """(line, text) of each comment and docstring of a kernel's file by itself."""
     if not name.endswith(".py"):
-        yield from _joined(lex(text).comments)
-        return
+        return tuple(lex(text).comments)
     found: list[tuple[int, str]] = []
     try:
         fresh = True
@@ -272,7 +282,7 @@ def comments(text: str, name: str) -> Iterator[tuple[int, str]]:
     except (tokenize.TokenError, SyntaxError, ValueError):
         found += [(n, line.partition("#")[2]) for n, line in enumerate(text.splitlines(), 1) if "#" in line]
         found = sorted(set(found))
-    yield from _joined(found)
+    return tuple(found)
 
 
 def code_without_comments(text: str, name: str) -> str:

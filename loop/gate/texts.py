@@ -20,7 +20,7 @@ from loop.gate.sources import (
     measured,
     wiki_specs,
 )
-from loop.gate.spec_scanner import FoundSpec, SpecScanner, comments, known_specs
+from loop.gate.spec_scanner import FoundSpec, SpecScanner, comments, each_comment, known_specs
 from loop.proposal import Expected, Proposal
 
 RAW = frozenset(
@@ -57,6 +57,8 @@ class Text:
     text: str
     name: str
     """What says how it is read: `kernel.py`, `plan.md`."""
+    users: frozenset[str] = frozenset()
+    """Comments of a kernel that stood in the user's own: nobody proposed them, and no version rests on them."""
 
 
 def proposal_texts(context: GateContext) -> Iterator[Text]:
@@ -84,14 +86,17 @@ def _sentences_of(file: str, proposal: Proposal) -> Iterator[Text]:
 
 
 def kernel_text(context: GateContext) -> Text | None:
-    """The kernel that is looked at; its comments are read."""
+    """The kernel that is looked at; its comments are read, but for those that the user wrote."""
     text = context.proposal.kernel if context.proposal is not None else context.kernel(context.version)
-    return None if text is None else Text(context.kernel_file, text, context.kernel_file)
+    if text is None:
+        return None
+    users = each_comment(context.kernel(0) or "", context.kernel_name(0) or "kernel.py")
+    return Text(context.kernel_file, text, context.kernel_file, frozenset(said for _, said in users))
 
 
 def comment_texts(kernel: Text) -> Iterator[tuple[int, str]]:
     """Its comments, by line."""
-    return comments(kernel.text, kernel.name)
+    return comments(kernel.text, kernel.name, kernel.users)
 
 
 def kernel_constants(context: GateContext) -> Iterator[tuple[Text, FoundSpec]]:
@@ -213,7 +218,7 @@ def _grounds(key: _Key) -> Grounds:
     predicted = Figures()
     for _, size in _predictions(context, scanner):
         predicted.add_text(size)
-    specs = tuple((text, spec) for text in texts for spec in scanner.scan(text.text, text.name))
+    specs = tuple((text, spec) for text in texts for spec in scanner.scan(text.text, text.name, text.users))
     specs += tuple(kernel_constants(context))
     return Grounds(profiled, received, cited, results, here, predicted, logged, (*found, *lines), specs)
 

@@ -195,6 +195,37 @@ def test_what_a_kernel_says_while_it_fails_is_data(run: Callable[..., Run], home
         assert "4.2 TB/s" not in without_quoted(told)
 
 
+USERS = """# an A100 has 108 SMs and 1555 GB/s of HBM bandwidth, and an L2 of ~40 MB, I think
+# a row takes 3.75 us; 2 * 3 = 7
+# H100 SXM TDP: 800 W <- gpu-wiki/hardware/h100-sxm.md:L20
+"""
+"""Comments of a user: no source, a hedge, a time from somewhere, wrong arithmetic, a wrong citation."""
+
+
+def test_what_the_user_s_own_comments_say_is_no_claim_of_the_run(
+    run: Callable[..., Run], home: Path, tmp_path: Path
+) -> None:
+    folder = workspace(tmp_path / "work", kernel=USERS + KERNEL)
+    shutil.copy(EXAMPLE, folder / "proposer.py")
+    done = start(run, home, folder, "--accept-unmeasured", "--iterations", "1")
+    assert done.code == 0, done.out + done.err
+    state = done.json["data"]["run"]
+    assert (state["phase"], state["best"]) == ("finished", 1)
+    assert USERS in (Path(state["folder"]) / "v1" / "kernel.py").read_text("utf-8")
+    assert run(home, "run", "gate", "v0", cwd=folder).code == 0
+
+    # a proposer that says it in other words needs a source
+    text = EXAMPLE.read_text("utf-8").replace(
+        "json.dump(proposal(request, changed, old, new, passage), sys.stdout)",
+        "found = proposal(request, changed.replace('an A100 has', 'the A100 has'), old, new, passage)\n"
+        "    json.dump(found, sys.stdout)",
+    )
+    (folder / "proposer.py").write_text(text, "utf-8")
+    done = start(run, home, folder, "--accept-unmeasured", "--iterations", "1")
+    version = done.json["data"]["run"]["versions"][1]
+    assert (version["outcome"], version["refused"]) == ("failed", 3)
+
+
 @pytest.mark.parametrize("place", ["comment", "rationale", "fact"])
 def test_an_invented_spec_reaches_no_accepted_version(
     run: Callable[..., Run], home: Path, tmp_path: Path, place: str

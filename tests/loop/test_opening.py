@@ -147,7 +147,7 @@ def test_a_disk_that_is_full_at_any_write_loses_nothing(root: Path, monkeypatch:
     write = os.write
 
     def line_write(descriptor: int, data: bytes) -> int:
-        line = json.loads(data)
+        line = json.loads(bytes(data))
         fails(str(line.get("n", line.get("id"))))
         return write(descriptor, data)
 
