@@ -23,7 +23,11 @@ from typing import IO, Any, NoReturn
 
 from tests import forking, worker_server
 
-_IMPORTED = ("kopt.cli.main", "kopt.cli.schemas", "kopt.engine", "kbs.vectors", "chromadb", "evaluator.evaluate")
+_IMPORTED = (
+    "kopt.cli.main", "kopt.cli.schemas", "kopt.cli.support", "kopt.cli.render", "kopt.engine", "kopt.experience",
+    "kopt.roofline", "kopt.own_kernel", "kopt.driving", "kopt.workbench", "kbs.vectors", "chromadb", "tokenizers",
+    "safetensors", "evaluator.evaluate", "evaluator.sass_compile",
+)  # fmt: skip
 """What commands import."""
 STARTED_WITH = {name: value for name, value in os.environ.items() if name.startswith(worker_server.READ_AT_START)}
 """Variables that count while something starts, as they were before a test or a package set one."""
