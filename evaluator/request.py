@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -137,6 +138,14 @@ class Request(BaseModel):
             parameters = solve_parameters(self.candidate)
             return output_pointers(parameters, self.outputs or tuple(named), frozenset(written) if written else None)
         return list(self.outputs or named) if form is Form.SETUP else []
+
+
+def check_device(device: str) -> None:
+    """Raises `UsageError` (`device_unknown`) unless it is cpu, cuda or cuda:N."""
+    if not re.fullmatch(r"cpu|cuda(:(0|[1-9][0-9]{0,3}))?", device):
+        raise UsageError(
+            f"{device!r} is no device", code="device_unknown", hint="Devices are cuda:0, cuda:1 … and cpu."
+        )
 
 
 def of_receipt(

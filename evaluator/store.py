@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from pathlib import Path
 
@@ -36,6 +37,15 @@ def save_receipt(home: Path, receipt: SealedDocument, chosen: Path | None = None
     _check_free(path, None if chosen is not None else receipt.id)
     write_whole(path, render(receipt))
     return path
+
+
+def find_receipt(home: Path, id: str) -> Path | None:
+    """The kept receipt whose id this is, or begins so with eight digits or more; None where there is none, or several
+    begin so."""
+    if not re.fullmatch("[0-9a-f]{8,64}", id):
+        return None
+    found = [path for path in (home / FOLDER).glob(f"{id[:16]}*.json") if re.fullmatch("[0-9a-f]{16}", path.stem)]
+    return found[0] if len(found) == 1 else None
 
 
 def check_chosen(chosen: Path) -> None:

@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
@@ -16,7 +17,6 @@ from evaluator.disassembler import find_tool
 from evaluator.jail_report import try_jail
 from kbs.embedding import DEFAULT_MODEL, verify_default_model
 from kbs.errors import KoptError
-from kopt.cli.doctor_schemas import CheckData
 from kopt.engine import Engine
 from kopt.settings import LoadedSettings
 
@@ -24,10 +24,21 @@ Status = Literal["ok", "warning", "error", "absent"]
 _TIMEOUT = 20
 
 
-def examine(settings: LoadedSettings) -> list[CheckData]:
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    status: Status
+    detail: str
+    hint: str
+    """How to mend it; empty where there is nothing to mend."""
+
+
+def examine(settings: LoadedSettings) -> list[Check]:
     """All checks, in the order in which a person would mend things."""
     eng = Engine(settings)
-    checks: list[CheckData] = []
+    checks: list[Check] = []
     for look in (_python, _packages, _model, _wikis, _index, _chroma, _gpu, _tools, _jail):
         try:
             checks += look(eng)
@@ -38,15 +49,15 @@ def examine(settings: LoadedSettings) -> list[CheckData]:
     return checks
 
 
-def _check(name: str, status: Status, detail: str, hint: str = "") -> CheckData:
-    return CheckData(name=name, status=status, detail=detail, hint=hint)
+def _check(name: str, status: Status, detail: str, hint: str = "") -> Check:
+    return Check(name, status, detail, hint)
 
 
-def _damaged(why: str) -> CheckData:
+def _damaged(why: str) -> Check:
     return _check("index", "error", f"damaged: {why}", "Run `kopt ingest --rebuild`; nothing is lost.")
 
 
-def _python(_: Engine) -> Iterator[CheckData]:
+def _python(_: Engine) -> Iterator[Check]:
     fts = (
         sqlite3.connect(":memory:")
         .execute("SELECT count(*) FROM pragma_compile_options WHERE compile_options = 'ENABLE_FTS5'")
@@ -58,7 +69,7 @@ def _python(_: Engine) -> Iterator[CheckData]:
     )
 
 
-def _packages(_: Engine) -> Iterator[CheckData]:
+def _packages(_: Engine) -> Iterator[Check]:
     for package in ("chromadb", "sentence-transformers", "torch", "triton"):
         try:
             yield _check(package, "ok", version(package))
@@ -67,7 +78,7 @@ def _packages(_: Engine) -> Iterator[CheckData]:
             yield _check(package, "warning" if needed else "absent", "not installed", f"pip install {package}")
 
 
-def _model(eng: Engine) -> Iterator[CheckData]:
+def _model(eng: Engine) -> Iterator[Check]:
     model = eng.settings.values.embedding_model
     if model != DEFAULT_MODEL:
         yield _check("model", "ok", f"{model}, through sentence-transformers")
@@ -76,14 +87,14 @@ def _model(eng: Engine) -> Iterator[CheckData]:
     yield _check("model", "ok", f"{DEFAULT_MODEL}, weights as published")
 
 
-def _wikis(eng: Engine) -> Iterator[CheckData]:
+def _wikis(eng: Engine) -> Iterator[Check]:
     for wiki in eng.wikis:
         yield _check("wiki", "ok", f"{wiki.name}: {len(wiki.files())} pages in {wiki.root}")
     for warning in eng.warnings:
         yield _check("wiki", "warning", warning)
 
 
-def _index(eng: Engine) -> Iterator[CheckData]:
+def _index(eng: Engine) -> Iterator[Check]:
     try:
         with eng.index.open() as store:
             wrong = store.check()
@@ -121,7 +132,7 @@ def _index(eng: Engine) -> Iterator[CheckData]:
         )
 
 
-def _chroma(eng: Engine) -> Iterator[CheckData]:
+def _chroma(eng: Engine) -> Iterator[Check]:
     try:
         with eng.index.open() as store:
             model = store.meta("vector_model")
@@ -152,7 +163,7 @@ def _chroma(eng: Engine) -> Iterator[CheckData]:
         yield _check("vectors", "ok", f"Chroma {where}: {len(indexed)} vectors, the same ids as SQLite")
 
 
-def _gpu(_: Engine) -> Iterator[CheckData]:
+def _gpu(_: Engine) -> Iterator[Check]:
     if shutil.which("nvidia-smi") is None:
         yield _check("gpu", "absent", "no nvidia-smi", "Questions, specs and the wiki work without a GPU.")
         return
@@ -165,7 +176,7 @@ def _gpu(_: Engine) -> Iterator[CheckData]:
         yield _check("gpu", "ok", line.strip())
 
 
-def _tools(_: Engine) -> Iterator[CheckData]:
+def _tools(_: Engine) -> Iterator[Check]:
     read: dict[str, Callable[[str], str]] = {
         "git": lambda out: out.strip(),
         "nvcc": lambda out: out.strip().splitlines()[-1],
@@ -192,7 +203,7 @@ def _tools(_: Engine) -> Iterator[CheckData]:
         )
 
 
-def _jail(_: Engine) -> Iterator[CheckData]:
+def _jail(_: Engine) -> Iterator[Check]:
     """The layers between a candidate kernel and this machine, tried out by a probe."""
     found = try_jail()
     if found.failed:

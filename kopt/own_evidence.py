@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from evaluator.ncu_units import parse_ncu_unit
 from evaluator.source import read_source
+from evaluator.store import FOLDER, find_receipt
 from kbs.checking import NOTHING_CLAIMED, Checker, Status
 from kbs.citation import CitationLine, EvidenceKind, SpecClaim, find_citations
+from kbs.errors import KoptError
 from kbs.units import Number, parse_number, parse_unit
-from kopt.own_files import Evidence, counter_at, field_at, file_hash, unit_of_field
+from kopt.own_files import Evidence, counter_at, field_at, file_hash, read_evidence, unit_of_field
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,8 +30,9 @@ _FLOAT = Decimal("1e-12")
 """Receipts hold binary floating point, in which a product is rounded."""
 
 
-def checkers(known: Sequence[Evidence]) -> Mapping[EvidenceKind, Checker]:
-    """Checkers of citation lines of profiles and receipts, for these files."""
+def checkers(known: Sequence[Evidence], home: Path | None = None) -> Mapping[EvidenceKind, Checker]:
+    """Checkers of citation lines of profiles and receipts, for these files, and for the receipts that are kept in
+    KOPT_HOME."""
 
     def profile(cited: CitationLine) -> tuple[Status, str, str]:
         found = _named(cited, "profile", known)
@@ -45,6 +48,8 @@ def checkers(known: Sequence[Evidence]) -> Mapping[EvidenceKind, Checker]:
 
     def receipt(cited: CitationLine) -> tuple[Status, str, str]:
         found = _named(cited, "receipt", known)
+        if isinstance(found, str) and home is not None:
+            found = _kept(cited.reference.target, home)
         if isinstance(found, str):
             return Status.NOT_FOUND, found, ""
         place = cited.reference.part
@@ -66,6 +71,18 @@ def _named(cited: CitationLine, kind: str, known: Sequence[Evidence]) -> Evidenc
         if evidence.kind == kind and evidence.hash.startswith(target):
             return evidence
     return f"no {kind} with the hash {target} was given; give its file with --profile FILE"
+
+
+def _kept(id: str, home: Path) -> Evidence | str:
+    """A receipt that `kopt bench` kept."""
+    path = find_receipt(home, id)
+    if path is None:
+        return f"{home / FOLDER} has no receipt {id}, and none was given; give its file with --profile FILE"
+    try:
+        found = read_evidence(path)
+    except KoptError as error:
+        return f"{path}: {error.message}"
+    return found if found.hash.startswith(id) else f"{path} is no longer the receipt {id}"
 
 
 def _compared(

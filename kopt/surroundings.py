@@ -27,7 +27,7 @@ def methods_of(engine: Engine) -> tuple[str, ...]:
 
 def device_of(asked: str | None) -> str:
     """`cuda:0` where there is a GPU and nothing else is asked for. Raises `UsageError`, `NoGpuError`."""
-    from kopt.cli.bench_words import check_device
+    from evaluator.request import check_device
 
     there = Path("/dev/nvidiactl").exists()
     device = asked or ("cuda:0" if there else "cpu")

@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 from kbs.visible import visible
 from kopt.cli.bench_timing import ceilings, noise
-from kopt.cli.bench_words import check_device, make_request, names, pairs, read_inputs
+from kopt.cli.bench_words import make_request, names, pairs, read_inputs
 from kopt.cli.options import (
     CallSecondsOption,
     CudaHomeOption,
@@ -174,6 +174,7 @@ def run(
                 timeout=timeout,
                 receipt=receipt,
             )
+        from evaluator.request import check_device
         from evaluator.sandbox import ForkServer, passed_environment
         from kopt.cli.bench_files import check_files, write_files
         from kopt.cli.bench_timing import peak_of
@@ -329,7 +330,7 @@ def replay(
     def work() -> Reply:
         from evaluator.receipt import parse
         from evaluator.replay import differences
-        from evaluator.request import of_receipt
+        from evaluator.request import check_device, of_receipt
         from evaluator.sandbox import ForkServer, passed_environment
         from evaluator.store import read_receipt
         from kbs.errors import ExitCode

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,16 +51,6 @@ def make_request(**words: Any) -> Request:
     memory = words.pop("memory")
     limit = {} if memory is None else {"memory_limit": int(memory * 1e9)}
     return Request(**{**words, **read, **limit})
-
-
-def check_device(device: str) -> None:
-    """UsageError `device_unknown` unless it is cpu or cuda:N."""
-    from kbs.errors import UsageError
-
-    if not re.fullmatch(r"cpu|cuda(:(0|[1-9][0-9]{0,3}))?", device):
-        raise UsageError(
-            f"{device!r} is no device", code="device_unknown", hint="Devices are cuda:0, cuda:1 … and cpu."
-        )
 
 
 def names(text: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -26,7 +27,7 @@ _CITATION = frozenset({"wiki", "path", "line_start", "line_end", "hash", "quote"
 _ELSEWHERE = {
     "log": "`kopt show log/ID` shows a record of the experience log.",
     "profile": "It stands in the profile's own file; `kopt cite LINE --profile FILE` checks a line that cites it.",
-    "receipt": "It stands in the receipt's own file; `kopt cite LINE --profile FILE` checks a line that cites it.",
+    "receipt": "It stands in the receipt's own file; `kopt cite LINE` checks a line that cites it.",
 }
 """Where evidence that is no line of a page is looked at, by its kind."""
 
@@ -48,7 +49,8 @@ def cite(
     quotation in place of the spec. The JSON that kopt prints is checked too. Exit code 4 if any citation fails.
 
     Figures of a profile or receipt, `<metric>: <value> <unit> <- profile/<hash>#<metric>[<launch>]` or `<field>: … <-
-    receipt/<id>#<field>`, are checked against the files that --profile gives; one whose file is not given fails.
+    receipt/<id>#<field>`, are checked against the files that --profile gives, and receipts also against those that
+    `kopt bench` kept; one whose file is neither given nor kept fails.
 
     Records of the experience log, `<names>: <outcome>, <speedup> <- log/<id>`, `<field>: <value> <- log/<id>` or a
     quotation, are checked against the log; a masked record is stale.
@@ -65,7 +67,9 @@ def cite(
         content = _content(text)
         with engine() as eng:
             with log_checker(eng.settings) as log:
-                checked = check_all(content, eng.library, {**_checkers(profile or []), EvidenceKind.LOG: log})
+                checked = check_all(
+                    content, eng.library, {**_checkers(profile or [], eng.settings.home), EvidenceKind.LOG: log}
+                )
             warnings = list(eng.warnings)
         failed = sum(c.status is not Status.OK for c in checked)
         if not checked:
@@ -89,22 +93,23 @@ def cite(
     deliver("cite", json, debug, work)
 
 
-def _checkers(profiles: list[Path]) -> Mapping[EvidenceKind, Checker]:
-    """For these files; without any, such that say how to give them."""
-    from kbs.checking import Status
+def _checkers(profiles: list[Path], home: Path) -> Mapping[EvidenceKind, Checker]:
+    """For these files and the receipts that are kept; imported, with all that reads profiles, when one is checked."""
     from kbs.citation import EvidenceKind
 
-    if profiles:
+    @functools.cache
+    def made() -> Mapping[EvidenceKind, Checker]:
         from kopt.own_evidence import checkers
         from kopt.own_files import read_evidence
 
-        return checkers([read_evidence(path) for path in profiles])
+        return checkers([read_evidence(path) for path in profiles], home)
 
-    def missing(cited: CitationLine) -> tuple[Status, str, str]:
-        why = f"there is no {cited.reference.kind} store here to look it up in: give its file with --profile FILE"
-        return Status.NOT_FOUND, why, ""
+    def check(cited: CitationLine) -> tuple[Status, str, str]:
+        return made()[cited.reference.kind](cited)
 
-    return {EvidenceKind.PROFILE: missing, EvidenceKind.RECEIPT: missing}
+    if profiles:
+        made()  # a file that cannot be read is an error, whether it is cited or not
+    return {EvidenceKind.PROFILE: check, EvidenceKind.RECEIPT: check}
 
 
 def _content(text: str) -> str:

@@ -17,8 +17,10 @@ def doctor(json: JsonFlag = False, debug: DebugFlag = False) -> None:
     """
 
     def work() -> Reply:
+        from dataclasses import asdict
+
         from kbs.errors import ExitCode
-        from kopt.cli.doctor_schemas import DoctorData, SettingData
+        from kopt.cli.doctor_schemas import CheckData, DoctorData, SettingData
         from kopt.diagnostics import examine
         from kopt.settings import load_settings
 
@@ -39,7 +41,8 @@ def doctor(json: JsonFlag = False, debug: DebugFlag = False) -> None:
                 console.print(f"{setting.name:<18} {setting.value!r:<28} {setting.origin}", markup=False)
 
         broken = any(check.status == "error" for check in checks)
-        data = DoctorData(home=str(loaded.home), checks=checks, settings=settings)
+        told = [CheckData(**asdict(check)) for check in checks]
+        data = DoctorData(home=str(loaded.home), checks=told, settings=settings)
         return Reply(data, show, ExitCode.CONFIGURATION if broken else ExitCode.OK)
 
     deliver("doctor", json, debug, work)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -23,7 +24,7 @@ from kbs.checking import Status
 from kbs.citation import CitationLine, EvidenceKind, Reference, SpecClaim
 from kopt.own_evidence import OwnFiles, checkers
 from kopt.own_files import Evidence, choose
-from tests.conftest import Run
+from tests.conftest import Run, run_kopt
 from tests.evaluator.ncu_reports import EXPECTED, KERNELS, SOFTMAX, changed, details_csv, raw_csv, without
 from tests.evaluator.receipts import KERNEL, REFERENCE, timed_receipt, timing, workload_timing
 from tests.kopt.test_roofline_cli import ceilings
@@ -257,6 +258,25 @@ def test_a_receipt_is_degraded_and_gives_its_sizes(kopt: Kopt, receipt: dict[str
     assert kopt(*cite, stdin=shown).code == 0
     assert " GB/s <-" in shown
     assert kopt(*cite, stdin=shown.replace(" GB/s <-", " TB/s <-")).code == 4
+
+
+def test_a_receipt_that_was_kept_need_not_be_given(kopt: Kopt, receipt: dict[str, str], home: Path) -> None:
+    content = Path(receipt["receipt.json"]).read_bytes()
+    id = json.loads(content)["id"]
+    line = f"median_us: 95.0 us <- receipt/{id[:12]}#timing.workloads[0].candidate.summary.median_us"
+    fields = json.loads(content)["timing"]["workloads"][0]["candidate"]["summary"]
+    line = line.replace("95.0", str(fields["median_us"]))
+    assert run_kopt(home, "cite", line, "--json").json["data"]["citations"][0]["status"] == "not found"
+    kept = home / "receipts" / f"{id[:16]}.json"
+    kept.parent.mkdir(exist_ok=True)
+    kept.with_name(f"{id[:16]}.plan.json").write_text("{}")
+    kept.write_bytes(content)
+    assert run_kopt(home, "cite", line).code == 0
+    assert run_kopt(home, "cite", line.replace(" us <-", " ms <-")).code == 4
+    kept.write_bytes(content[:-40])
+    [damaged] = run_kopt(home, "cite", line, "--json").json["data"]["citations"]
+    assert damaged["status"] == "not found"
+    assert str(kept) in damaged["detail"]
 
 
 def test_a_receipt_of_something_else(kopt: Kopt, receipt: dict[str, str]) -> None:

@@ -74,7 +74,7 @@ def test_a_wrong_line_shows_what_the_page_says(kopt: Kopt) -> None:
         (f"TDP: 700 W <- gpu-wiki/{PAGE}:L0", "not found", "names no lines"),
         (f"TDP: 700 W <- gpu-wiki/{PAGE}:L99999", "not found", "ends at line"),
         (f"{RIGHT}@00000000", "stale", "the lines have changed since they were cited"),
-        ("median: receipt/1f0c9a77#median", "not found", "there is no receipt store"),
+        ("median: receipt/1f0c9a77#median", "not found", "has no receipt 1f0c9a77, and none was given"),
     ],
 )
 def test_each_failure_has_its_status(kopt: Kopt, text: str, status: str, detail: str) -> None:
