@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kbs.errors import KoptError, NoGpuError, UsageError
-from kopt.workbench import make_request
+from kopt.run_request import make_request
 from loop.hints import Hints
 from loop.inventory import Inventory
 from loop.methods import REWRITE, read_methods

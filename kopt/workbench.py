@@ -14,10 +14,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from kbs.errors import ConfigurationError, KoptError
+from kopt.diagnosis_note import diagnosis_note
+from kopt.run_request import make_request, parent_file
 from loop.folder import RunFolder
-from loop.record import ProblemWords, RunRecord
+from loop.record import RunRecord
 from loop.step0 import SPECS, Check, EnvNote, spec_notes, targets_of, trusted, unknown_targets
-from loop.tools import DiagnosisNote, FoundPassage, MachineNote, Named, Search, TakenProfile, Targets
+from loop.tools import DiagnosisNote, FoundPassage, MachineNote, Search, TakenProfile, Targets
 
 if TYPE_CHECKING:
     from evaluator.disassembler import Target
@@ -27,11 +29,10 @@ if TYPE_CHECKING:
     from evaluator.request import Request
     from evaluator.sandbox import ForkServer
     from evaluator.sass import Function
-    from evaluator.source import SourceFile
     from evaluator.timing_records import CitedPeak
     from evaluator.work import Work
     from kbs.spec import Spec
-    from kopt.diagnosis import Diagnosed, Task
+    from kopt.diagnosis import Task
     from kopt.engine import Engine
     from kopt.roofline import Declared
     from loop.methods import Methods
@@ -93,7 +94,7 @@ class Workbench:
             None if inputs is None or content is None else (inputs.name, content),
             problem,
             self.record.device,
-            incumbent=None if incumbent is None else _parent(incumbent),
+            incumbent=None if incumbent is None else parent_file(incumbent),
         )
 
     def evaluate(self, request: Request, schedule: SeedSchedule) -> Receipt:
@@ -162,7 +163,7 @@ class Workbench:
                 text=f"{name}: unknown\n  {why}, and no counters were read: nothing says what bounds it\n",
             )  # fmt: skip
         found = diagnose_launch(self.engine, chosen.launch, self.record.gpu, grade=grade, task=self._task(chosen))
-        return _note(name, chosen, found)
+        return diagnosis_note(name, chosen, found)
 
     def _task(self, chosen: Chosen) -> Task:
         """What the kernel has to do; nothing where that cannot be counted."""
@@ -328,88 +329,6 @@ class Workbench:
         from kopt.run_plots import paint
 
         return paint(drawing)
-
-
-def make_request(
-    candidate: SourceFile,
-    reference: SourceFile,
-    inputs: tuple[str, bytes] | None,
-    problem: ProblemWords,
-    device: str,
-    *,
-    incumbent: SourceFile | None = None,
-) -> Request:
-    """What the evaluator is asked; with an incumbent, that is the first baseline."""
-    from evaluator.plan import BaselineChoice
-    from evaluator.request import InputsFile, Request
-    from evaluator.sandbox import passed_environment
-
-    first = () if incumbent is None else (BaselineChoice(name="parent", how="incumbent"),)
-    return Request(
-        candidate=candidate,
-        incumbent=incumbent,
-        reference=reference,
-        inputs=None if inputs is None else InputsFile(name=inputs[0], content=inputs[1]),
-        dims=problem.dims,
-        workloads=problem.workloads,
-        vary=problem.vary,
-        plan="verdict",
-        device=device,
-        allow_library=problem.allow_library,
-        backend=problem.backend,
-        entry=problem.entry,
-        outputs=problem.outputs,
-        ptr_sizes=problem.ptr_sizes,
-        tolerance=problem.tolerance,
-        baselines=(*first, *problem.baselines),
-        restarts=problem.restarts,
-        timing_seconds=problem.timing_seconds,
-        bytes=problem.bytes,
-        operations=problem.operations,
-        environment=passed_environment(()),
-        call_seconds=problem.call_seconds,
-        load_seconds=problem.load_seconds,
-    )
-
-
-def _parent(text: str) -> SourceFile:
-    """The parent's file, whose language its text says."""
-    from evaluator.source import SourceFile, is_cuda
-
-    ending = "cu" if is_cuda(SourceFile(name="parent", text=text)) else "py"
-    return SourceFile(name=f"parent.{ending}", text=text)
-
-
-def _note(name: str, chosen: Chosen, found: Diagnosed) -> DiagnosisNote:
-    from evaluator.resources import dominant_stall
-    from kopt.cli.diagnose_words import lines
-    from kopt.cli.profile_schemas import DiagnoseData
-
-    data = DiagnoseData.of(name, chosen, found)
-    bound = data.binding
-    value = "" if bound is None else bound.arithmetic or f"{bound.value} {bound.unit}".strip()
-    stall = dominant_stall(chosen.launch)
-    return DiagnosisNote(
-        bottleneck=data.bottleneck,
-        resource="" if bound is None else f"{bound.name}, {value} ({bound.ncu})",
-        dominant_stall="" if stall is None else stall.name,
-        headroom=tuple(f"{one.against}: {' ; '.join(one.arithmetic)}" for one in data.headroom),
-        symptoms=tuple(
-            Named(
-                id=one.symptom,
-                name=one.name,
-                text="\n".join(
-                    f"{judgement.metric}: {judgement.arithmetic or f'{judgement.value:g} {judgement.unit}'.strip()},"
-                    f" {judgement.test} {judgement.threshold} <- {judgement.rows[0].reference}"
-                    for judgement in one.judgements
-                    if judgement.holds
-                ),
-                techniques=tuple(f"{r.technique}: {r.because} <- {r.row.reference}" for r in one.remedies),
-            )
-            for one in data.symptoms
-        ),
-        text="\n".join(lines(data)) + "\n",
-    )
 
 
 def _verdict(method: str, known: Methods, target: int, functions: tuple[Function, ...]) -> str:
