@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import importlib
 import os
 import runpy
@@ -123,8 +124,23 @@ def serve(*descriptors: str) -> None:
         with contextlib.suppress(ModuleNotFoundError):  # a machine without Chroma runs the commands without it
             importlib.import_module(name)
     assert threading.active_count() == 1, "a fork would lose threads"
+    _warm()
     importers = worker_server.Importers()
     forking.serve(control, _become, {route: lambda: importers.forward(route)})
+
+
+def _warm() -> None:
+    """What each command would do anew, to the same end; and what no fork need look through for garbage."""
+    import typer.main
+
+    from kbs.vocabulary import vocabulary
+    from kopt.cli.main import app
+
+    vocabulary()
+    built = typer.main.get_command(app)
+    typer.main.get_command = lambda _: built
+    gc.collect()
+    gc.freeze()
 
 
 def _become(request: Mapping[str, Any]) -> NoReturn:

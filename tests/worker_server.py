@@ -8,6 +8,7 @@ while something is imported.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import importlib.util
 import json
@@ -100,6 +101,8 @@ def import_and_fork(descriptor: str, kind_json: str) -> None:
         server.serve(_CONTROL, kind["device"], kind["preload"])
         os._exit(0)
 
+    gc.collect()
+    gc.freeze()
     forking.serve(socket.socket(fileno=int(descriptor)), become)
 
 

@@ -195,7 +195,7 @@ def spoilt(run: Callable[..., Run], built_home: Path, tmp_path_factory: pytest.T
     folder = workspace(top / "work", kernel=SPOILT)
     script = [reaction for _, reaction, _ in BAD for _ in range(3)] + [writes(wrong)] * 3 + [GOOD]
     with model_server(*script) as server:
-        env = variables(server, "openai") | {"KOPT_MODEL_TIMEOUT": "3"}
+        env = variables(server, "openai") | {"KOPT_MODEL_TIMEOUT": "2"}
         done = start(run, home, folder, env, "--iterations", str(len(BAD) + 2))
     assert done.code == 0, done.out + done.err
     return Spoilt(done, home, server)
