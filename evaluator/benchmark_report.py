@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 from evaluator import timing_words as words
-from evaluator.files import write_error, write_whole
+from evaluator.files import may_overwrite, write_whole
 from evaluator.findings import Trial
 from evaluator.hazards import Severity
 from evaluator.markdown_text import bullets, inert, table
@@ -53,16 +53,7 @@ def check_report(path: Path) -> None:
             code="report_folder",
             hint="Make the folder, or choose another file with --report.",
         )
-    try:
-        if not path.exists():
-            return
-        ours = path.is_file()
-        if ours:
-            with path.open("rb") as stream:
-                ours = stream.read(len(MARK)) == MARK.encode()
-    except OSError as error:
-        raise write_error(error, path) from error
-    if not ours:
+    if not may_overwrite(path, MARK.encode()):
         raise UsageError(
             f"{path} is there and no benchmark report of kopt: it is not overwritten",
             code="report_exists",

@@ -47,6 +47,19 @@ def make_folder(folder: Path) -> None:
         raise write_error(error, folder) from error
 
 
+def may_overwrite(path: Path, begin: bytes) -> bool:
+    """Whether nothing is there, or a file that begins with these bytes. Raises `KoptError` for what cannot be read."""
+    try:
+        if not path.exists():
+            return True
+        if not path.is_file():
+            return False
+        with path.open("rb") as stream:
+            return stream.read(len(begin)) == begin
+    except OSError as error:
+        raise write_error(error, path) from error
+
+
 def write_error(error: OSError, path: Path) -> KoptError:
     """What to say where something cannot be written."""
     if error.errno in _FULL:

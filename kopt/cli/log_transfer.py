@@ -127,21 +127,11 @@ def export(
 def _check_free(path: Path, format: str) -> None:
     """Raises `UsageError` (`output_exists`) for a file that is no export of this form, `KoptError` for an unreadable
     one."""
-    from evaluator.files import write_error
+    from evaluator.files import may_overwrite
     from kbs.errors import UsageError
     from kbs.experience.transfer import begins
 
-    begin = begins(format)
-    try:
-        if not path.exists():
-            return
-        ours = path.is_file()
-        if ours:
-            with path.open("rb") as stream:
-                ours = stream.read(len(begin)) == begin
-    except OSError as error:
-        raise write_error(error, path) from error
-    if not ours:
+    if not may_overwrite(path, begins(format)):
         raise UsageError(
             f"{path} is there and no export of kopt as {format}: it is not overwritten",
             code="output_exists",
