@@ -13,6 +13,7 @@ import pytest
 
 from tests.command_server import Command, start_environment
 from tests.conftest import command_server, run_kopt
+from tests.kopt.run_workspace import KERNEL, WRONG, workspace
 
 TIMES = re.compile(r"\d+\.\d+ s\b")
 
@@ -76,6 +77,16 @@ def test_what_the_tests_set_meanwhile_makes_no_command_slow(monkeypatch: pytest.
     assert "HF_HUB_OFFLINE" not in start_environment()
     assert start_environment()["PATH"] == "/bin"
     assert command_server().can_give(start_environment())
+
+
+@pytest.mark.parametrize("kernel", [KERNEL, WRONG], ids=["right", "wrong"])
+def test_a_fork_server_that_is_forked_finds_what_a_new_one_finds(built_home: Path, tmp_path: Path, kernel: str) -> None:
+    folder = workspace(tmp_path / "work", kernel=kernel)
+    words = ("bench", "kernel.py", "--ref", "ref.py", "--device", "cpu", "--seed", "7", "--json")
+    forked, fresh = (run_kopt(built_home, *words, cwd=folder, fresh=fresh) for fresh in (False, True))
+    assert forked.code == fresh.code == (0 if kernel is KERNEL else 4)
+    for field in ("verdict", "reason"):
+        assert forked.json["data"][field] == fresh.json["data"][field]
 
 
 def test_a_command_that_does_not_end_is_ended(built_home: Path, tmp_path: Path) -> None:
