@@ -1,4 +1,4 @@
-"""One writer of the index at a time, and who it is."""
+"""One writer at a time, and who it is: the lock of the index, and what it shares with other locks."""
 
 from __future__ import annotations
 
@@ -15,36 +15,49 @@ from filelock import FileLock, Timeout
 
 from kbs.errors import IndexBusyError
 from kbs.index_file import storage_error
+from kbs.visible import visible
+
+
+class HeldError(Exception):
+    """Another process has the lock; the text says which."""
 
 
 @contextlib.contextmanager
 def index_lock(home: Path, timeout: float) -> Iterator[None]:
-    """Hold the index for writing. Waits up to `timeout` seconds, then raises `IndexBusyError` naming the holder.
+    """Hold the index for writing. Waits up to `timeout` seconds, then raises `IndexBusyError` naming the holder."""
+    with contextlib.ExitStack() as stack:
+        try:
+            home.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(named_lock(home / "index.lock", timeout))
+        except HeldError as holder:
+            raise IndexBusyError(
+                f"the index is being written by {holder}",
+                code="index_busy",
+                hint="Wait for it to end, or end it; then run the command again. Nothing was lost.",
+            ) from None
+        except OSError as error:
+            raise storage_error(error, home) or error from error
+        yield
+
+
+@contextlib.contextmanager
+def named_lock(path: Path, timeout: float) -> Iterator[None]:
+    """Hold a lock file, with a note beside it of who does. Waits up to `timeout` seconds, then raises `HeldError`;
+    `OSError` where the file cannot be made.
 
     The lock is the kernel's: it ends with the process that holds it, however that ends.
     """
-    path, note = home / "index.lock", home / "index.lock.holder"
+    note = path.with_name(f"{path.name}.holder")
+    lock = FileLock(path)
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path)
         lock.acquire(timeout=timeout)
     except Timeout:
-        raise IndexBusyError(
-            f"the index is being written by {_holder(note)}",
-            code="index_busy",
-            hint="Wait for it to end, or end it; then run the command again. Nothing was lost.",
-        ) from None
-    except OSError as error:
-        raise storage_error(error, home) or error from error
+        raise HeldError(_holder(note)) from None
     try:
         with contextlib.suppress(OSError):
             command = " ".join(["kopt", *sys.argv[1:]])[:200]
-            note.write_text(
-                json.dumps(
-                    {"pid": os.getpid(), "host": socket.gethostname(), "command": command, "since": time.time()}
-                ),
-                "utf-8",
-            )
+            held = {"pid": os.getpid(), "host": socket.gethostname(), "command": command, "since": time.time()}
+            note.write_text(json.dumps(held), "utf-8")
         yield
     finally:
         with contextlib.suppress(OSError):
@@ -56,6 +69,6 @@ def _holder(note: Path) -> str:
     try:
         held = json.loads(note.read_text("utf-8"))
         since = time.strftime("%H:%M:%S", time.localtime(float(held["since"])))
-        return f"process {held['pid']} on {held['host']} (`{held['command']}`, since {since})"
+        return visible(f"process {held['pid']} on {held['host']} (`{held['command']}`, since {since})")
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"

@@ -11,7 +11,6 @@ import os
 import re
 import time
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,11 +18,13 @@ import psutil
 
 from evaluator.files import write_error
 from kbs.errors import ConfigurationError, KoptError, UsageError
+from kbs.git_process import execute, git_type
 from kbs.visible import visible
 
 if TYPE_CHECKING:
-    from git.cmd import Git
+    pass
 
+_WANTED = "every run is kept in a git repository"
 OWN_BRANCH = "main"
 """Branch of a repository of the run's own."""
 ATTRIBUTES = b"* -text -filter -ident -working-tree-encoding\n"
@@ -49,7 +50,7 @@ _LOCK_SECONDS = 1.0
 
 def check_git() -> None:
     """Raises `ConfigurationError`: `git_missing`, or `git_environment` where variables send git elsewhere."""
-    _git_type()
+    git_type(_WANTED)
     for name in _FOREIGN:
         if os.environ.get(name):
             raise ConfigurationError(
@@ -220,7 +221,7 @@ class _Commands:
     """Runs git in a folder."""
 
     def __init__(self, folder: Path, *, own: bool) -> None:
-        self._git = _git_type()(str(folder))
+        self._git = git_type(_WANTED)(str(folder))
         options = dict(_ALWAYS)
         self._environment = {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true", "GIT_OPTIONAL_LOCKS": "0"}
         if own:
@@ -264,30 +265,4 @@ class _Commands:
         )
 
     def _run(self, words: Sequence[str], raw: bool) -> tuple[int, str, str]:
-        try:
-            status, out, said = self._git.execute(
-                [*self._words, *words],
-                with_extended_output=True,
-                with_exceptions=False,
-                env=self._environment,
-                strip_newline_in_stdout=not raw,
-            )
-        except OSError as error:  # GitCommandNotFound is none: git went away after it was found
-            raise KoptError(
-                f"git cannot be started: {error}", code="git_failed", hint="Free some memory or space, then try again."
-            ) from error
-        return status, out if isinstance(out, str) else (out or b"").decode("utf-8", "surrogateescape"), said
-
-
-@cache
-def _git_type() -> type[Git]:
-    """GitPython looks for git when it is imported. Raises `ConfigurationError` where there is none."""
-    try:
-        from git.cmd import Git
-    except ImportError as error:
-        raise ConfigurationError(
-            "git is not installed, and every run is kept in a git repository",
-            code="git_missing",
-            hint="Install git 2.32 or later and put it on the PATH.",
-        ) from error
-    return Git
+        return execute(self._git, [*self._words, *words], self._environment, strip_newline_in_stdout=not raw)

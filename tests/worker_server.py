@@ -55,7 +55,7 @@ def stand_in(route: socket.socket) -> None:
         with open(os.devnull, "rb") as nothing:
             return forking.Fork(route, request, [nothing, stdout, stdout, *pass_fds])
 
-    sandbox.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": start})  # type: ignore[assignment]
+    sandbox.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": start})  # type: ignore[assignment]  # a module's stand-in
 
 
 class Importers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ _LARGE = 1 << 30
 PRECISIONS = {"double": torch.float64, "lower": torch.bfloat16}
 
 
-class ReferenceWorker:
+class ReferenceWorker(ABC):
     """What a worker does with a reference; `evaluator.worker.child.Worker` is one."""
 
     device: torch.device
@@ -97,14 +98,14 @@ class ReferenceWorker:
 
     # --- what the worker has ----------------------------------------------------------------------------------------
 
-    def _arguments(self, specs: list[dict[str, Any]]) -> list[torch.Tensor]:
-        raise NotImplementedError
+    @abstractmethod
+    def _arguments(self, specs: list[dict[str, Any]]) -> list[torch.Tensor]: ...
 
-    def _shared(self, spec: dict[str, Any]) -> torch.Tensor:
-        raise NotImplementedError
+    @abstractmethod
+    def _shared(self, spec: dict[str, Any]) -> torch.Tensor: ...
 
-    def _wait(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _wait(self) -> None: ...
 
 
 def _specs(tensors: Sequence[torch.Tensor]) -> list[dict[str, Any]]:

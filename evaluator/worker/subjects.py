@@ -11,6 +11,7 @@ import random
 import subprocess
 import sys
 import types
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,7 @@ def _listed(name: str, made: object) -> list[Any]:
     return list(made)
 
 
-class Subject:
+class Subject(ABC):
     """What reference and candidate have in common: made from a load message, then called with values."""
 
     def __init__(self, message: dict[str, Any], folder: Path, device: torch.device) -> None:
@@ -102,9 +103,9 @@ class Subject:
             own = getattr(self, "module", None)
             self.made_by = own if inputs == message["file"] else load_module("inputs_module", folder / inputs)
 
+    @abstractmethod
     def load_source(self) -> None:
         """Execute the file, or compile it."""
-        raise NotImplementedError
 
     def make_inputs(self, seed: int) -> tuple[Any, list[str]]:
         """(arguments, names of those that are outputs) of one fresh draw, from the file that the message names.
@@ -139,9 +140,9 @@ class Subject:
 
     def call(self, values: Any) -> Any:
         """Run once."""
-        raise NotImplementedError
+        raise NotImplementedError("inputs alone were loaded: there is nothing to call")
 
-    def before_call(self) -> None:
+    def before_call(self) -> None:  # noqa: B027  # most have nothing to do
         """What is done before each call of a candidate."""
 
     def at(self, dtype: torch.dtype | None) -> Callable[[Any], Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from evaluator.worker.rates import rate
 from evaluator.worker.values import rebuild
 
 
-class TimedWorker:
+class TimedWorker(ABC):
     """What a worker does with a clock; `evaluator.worker.child.Worker` is one."""
 
     device: torch.device
@@ -87,16 +88,16 @@ class TimedWorker:
 
     # --- what the worker has ----------------------------------------------------------------------------------------
 
-    def _arguments(self, specs: list[dict[str, Any]]) -> list[torch.Tensor]:
-        raise NotImplementedError
+    @abstractmethod
+    def _arguments(self, specs: list[dict[str, Any]]) -> list[torch.Tensor]: ...
 
+    @abstractmethod
     def _copy_out(
         self, result: Any, specs: list[dict[str, Any]], arguments: list[torch.Tensor]
-    ) -> list[dict[str, Any]]:
-        raise NotImplementedError
+    ) -> list[dict[str, Any]]: ...
 
-    def _findings(self) -> dict[str, Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def _findings(self) -> dict[str, Any]: ...
 
-    def _wait(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _wait(self) -> None: ...

@@ -9,16 +9,16 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kbs.errors import ConfigurationError, KoptError, UsageError
 from kbs.experience.log import ExperienceLog
+from kbs.git_process import execute, git_type
 from kbs.visible import visible
 
 if TYPE_CHECKING:
-    from git.cmd import Git
+    pass
 
 _OPTIONS = {
     "core.hooksPath": os.devnull,
@@ -191,7 +191,7 @@ class _Commands:
                     hint=f"Unset {name}; git sets it inside its own hooks.",
                 )
         self.folder = folder
-        self._git = _git_type()(str(folder))
+        self._git = git_type("a log is shared through it")(str(folder))
         self._words = ["git", *(word for name, value in _OPTIONS.items() for word in ("-c", f"{name}={value}"))]
         if folder.is_dir() and not self.ask("var", "GIT_COMMITTER_IDENT")[0]:
             self._words += [word for name, value in _NOBODY.items() for word in ("-c", f"{name}={value}")]
@@ -219,36 +219,11 @@ class _Commands:
         )
 
     def _run(self, words: Sequence[str]) -> tuple[int, str, str]:
-        try:
-            status, out, said = self._git.execute(
-                [*self._words, *words],
-                with_extended_output=True,
-                with_exceptions=False,
-                env=_ENVIRONMENT,
-                kill_after_timeout=_SECONDS,
-            )
-        except OSError as error:  # git went away after it was found
-            raise KoptError(
-                f"git cannot be started: {error}", code="git_failed", hint="Free some memory or space, then try again."
-            ) from error
+        status, out, said = execute(self._git, [*self._words, *words], _ENVIRONMENT, kill_after_timeout=_SECONDS)
         if status < 0 and "Timeout" in said:
             raise KoptError(
                 f"git {words[0]} took more than {_SECONDS} s and was ended",
                 code="git_timeout",
                 hint="Look whether the remote answers, then `kopt log sync` again.",
             )
-        return status, out if isinstance(out, str) else (out or b"").decode("utf-8", "surrogateescape"), said
-
-
-@cache
-def _git_type() -> type[Git]:
-    """GitPython looks for git when it is imported. Raises `ConfigurationError` where there is none."""
-    try:
-        from git.cmd import Git
-    except ImportError as error:
-        raise ConfigurationError(
-            "git is not installed, and a log is shared through it",
-            code="git_missing",
-            hint="Install git 2.32 or later.",
-        ) from error
-    return Git
+        return status, out, said
