@@ -93,10 +93,10 @@ def _fill(
 
 
 def _wall(asked: Contender | Oracle, lent: list[SharedTensor], message: dict[str, Any]) -> float:
-    """Microseconds from the question to the answer, by this process's clock. Buffers are mapped beforehand."""
-    asked.ask("map", asked.call_seconds, lent)
+    """Microseconds from the question to the answer, by this process's clock. Arguments are handed over beforehand."""
+    asked.ask("lend", asked.call_seconds, lent, **message)
     began = time.perf_counter()
-    asked.ask("audit", asked.call_seconds, **message)
+    asked.ask("audit", asked.call_seconds)
     return (time.perf_counter() - began) * 1e6
 
 

@@ -101,7 +101,7 @@ def compare_with_itself(
                     )
                 one = NoiseRun(
                     run=run,
-                    improvement=intervals.improvement(ratio),
+                    improvement=intervals.improvement(ratio, timing.candidate.summary.median_us),
                     ratio=ratio,
                     median_us=timing.candidate.summary.median_us,
                     turns=timing.candidate.summary.n,

@@ -229,7 +229,7 @@ def _baseline(name: str, results: Results, unstable: Sequence[str], median_us: f
     if not any(pairs):
         return Baseline(timed=timed, ratio=None, improvement=Improvement.UNSTABLE)
     ratio = intervals.ratio([p for p in pairs if p], [t for t in times if t], results.seed, median_us=median_us)
-    improvement = Improvement.UNSTABLE if unstable else intervals.improvement(ratio)
+    improvement = Improvement.UNSTABLE if unstable else intervals.improvement(ratio, median_us)
     return Baseline(timed=timed, ratio=ratio, improvement=improvement)
 
 

@@ -17,7 +17,7 @@ from evaluator.cuda_source import output_pointers, solve_parameters
 from evaluator.plan import BaselineChoice, SeedSchedule
 from evaluator.receipt import Receipt
 from evaluator.records import SourceRecord
-from evaluator.source import Form, Recognised, SourceFile, recognise
+from evaluator.source import Form, Recognised, SourceFile, defines, recognise
 from evaluator.timing_records import CitedPeak
 from kbs.errors import UsageError
 
@@ -117,9 +117,13 @@ class Request(BaseModel):
     """Processes of each worker."""
 
     def of_incumbent(self) -> Request:
-        """The same request with the incumbent in the candidate's place. There must be one."""
+        """The same request with the incumbent in the candidate's place, called by the same entry where it has that.
+
+        There must be an incumbent. Raises `UsageError` where it is no code.
+        """
         assert self.incumbent is not None  # asked for by whoever saw one
-        return self.model_copy(update={"candidate": self.incumbent, "incumbent": None, "entry": None, "backend": None})
+        entry = self.entry if self.entry is not None and defines(self.incumbent, self.entry) else None
+        return self.model_copy(update={"candidate": self.incumbent, "incumbent": None, "entry": entry, "backend": None})
 
     def recognised(self) -> Recognised:
         """What the texts are, see `recognise`. Raises `UsageError`."""

@@ -138,6 +138,14 @@ def is_cuda(source: SourceFile) -> bool:
     return 'extern "C"' in source.text and ("__global__" in source.text or "#include" in source.text)
 
 
+def defines(source: SourceFile, name: str) -> bool:
+    """Whether a file has a class or function that `--entry` could name so. Raises `UsageError` where it is no code."""
+    if is_cuda(source):
+        return name in exported_functions(source)
+    own = definitions(parse(source.name, source.text))
+    return own.callable(name) or own.has_class(name)
+
+
 def module_constants(source: SourceFile) -> dict[str, int]:
     """Top-level `name = 4096` and `name = 4 * 1024` of a reference: the dims that can be replaced.
 
@@ -241,6 +249,8 @@ def _entry(file: str, own: Definitions, other: Definitions | None, entry: str | 
         return Form.FUNCTION, public[0]
     if public:
         raise _two_kernels(file, public)
+    if "reference" in own.functions:  # a reference that is compared with itself, or with another
+        return Form.FUNCTION, "reference"
     raise _no_kernel(file, own)
 
 

@@ -175,7 +175,7 @@ class AuditWitness(_Record):
     claim_us: Micros | None
     """The candidate's claimed median."""
     allowed_us: Micros | None
-    """What a call could take at that claim."""
+    """What a call could take at that claim, if the host was the slower one; more refutes it."""
     detail: Line = ""
     """What was wrong, or why it does not bind or did not run."""
 

@@ -26,7 +26,7 @@ from evaluator.worker.reference import ReferenceWorker
 from evaluator.worker.subjects import CompileError, MissingError, compiled, make_subject
 from evaluator.worker.threads import Threads
 from evaluator.worker.timed import TimedWorker
-from evaluator.worker.values import UnsupportedValueError, rebuild
+from evaluator.worker.values import UnsupportedValueError, deliver, is_exact, leaves, rebuild
 
 _TEXT = 6000
 """Characters of an error or a traceback that are passed on."""
@@ -196,17 +196,14 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         self, result: Any, specs: list[dict[str, Any]], arguments: list[torch.Tensor]
     ) -> list[dict[str, Any]]:
         found = []
-        for n, value in enumerate(_leaves(result)):
-            exact = type(value) is torch.Tensor or type(value) is torch.nn.Parameter
+        for n, value in enumerate(leaves(result)):
+            exact = is_exact(value)
             entry: dict[str, Any] = {
                 "type": f"{type(value).__module__}.{type(value).__qualname__}"[:200],
                 "exact": exact,
             }
             if exact:
                 entry |= {**memory.spec_of(value), "device": value.device.type, "alias": memory.alias(value, arguments)}
-                fits = n < len(specs) and entry["shape"] == specs[n]["shape"] and entry["dtype"] == specs[n]["dtype"]
-                if fits and value.layout is torch.strided and not value.is_meta:
-                    self._shared(specs[n]).copy_(value.detach())
             elif isinstance(value, (int, float)) and n < len(specs) and specs[n]["shape"] == []:
                 entry |= {
                     "exact": True,
@@ -215,7 +212,8 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
                     "device": self.device.type,
                     "alias": None,
                 }
-                self._shared(specs[n]).fill_(value)
+            if n < len(specs):
+                deliver(value, self._shared(specs[n]))
             found.append(entry)
         return found
 
@@ -275,14 +273,6 @@ def _end(text: str) -> str:
 
 def nothing() -> None:
     """Do nothing."""
-
-
-def _leaves(result: Any) -> list[Any]:
-    if isinstance(result, (list, tuple)):
-        return [leaf for item in result for leaf in _leaves(item)]
-    if isinstance(result, dict):
-        return [leaf for item in result.values() for leaf in _leaves(item)]
-    return [] if result is None else [result]
 
 
 def _versions() -> dict[str, str]:

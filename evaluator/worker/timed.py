@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from evaluator.worker import memory
 from evaluator.worker.clock import Clock
 from evaluator.worker.rates import rate
-from evaluator.worker.values import rebuild
+from evaluator.worker.values import deliver, leaves, rebuild
+
+
+@dataclass
+class Lent:
+    """What an audit turn works on."""
+
+    sets: list[Any]
+    """Arguments, by call."""
+    places: list[list[torch.Tensor]]
+    """Where each call's results go."""
+    blank: list[list[torch.Tensor]] | None
+    """Zeros that go there where nothing is called; None: the calls' results do."""
 
 
 class TimedWorker(ABC):
@@ -19,6 +31,7 @@ class TimedWorker(ABC):
     device: torch.device
     subject: Any
     clock: Clock | None = None
+    lent: Lent = Lent([], [], None)
 
     def do_clock(self, message: dict[str, Any]) -> dict[str, Any]:
         """Make the clock, before the first turn: its flush, its L2 cache, and what an empty pair of events reads."""
@@ -50,26 +63,30 @@ class TimedWorker(ABC):
         self._wait()
         return {**answer, "turn": measured, **self._findings()}
 
-    def do_audit(self, message: dict[str, Any]) -> dict[str, Any]:
-        """As many calls as there are sets of arguments, one behind the other, then their results copied out.
+    def do_lend(self, message: dict[str, Any]) -> dict[str, Any]:
+        """What the next audit turn works on, so that none of this is in its time.
 
-        With `empty` there are no calls, and what is copied out are zeros: the cost of everything else.
+        With `empty` there will be no calls, and what is copied out are zeros: the cost of everything else.
         """
         sets = [self._arguments(specs) for specs in message["sets"]]
-        values = [rebuild(message["tree"], arguments) for arguments in sets]
-        if message["empty"]:
-            blank = [
-                torch.zeros(s["shape"], dtype=memory.DTYPES[s["dtype"]], device=self.device)
-                for s in (message["returns"][0] if message["returns"] else [])
-            ]
-            results: list[Any] = [blank for _ in sets]
-        else:
-            results = [self.subject.call(value) for value in values]
-        returned = []
-        for result, specs, arguments in zip(results, message["returns"], sets, strict=True):
-            returned.append(len(self._copy_out(result, specs, arguments)))
+        places = [self._arguments(specs) for specs in message["returns"]]
+        blank = [[torch.zeros_like(place) for place in one] for one in places] if message["empty"] else None
+        self.lent = Lent([rebuild(message["tree"], arguments) for arguments in sets], places, blank)
+        return {}
+
+    def do_audit(self, message: dict[str, Any]) -> dict[str, Any]:
+        """As many calls as sets of arguments were lent, one behind the other, then their results copied out.
+
+        The copies are in the order of the stream: what is not there by then is not there.
+        """
+        del message
+        lent, self.lent = self.lent, Lent([], [], None)
+        results = [self.subject.call(values) for values in lent.sets] if lent.blank is None else lent.blank
+        for result, places in zip(results, lent.places, strict=True):
+            for value, place in zip(leaves(result), places, strict=False):
+                deliver(value, place)
         self._wait()
-        return {} if message["empty"] else self._findings()
+        return {}
 
     def do_rate(self, message: dict[str, Any]) -> dict[str, Any]:
         """What the device does at best, see `evaluator.worker.rates`."""

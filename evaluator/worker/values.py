@@ -65,3 +65,27 @@ def names_of(tree: Tree, prefix: str = "") -> dict[int, str]:
     for key, item in tree.get("dict", ()):
         found |= names_of(item, f"{prefix}.{key}" if prefix else key)
     return found
+
+
+def leaves(value: Any) -> list[Any]:
+    """Everything in nested lists, tuples and dicts but None, in their order."""
+    if isinstance(value, (list, tuple)):
+        return [leaf for item in value for leaf in leaves(item)]
+    if isinstance(value, dict):
+        return [leaf for item in value.values() for leaf in leaves(item)]
+    return [] if value is None else [value]
+
+
+def is_exact(value: Any) -> bool:
+    """Whether it is a tensor, and of no class that could compute when it is looked at."""
+    return type(value) is torch.Tensor or type(value) is torch.nn.Parameter
+
+
+def deliver(value: Any, place: torch.Tensor) -> None:
+    """Copy a tensor of the same shape and type, or a number for a scalar; anything else is left undelivered."""
+    if is_exact(value):
+        fits = value.shape == place.shape and value.dtype == place.dtype
+        if fits and value.layout is torch.strided and not value.is_meta:
+            place.copy_(value.detach())
+    elif isinstance(value, (int, float)) and place.dim() == 0:
+        place.fill_(value)

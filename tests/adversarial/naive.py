@@ -1,7 +1,7 @@
 """A naive evaluator, built as many public ones are: everything in one process, and everything believed.
 
     python naive.py CANDIDATE REFERENCE [--form FORM] [--inputs FILE] [--dims JSON] [--device D] [--min-speedup S]
-                    [--timing events|clock|do_bench|queue]
+                    [--timing events|sized|clock|do_bench|queue]
 
 It seeds torch with a constant, makes the inputs once, imports the candidate into its own process, warms it up, and
 then compares reference and candidate on those same inputs over a few trials, with `allclose` at 1e-2. It takes inputs

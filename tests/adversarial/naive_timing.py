@@ -15,6 +15,7 @@ with contextlib.suppress(ImportError):
 WARM_UPS = 10
 CALLS = 20
 QUEUE = 8
+SPIN_CYCLES = 400_000
 FLUSH_BYTES = 256 * 2**20
 """More than the cache of any device holds."""
 
@@ -45,6 +46,13 @@ def wait(device):
 def flush_buffer(device):
     """Memory that is written before each call."""
     return torch.empty(FLUSH_BYTES if device.startswith("cuda") else 2**20, dtype=torch.int8, device=device)
+
+
+def sized_buffer(device):
+    """Twice as much as the cache is said to hold."""
+    cuda = device.startswith("cuda")
+    size = 2 * torch.cuda.get_device_properties(device).L2_cache_size if cuda else 2**20
+    return torch.empty(size, dtype=torch.int8, device=device)
 
 
 def by_events(call, device):
@@ -85,7 +93,28 @@ def by_do_bench(call, device):
     return triton.testing.do_bench(call, return_mode="median")
 
 
-CLOCKS = {"events": by_events, "clock": by_clock, "do_bench": by_do_bench}
+def by_sized_events(call, device):
+    """Events behind a flush of a buffer that is chosen by the size of the cache, and behind a kernel that does nothing
+    for so long that the call has been launched when it ends. The median."""
+    for _ in range(WARM_UPS):
+        call()
+    wait(device)
+    buffer = sized_buffer(device)
+    taken = []
+    for _ in range(CALLS):
+        buffer.zero_()
+        if device.startswith("cuda"):
+            torch.cuda._sleep(SPIN_CYCLES)
+        start, end = event(device), event(device)
+        start.record()
+        call()
+        end.record()
+        wait(device)
+        taken.append(start.elapsed_time(end))
+    return statistics.median(taken)
+
+
+CLOCKS = {"events": by_events, "sized": by_sized_events, "clock": by_clock, "do_bench": by_do_bench}
 
 
 def blocks(draw, device):

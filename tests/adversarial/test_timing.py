@@ -103,7 +103,11 @@ WORK = {
 @pytest.mark.parametrize(
     ("clock", "reference", "result"),
     [
-        *((clock, reference, WORK[reference]) for clock in ("events", "clock", "do_bench") for reference in WORK),
+        *(
+            (clock, reference, WORK[reference])
+            for clock in ("events", "sized", "clock", "do_bench")
+            for reference in WORK
+        ),
         ("queue", "product_kb.py", WORK["product_kb.py"]),  # the one that a cheat is timed with so
     ],
 )
@@ -138,7 +142,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NaiveServer]:
         yield running
 
 
-@pytest.mark.parametrize("clock", ["events", "clock", "queue"])
+@pytest.mark.parametrize("clock", ["events", "sized", "clock", "queue"])
 @pytest.mark.parametrize(
     ("result", "speedup", "accepted"),
     [
@@ -182,7 +186,7 @@ def test_there_are_enough() -> None:
     assert len(CHEATS) >= 15
     assert sum(cheat.family == "timing" and cheat.device != "cpu" for cheat in load().cheat) >= 18
     assert len(HONEST) >= 10
-    assert {cheat.naive[1] for cheat in CHEATS} == {"events", "clock", "do_bench", "queue"}
+    assert {cheat.naive[1] for cheat in CHEATS} == {"events", "sized", "clock", "do_bench", "queue"}
 
 
 @cheats

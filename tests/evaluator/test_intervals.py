@@ -243,7 +243,32 @@ def found(low: float, high: float, *, restarts: tuple[float, ...] = (), level: f
     ],
 )
 def test_what_a_ratio_says(given: Ratio, said: Improvement) -> None:
-    assert improvement(given) is said
+    assert improvement(given, 100.0) is said
+
+
+@pytest.mark.parametrize(
+    ("half", "median_us", "said"),
+    [
+        (0.064, 3.6, Improvement.SAME),
+        (0.082, 3.6, Improvement.SAME),
+        (0.085, 3.6, Improvement.UNSTABLE),
+        (0.064, 4.6, Improvement.SAME),
+        (0.064, 4.8, Improvement.UNSTABLE),
+        (0.026, 11.0, Improvement.SAME),
+        (0.026, 12.0, Improvement.UNSTABLE),
+        (0.9, 0.0, Improvement.SAME),
+    ],
+)
+def test_of_a_few_microseconds_an_interval_may_be_as_wide_as_processes_differ(
+    half: float, median_us: float, said: Improvement
+) -> None:
+    """0.3 us on either side: 17 % of 3.6 us, and less than the usual 5 % from 12 us up."""
+    assert improvement(found(1 - half, 1 + half), median_us) is said
+
+
+def test_a_short_kernel_needs_no_smaller_a_difference() -> None:
+    assert improvement(found(1.02, 1.12), 3.6) is Improvement.FASTER
+    assert improvement(found(1.005, 1.12), 3.6) is Improvement.SAME
 
 
 @pytest.mark.parametrize("restarts", [2, 3, 5])
@@ -254,7 +279,7 @@ def test_the_same_code_on_both_sides_is_hardly_ever_called_faster_or_slower(rest
     for run in range(runs):
         levels = np.exp(random.normal(0, between, (2, restarts, 1)))
         baseline, own = 100 * levels * np.exp(random.normal(0, 0.005, (2, restarts, 10)))
-        said = improvement(ratio((baseline / own).tolist(), baseline.tolist(), run, median_us=100.0))
+        said = improvement(ratio((baseline / own).tolist(), baseline.tolist(), run, median_us=100.0), 100.0)
         wrong += said in (Improvement.FASTER, Improvement.SLOWER)
     assert wrong <= 1
 
@@ -262,7 +287,7 @@ def test_the_same_code_on_both_sides_is_hardly_ever_called_faster_or_slower(rest
 @settings(deadline=None)
 @given(st.floats(1.0, 3.0), st.floats(0.0, 0.3), st.floats(0.0, 0.2))
 def test_nothing_within_the_noise_is_called_an_improvement(middle: float, half: float, level: float) -> None:
-    said = improvement(found(max(0.01, middle - half), middle + half, level=level))
+    said = improvement(found(max(0.01, middle - half), middle + half, level=level), 100.0)
     if said is Improvement.FASTER:
         assert middle - half > 1 + max(level, LEAST_EFFECT)
     assert said is not Improvement.SLOWER or middle + half < 1
@@ -274,7 +299,7 @@ def test_faster_and_slower_are_each_others_mirror(middle: float, spread: float, 
     forth = found(middle / spread, middle * spread, level=level, restarts=(middle,))
     back = found(1 / (middle * spread), spread / middle, level=level, restarts=(1 / middle,))
     mirror = {Improvement.FASTER: Improvement.SLOWER, Improvement.SLOWER: Improvement.FASTER}
-    here, there = improvement(forth), improvement(back)
+    here, there = improvement(forth, 100.0), improvement(back, 100.0)
     if here in mirror and abs(math.log(middle / spread)) > 1e-9:
         edge = 1 + max(level, LEAST_EFFECT)
         ends = (middle / spread, middle * spread)

@@ -16,6 +16,7 @@ from evaluator.source import (
     Form,
     Recognised,
     SourceFile,
+    defines,
     is_cuda,
     module_constants,
     read_source,
@@ -224,6 +225,23 @@ def test_no_kernel_says_what_each_form_lacks() -> None:
     launched = refused(python(TRITON)).message
     assert "kernel is a kernel, which a Python function must launch" in launched
     assert refused(python("def _helper(x): ...\ndef main(): ...\ndef test_it(): ...\n")).code == "no_kernel"
+
+
+def test_a_reference_alone_is_its_own_kernel() -> None:
+    """A reference is compared with itself, or with another."""
+    alone = found(python("def reference(x): ...\ndef _helper(x): ...\ndef get_inputs(): ...\n"), inputs="in.json")
+    assert (alone.form, alone.entry) == (Form.FUNCTION, "reference")
+    beside = found(python("def reference(x): ...\ndef mine(x): ...\n"), inputs="in.json")
+    assert beside.entry == "mine"
+    assert refused(python("from somewhere import reference\n")).code == "no_kernel"
+
+
+def test_what_a_file_defines() -> None:
+    text = "from m import other\nclass ModelNew: ...\ndef solve(x): ...\nif True:\n    def inner(x): ...\n"
+    defined = [name for name in ("other", "ModelNew", "solve", "inner", "x", "m") if defines(python(text), name)]
+    assert defined == ["other", "ModelNew", "solve", "inner"]
+    exported = cuda('extern "C" void mine(float* x, int n) {}\nvoid hidden() {}\n')
+    assert (defines(exported, "mine"), defines(exported, "hidden")) == (True, False)
 
 
 def test_two_kernels_are_listed() -> None:

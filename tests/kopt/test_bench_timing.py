@@ -134,6 +134,18 @@ def test_another_kernel_is_kept_in_the_receipt_and_replayed(bench: Callable[...,
     assert json.loads((tmp_path / "again.json").read_bytes())["incumbent"] == kept
 
 
+def test_the_entry_is_also_that_of_another_kernel_that_has_it(bench: Callable[..., Run], tmp_path: Path) -> None:
+    (tmp_path / "k.py").write_text(REFERENCE)
+    words = ("k.py", "--entry", "reference", "--ref", "r.py", "--inputs", "in.json", "--device", "cpu", "--json")
+    helper = "def helper(x):\n    return x\n"
+    for name, text in {"same": REFERENCE, "both": helper + REFERENCE}.items():
+        (tmp_path / f"{name}.py").write_text(text)
+        done = bench(*words, "--allow-library", "--against", f"{name}.py")
+        assert done.code == 0, done.out
+    (tmp_path / "others.py").write_text(helper + helper.replace("helper", "other"))
+    assert refused(bench(*words, "--against", "others.py"))["code"] == "two_kernels"
+
+
 def test_another_kernel_that_is_none(bench: Callable[..., Run], tmp_path: Path) -> None:
     (tmp_path / "other.py").write_text("x = 1\n")
     words = ("r.py", "--entry", "reference", "--ref", "r.py", "--inputs", "in.json", "--device", "cpu", "--json")
@@ -349,7 +361,7 @@ def timed(tmp_path: Path, run: Callable[..., Run], built_home: Path) -> Callable
     """Runs `kopt bench` beside a kernel, a slow reference, and shapes; the home has the wiki."""
     for name, text in {"k.py": KERNEL, "r.py": SLOW, "in.json": SHAPES}.items():
         (tmp_path / name).write_text(text)
-    return lambda *words: run(built_home, "bench", *words, cwd=tmp_path)
+    return lambda *words: run(built_home, "bench", *words, cwd=tmp_path, fresh=True)
 
 
 PAIR = ("k.py", "--ref", "r.py", "--inputs", "in.json", "--entry", "reference", "--device", "cuda:0", "--json")
@@ -363,8 +375,8 @@ def test_a_verdict_with_times_end_to_end(timed: Callable[..., Run], tmp_path: Pa
     done = timed(*PAIR, *words, *files, "--bytes", "268435456", "--operations", "33554432")
     assert done.code == 0, done.out + done.err
     data = done.json["data"]
-    assert (data["verdict"], data["improvement"]) == ("accepted", "faster")
     times = data["timing"]
+    assert (data["verdict"], data["improvement"]) == ("accepted", "faster"), times["baselines"]
     assert list(times["baselines"]) == ["eager", "compile", "relu", "wrong", "add"]
     assert times["against"] == "eager"
     assert times["ratio"]["ci_low"] > 1
