@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict
 from evaluator.cuda_source import exported_functions, solve_parameters
 from evaluator.python_source import (
     Definitions,
-    constant_int,
     decorator_names,
     definitions,
     has_triton_kernel,
@@ -24,6 +23,7 @@ from evaluator.python_source import (
     top_level,
 )
 from kbs.errors import UsageError
+from kbs.python_constants import module_constants
 
 MAX_BYTES = 2_000_000
 """No kernel file is larger; what is larger is a data file or a mistake."""
@@ -146,22 +146,9 @@ def defines(source: SourceFile, name: str) -> bool:
     return own.callable(name) or own.has_class(name)
 
 
-def module_constants(source: SourceFile) -> dict[str, int]:
-    """Top-level `name = 4096` and `name = 4 * 1024` of a reference: the dims that can be replaced.
-
-    The last value counts. Booleans, sums of other names, and what stands in an `if` are left out.
-    """
-    found: dict[str, int] = {}
-    for node in parse(source.name, source.text).body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            target, value = node.targets[0], constant_int(node.value)
-        elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            target, value = node.target, constant_int(node.value)
-        else:
-            continue
-        if isinstance(target, ast.Name) and value is not None:
-            found[target.id] = value
-    return found
+def dims_of(source: SourceFile) -> dict[str, int]:
+    """The dims of a reference that can be replaced: what it binds to integers at its top level."""
+    return module_constants(parse(source.name, source.text))
 
 
 def recognise(

@@ -14,7 +14,7 @@ from evaluator.oracle import Oracle
 from evaluator.python_source import parse
 from evaluator.request import Request
 from evaluator.sandbox import ForkServer
-from evaluator.source import Backend, Form, Recognised, SourceFile, is_cuda, module_constants
+from evaluator.source import Backend, Form, Recognised, SourceFile, dims_of, is_cuda
 from evaluator.worker.isolation import Limits
 from kbs.errors import KoptError, UsageError
 
@@ -108,7 +108,7 @@ def declared(reference: SourceFile) -> dict[str, str]:
 def sizes(request: Request, recognised: Recognised) -> dict[str, int]:
     """The dims by which declared expressions are read: in the KernelBench form the reference's constants too."""
     source = request.reference or request.candidate
-    constants = module_constants(source) if recognised.form is Form.KERNELBENCH else {}
+    constants = dims_of(source) if recognised.form is Form.KERNELBENCH else {}
     return {**constants, **request.dims}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evaluator.cuda_source import evaluate_size
 from evaluator.request import Request
-from evaluator.source import Form, Recognised, module_constants
+from evaluator.source import Form, Recognised, dims_of
 from kbs.errors import UsageError
 
 _MOST = 2**53
@@ -15,7 +15,7 @@ def check_dims(request: Request, recognised: Recognised) -> None:
     """KernelBench form: sizes replace constants of the reference, so each must be one."""
     if recognised.form is not Form.KERNELBENCH:
         return
-    constants = module_constants(request.reference or request.candidate)
+    constants = dims_of(request.reference or request.candidate)
     named = {name for dims in (request.dims, *request.workloads) for name in dims}
     unknown = sorted(named - constants.keys())
     if unknown:

@@ -24,6 +24,12 @@ MAX_WORDS = 4000
 """Longest text of a field, in characters. Longer ones are refused, not cut."""
 MAX_FIGURE = 60
 """Characters of a metric's number."""
+MAX_NAME = 200
+"""Characters of a name."""
+MAX_DIMS = 32
+"""Sizes of an experiment."""
+MAX_SIZE = 2**40
+"""Each of them is below it."""
 
 
 class Outcome(StrEnum):
@@ -231,9 +237,9 @@ Ulid = Annotated[str, Field(pattern=ULID_PATTERN)]
 UtcTime = Annotated[str, AfterValidator(_utc)]
 """`2026-11-21T14:25:35Z`"""
 Words = Annotated[str, BeforeValidator(_text), Field(max_length=MAX_WORDS), AfterValidator(_fit)]
-Name = Annotated[str, BeforeValidator(_text), Field(max_length=200), AfterValidator(_fit)]
+Name = Annotated[str, BeforeValidator(_text), Field(max_length=MAX_NAME), AfterValidator(_fit)]
 Key = Annotated[Name, Field(min_length=1)]
-Size = Annotated[int, Field(strict=True, gt=0, lt=2**40)]
+Size = Annotated[int, Field(strict=True, gt=0, lt=MAX_SIZE)]
 Figure = Annotated[str, Field(max_length=MAX_FIGURE), AfterValidator(_decimal)]
 Figures = Annotated[dict[Key, Figure], BeforeValidator(_measurements), Field(max_length=500)]
 """Metric → decimal number in the unit that the profile's vocabulary gives the metric."""
@@ -307,7 +313,7 @@ class Experiment(_Part):
     """Id of the product or of the family, or the device's own name; empty where there was none."""
     capability: Annotated[str, Field(pattern=r"^(?:[0-9]{1,3}\.[0-9])?$")] = ""
     """Compute capability, `9.0`."""
-    dims: Annotated[dict[Key, Size], Field(max_length=32)] = {}
+    dims: Annotated[dict[Key, Size], Field(max_length=MAX_DIMS)] = {}
     """Sizes of the workload."""
     dtype: Annotated[Name, AfterValidator(dtype_name)] = ""
     """Element type."""

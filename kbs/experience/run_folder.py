@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -18,15 +20,31 @@ from kbs.errors import UsageError
 from kbs.experience.figures import figures
 from kbs.experience.files import first_problem
 from kbs.experience.similarity import Situation
-from kbs.experiment import MAX_WORDS, Experiment, Outcome, Provenance, Speedup, dtype_name, op_name, outcome_of
+from kbs.experiment import (
+    MAX_DIMS,
+    MAX_NAME,
+    MAX_SIZE,
+    MAX_WORDS,
+    Experiment,
+    Outcome,
+    Provenance,
+    Speedup,
+    dtype_name,
+    op_name,
+    outcome_of,
+)
+from kbs.python_constants import module_constants
 from kbs.ulid import ulid_at
 from kbs.visible import visible
 
 RECORD, MEMORY, TOP, RECEIPT = "run.json", "memory.json", "ncu_top.json", "receipt.json"
+ROOFLINE = "roofline.json"
 MAX_BYTES = 64 * 1024 * 1024
 """No larger file of a run is read."""
 Verify = Callable[[bytes], str]
 """What is wrong with the bytes of a receipt; empty where they are one, and intact."""
+_MAKERS = ("get_inputs", "get_init_inputs")
+_READ = re.compile(r"read [^,]{1,80}, (?P<dtype>\w{1,20}): ")
 _DEEPEST = 8
 """Levels of the declaration of inputs that are looked through."""
 _CHANCE = 60
@@ -100,18 +118,59 @@ def _circumstances(folder: Path, record: Mapping[str, Any], receipt: Mapping[str
         "backend": (receipt.get("candidate") or {}).get("backend") or problem["backend"] or "",
         "gpu": record["gpu"] or record["device_name"],
         "capability": machine.get("compute_capability") or "",
-        "dims": problem["dims"] or next(iter(problem["workloads"]), {}),
+        "dims": _dims(folder, record),
         "dtype": _dtype(folder, record),
     }
 
 
+def _dims(folder: Path, record: Mapping[str, Any]) -> dict[str, int]:
+    """The sizes of the first workload: those that the reference makes its inputs with, and those that were asked for
+    in their place."""
+    problem = record["problem"]
+    asked = {**problem["dims"], **next(iter(problem["workloads"]), {})}
+    own = [(name, size) for name, size in _own_sizes(folder, record).items() if name not in asked]
+    greatest = sorted(own, key=lambda item: (-item[1], item[0]))[: max(0, MAX_DIMS - len(asked))]
+    return {**dict(greatest), **asked}
+
+
+def _own_sizes(folder: Path, record: Mapping[str, Any]) -> dict[str, int]:
+    """Integers that a reference in Python sets at its top level, and names where it makes inputs and arguments."""
+    name = record["reference"].get("name")
+    text = _bytes(folder / name) if isinstance(name, str) and PurePosixPath(name).name == name else None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text or b"")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # CUDA, or nothing that could be run
+        return {}
+    makers = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in _MAKERS]
+    named = {node.id for maker in makers for node in ast.walk(maker) if isinstance(node, ast.Name)}
+    found = module_constants(tree)
+    return {
+        name: size for name, size in found.items() if name in named and 0 < size < MAX_SIZE and len(name) <= MAX_NAME
+    }
+
+
 def _dtype(folder: Path, record: Mapping[str, Any]) -> str:
-    """The element type that all declared inputs share; empty where they differ, or the reference makes them."""
+    """The element type that all inputs share, as they were declared, or else as the work of a call was counted; empty
+    where they differ or nobody said."""
     inputs = record.get("inputs")
     name = inputs.get("name") if isinstance(inputs, dict) else None
     declared = _json(folder / name) if isinstance(name, str) and PurePosixPath(name).name == name else None
-    found = {dtype_name(name) for name in _dtypes(declared) if not name.startswith(("int", "uint", "bool"))}
+    found = _floats(_dtypes(declared)) or _floats(_counted(_json(folder / ROOFLINE)))
     return found.pop() if len(found) == 1 else ""
+
+
+def _floats(names: Iterable[str]) -> set[str]:
+    return {dtype_name(name) for name in names if not name.startswith(("int", "uint", "bool"))}
+
+
+def _counted(roofline: Any) -> Iterator[str]:
+    """Element types of what a call reads, by the lines of step 0."""
+    lines = roofline.get("lines") if isinstance(roofline, Mapping) else None
+    for line in lines if isinstance(lines, list) else ():
+        if isinstance(line, str) and (read := _READ.match(line)):
+            yield read["dtype"]
 
 
 def _dtypes(declared: Any, levels: int = _DEEPEST) -> Iterator[str]:

@@ -17,8 +17,8 @@ from evaluator.source import (
     Recognised,
     SourceFile,
     defines,
+    dims_of,
     is_cuda,
-    module_constants,
     read_source,
     recognise,
 )
@@ -392,12 +392,12 @@ if True:
 def f():
     LOCAL = 2
 """
-    assert module_constants(python(text)) == {"M": 8192, "N": 4096, "HEADS": -(-17 // 4) * 2**3 % 7}
+    assert dims_of(python(text)) == {"M": 8192, "N": 4096, "HEADS": -(-17 // 4) * 2**3 % 7}
 
 
 def test_constants_of_a_file_that_cannot_be_parsed() -> None:
     with pytest.raises(UsageError) as raised:
-        module_constants(python("N = ("))
+        dims_of(python("N = ("))
     assert raised.value.code == "syntax_error"
 
 
@@ -460,8 +460,8 @@ def test_any_text_is_recognised_or_refused_by_name(
 @settings(max_examples=200, deadline=None)
 @given(TEXTS)
 def test_constants_of_any_text(text: str) -> None:
-    error = outcome(lambda: module_constants(python(text)))
+    error = outcome(lambda: dims_of(python(text)))
     if error is None:
-        assert all(type(value) is int for value in module_constants(python(text)).values())
+        assert all(type(value) is int for value in dims_of(python(text)).values())
     else:
         assert error.code == "syntax_error"

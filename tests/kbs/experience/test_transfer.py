@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from kbs.errors import UsageError
 from kbs.experience.filters import Filter
 from kbs.experience.log import ExperienceLog
+from kbs.experience.run_folder import asked_about
 from kbs.experience.transfer import Import, read, to_csv, to_json
 from kbs.experiment import Outcome
 from kbs.ulid import new_ulid
@@ -357,3 +358,89 @@ def test_a_runs_folder(tmp_path: Path) -> None:
         assert load(run).experiments[0].dtype == ("bf16" if name == "inputs.json" else ""), name
     with pytest.raises(UsageError):
         load(tmp_path)
+
+
+MODEL = """import torch
+M = 16384
+N: int = 4 * 1024
+SEED = 7
+EMPTY = 0
+HUGE = 2**50
+class Model(torch.nn.Module): ...
+def get_inputs():
+    return [torch.randn(M, N), torch.randn(EMPTY, HUGE)]
+"""
+
+
+NAMES = [f"s{n}" for n in range(40)]
+MANY = "\n".join(
+    [*(f"{name} = {n}" for n, name in enumerate(NAMES, 1)), "def get_inputs():", f"    {'; '.join(NAMES)}"]
+)
+"""More sizes than a record holds."""
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "workloads", "dims"),
+    [
+        (MODEL, {}, [], {"M": 16384, "N": 4096}),
+        (MODEL, {"M": 64}, [], {"M": 64, "N": 4096}),
+        (MODEL, {"M": 64}, [{"N": 32}, {"N": 16}], {"M": 64, "N": 32}),
+        (MODEL.replace("M, N", "*(M + N for M in (1,))"), {}, [], {"M": 16384, "N": 4096}),
+        (MODEL.replace("get_inputs", "made"), {"n": 3}, [], {"n": 3}),
+        ("def setup(n): ...", {}, [], {}),
+        ("M = (", {"M": 1}, [], {"M": 1}),
+        ("(" * 100_000, {}, [], {}),
+        ("M = 1\0", {}, [], {}),
+        (MANY, {"n": 5}, [], {f"s{n}": n + 1 for n in range(9, 40)} | {"n": 5}),
+        (f"{'n' * 300} = 5\ndef get_init_inputs():\n    return [{'n' * 300}]", {}, [], {}),
+    ],
+)  # fmt: skip
+def test_sizes_of_a_run_are_those_of_its_reference_too(
+    tmp_path: Path, text: str, asked: dict[str, int], workloads: list[dict[str, int]], dims: dict[str, int]
+) -> None:
+    """A run whose sizes nobody gave was measured at some all the same."""
+    record = {
+        "kernel": {"origin": "softmax.py"}, "reference": {"origin": "r.py", "name": "ref.py"}, "gpu": "h200-sxm",
+        "problem": {"dims": asked, "workloads": workloads, "backend": "triton"},
+    }  # fmt: skip
+    (tmp_path / "ref.py").write_text(text)
+    assert asked_about(tmp_path, record, 0).dims == dims
+    for name in ("none.py", "../ref.py", 7, None):
+        elsewhere = {**record, "reference": {"origin": "r.py", "name": name}}
+        assert asked_about(tmp_path, elsewhere, 0).dims == {**asked, **next(iter(workloads), {})}
+
+
+@pytest.mark.parametrize(
+    ("lines", "dtype"),
+    [
+        (["read input 0, float32: 8 × 4 B = 32 B", "write result 0, float16: 8 × 2 B = 16 B"], "fp32"),
+        (["read input 0, bfloat16: 8 × 2 B = 16 B", "read input 1, int64: 8 × 8 B = 64 B"], "bf16"),
+        (["read input 0, bfloat16: 8 × 2 B = 16 B", "read weight w, float32: 8 × 4 B = 32 B"], ""),
+        (["bytes: 16 B", 7, None], ""),
+        ("read input 0, float32: 8 × 4 B = 32 B", ""),
+        (None, ""),
+    ],
+)
+def test_the_element_type_of_a_run_is_what_was_counted(tmp_path: Path, lines: Any, dtype: str) -> None:
+    record = {
+        "kernel": {"origin": "softmax.py"}, "reference": {"origin": "r.py"}, "gpu": "h200-sxm",
+        "problem": {"dims": {}, "workloads": [], "backend": "triton"},
+    }  # fmt: skip
+    (tmp_path / "roofline.json").write_text(json.dumps({"lines": lines}))
+    assert asked_about(tmp_path, record, 0).dtype == dtype
+
+
+RUNS = Path(__file__).resolve().parents[3] / "benchmarks" / "results" / "loop" / "h200"
+
+
+@pytest.mark.parametrize("name", ["command", "agent", "llm"])
+def test_recorded_runs_of_a_gpu(name: str) -> None:
+    """Whole folders of runs on an H200: three iterations each."""
+    found = load(RUNS / name)
+    assert found.problems == ()
+    assert [one.outcome for one in found.experiments] == ["neutral", "success", "success"]
+    for one in found.experiments:
+        assert (one.op, one.gpu, one.backend, one.dtype) == ("softmax", "h200-sxm", "triton", "fp32")
+        assert one.dims == {"M": 16384, "N": 4096}
+        assert (one.provenance.value, one.bottleneck_before) == ("measured", "memory-bound")
+        assert one.metrics_before["dram_throughput"] != one.metrics_after["dram_throughput"]

@@ -13,17 +13,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-PROBLEM = {
-    "dims": {},
-    "entry": "ModelNew",
-    "form": "kernelbench",
-    "inputs": "",
-    "outputs": [],
-    "parameters": [],
-    "reference": "ref.py",
-    "reference_entry": "Model",
-    "tolerance": None
-}
+PROBLEM = {'dims': {},
+ 'entry': 'ModelNew',
+ 'form': 'kernelbench',
+ 'inputs': '',
+ 'outputs': [],
+ 'parameters': [],
+ 'reference': 'ref.py',
+ 'reference_entry': 'Model',
+ 'tolerance': None}
 HERE = Path(__file__).resolve().parent
 
 import torch  # noqa: E402  the problem stands first, for whoever reads this

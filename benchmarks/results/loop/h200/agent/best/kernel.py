@@ -16,5 +16,5 @@ class ModelNew(torch.nn.Module):
     def forward(self, x):
         x = x.contiguous()
         y = torch.empty_like(x)
-        softmax_rows[(x.shape[0],)](x, y, x.shape[1], B=triton.next_power_of_2(x.shape[1]), num_warps=1)
+        softmax_rows[(x.shape[0],)](x, y, x.shape[1], B=triton.next_power_of_2(x.shape[1]), num_warps=2)
         return y

@@ -1,0 +1,29 @@
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_rows(x, y, n, B: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * n
+    i = tl.arange(0, B)
+    top = tl.full([B], float("-inf"), tl.float32)
+    for start in range(0, n, B):
+        top = tl.maximum(top, tl.load(x + row + start + i, mask=start + i < n, other=float("-inf")))
+    largest = tl.max(top, axis=0)
+    total = tl.zeros([B], tl.float32)
+    for start in range(0, n, B):
+        v = tl.load(x + row + start + i, mask=start + i < n, other=float("-inf"))
+        total += tl.exp(v - largest)
+    whole = tl.sum(total, axis=0)
+    for start in range(0, n, B):
+        v = tl.load(x + row + start + i, mask=start + i < n, other=float("-inf"))
+        tl.store(y + row + start + i, tl.exp(v - largest) / whole, mask=start + i < n)
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        softmax_rows[(x.shape[0],)](x, y, x.shape[1], B=256, num_warps=1)
+        return y

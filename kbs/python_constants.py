@@ -1,0 +1,75 @@
+"""Integers that a Python module binds at its top level: the sizes that a reference names."""
+
+from __future__ import annotations
+
+import ast
+
+_INT_BITS = 62
+
+
+def module_constants(tree: ast.Module) -> dict[str, int]:
+    """Top-level `name = 4096` and `name = 4 * 1024`.
+
+    The last value counts. Booleans, sums of other names, and what stands in an `if` are left out.
+    """
+    found: dict[str, int] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target, value = node.targets[0], constant_int(node.value)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            target, value = node.target, constant_int(node.value)
+        else:
+            continue
+        if isinstance(target, ast.Name) and value is not None:
+            found[target.id] = value
+    return found
+
+
+def constant_int(node: ast.expr) -> int | None:
+    """The value of an integer literal, or of an expression of integer literals; None for all else and above 62 bits."""
+    work: list[ast.expr | ast.operator | ast.unaryop] = [node]
+    values: list[int] = []
+    while work:
+        item = work.pop()
+        if isinstance(item, ast.Constant):
+            if type(item.value) is not int or item.value.bit_length() > _INT_BITS:
+                return None
+            values.append(item.value)
+        elif isinstance(item, ast.BinOp):
+            work += [item.op, item.right, item.left]
+        elif isinstance(item, ast.UnaryOp):
+            work += [item.op, item.operand]
+        elif isinstance(item, ast.operator):
+            right, left = values.pop(), values.pop()
+            result = _binary(item, left, right)
+            if result is None or result.bit_length() > _INT_BITS:
+                return None
+            values.append(result)
+        elif isinstance(item, ast.USub):
+            values.append(-values.pop())
+        elif not isinstance(item, ast.UAdd):
+            return None
+    return values[0]
+
+
+def _binary(operator: ast.operator, left: int, right: int) -> int | None:
+    if isinstance(operator, ast.Add):
+        return left + right
+    if isinstance(operator, ast.Sub):
+        return left - right
+    if isinstance(operator, ast.Mult):
+        return left * right
+    if isinstance(operator, ast.FloorDiv | ast.Mod):
+        if right == 0:
+            return None
+        return left // right if isinstance(operator, ast.FloorDiv) else left % right
+    if not 0 <= right <= _INT_BITS:
+        return None
+    if isinstance(operator, ast.LShift):
+        return left << right
+    if isinstance(operator, ast.RShift):
+        return left >> right
+    if isinstance(operator, ast.Pow):
+        power: int = left**right
+        return power
+    return None
