@@ -31,7 +31,8 @@ def audit_turns(
     """Walls of audit turns of the candidate, and of turns without calls in the reference's process.
 
     In each turn one call, nobody knows which, has inputs whose result is known; the others' are moved a little from
-    them, so that no call was made before. Raises `WrongResultError` where that result is wrong.
+    them, so that no call was made before. They are filled in when the candidate's process has its arguments: nothing
+    that it does until the turn begins can be of use to it. Raises `WrongResultError` where that result is wrong.
     """
     case = next(fresh)
     shape = cases.shape
@@ -49,21 +50,20 @@ def audit_turns(
             "returns": [[t.message for t in one] for one in results],
         }
         lent = [t for one in (*sets, *results) for t in one]
-        walls, empty = [], []
+        walls, empty, copied = [], [], []
         for n in range(TURNS):
             case = case if n == 0 else next(fresh)
             known = draw.randrange(calls)
+            empty.append(_wall(cases.oracle))
+            _lend(cases.oracle, lent, {**message, "empty": True})
+            copied.append(_wall(cases.oracle))
+            _lend(contender, lent, {**message, "empty": False})
             _fill(sets, results, case, cases, known, draw)
             _wait(contender.device)
-            empty.append(_wall(cases.oracle, lent, {**message, "empty": True}))
-            for one in results:
-                for shared in one:
-                    fill(shared.tensor, draw)
-            _wait(contender.device)
-            walls.append(_wall(contender, lent, {**message, "empty": False}))
+            walls.append(_wall(contender))
             outputs = [t.tensor for t in results[known]] + [sets[known][n].tensor for n in shape.written]
             _judge(cases, dims, case, outputs)
-        return Audit(calls, tuple(walls), tuple(empty))
+        return Audit(calls, tuple(walls), tuple(empty), tuple(copied))
     finally:
         for asked in (contender.worker, cases.oracle.worker):
             asked.forget(t.buffer for one in (*sets, *results) for t in one)
@@ -92,9 +92,12 @@ def _fill(
             fill(shared.tensor, draw)
 
 
-def _wall(asked: Contender | Oracle, lent: list[SharedTensor], message: dict[str, Any]) -> float:
-    """Microseconds from the question to the answer, by this process's clock. Arguments are handed over beforehand."""
+def _lend(asked: Contender | Oracle, lent: list[SharedTensor], message: dict[str, Any]) -> None:
     asked.ask("lend", asked.call_seconds, lent, **message)
+
+
+def _wall(asked: Contender | Oracle) -> float:
+    """Microseconds from the question to the answer, by this process's clock, of a turn on what was lent."""
     began = time.perf_counter()
     asked.ask("audit", asked.call_seconds)
     return (time.perf_counter() - began) * 1e6

@@ -117,13 +117,23 @@ class Request(BaseModel):
     """Processes of each worker."""
 
     def of_incumbent(self) -> Request:
-        """The same request with the incumbent in the candidate's place, called by the same entry where it has that.
+        """The same request with the incumbent in the candidate's place. There must be one.
 
-        There must be an incumbent. Raises `UsageError` where it is no code.
+        The entry is its own; only where its text does not say which that is, the candidate's, if it defines one of that
+        name: a receipt holds no other. Raises `UsageError` where it is no code.
         """
         assert self.incumbent is not None  # asked for by whoever saw one
-        entry = self.entry if self.entry is not None and defines(self.incumbent, self.entry) else None
-        return self.model_copy(update={"candidate": self.incumbent, "incumbent": None, "entry": entry, "backend": None})
+        request = self.model_copy(
+            update={"candidate": self.incumbent, "incumbent": None, "entry": None, "backend": None}
+        )
+        if self.entry is None or not defines(self.incumbent, self.entry):
+            return request
+        try:
+            request.recognised()
+        except UsageError as error:
+            if error.code in ("no_kernel", "two_kernels"):
+                return request.model_copy(update={"entry": self.entry})
+        return request
 
     def recognised(self) -> Recognised:
         """What the texts are, see `recognise`. Raises `UsageError`."""

@@ -139,11 +139,11 @@ def is_cuda(source: SourceFile) -> bool:
 
 
 def defines(source: SourceFile, name: str) -> bool:
-    """Whether a file has a class or function that `--entry` could name so. Raises `UsageError` where it is no code."""
+    """Whether a file itself defines a class or function of that name. Raises `UsageError` where it is no code."""
     if is_cuda(source):
         return name in exported_functions(source)
     own = definitions(parse(source.name, source.text))
-    return own.callable(name) or own.has_class(name)
+    return name in own.functions or name in own.classes
 
 
 def dims_of(source: SourceFile) -> dict[str, int]:

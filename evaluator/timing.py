@@ -77,7 +77,7 @@ class Race:
         """By restart: the candidate's, then the baselines' that are still in the race."""
         self.failed: dict[str, str] = {}
         """Baselines that have no times, and why."""
-        self.audit = Audit(0, (), (), "no turn was made")
+        self.audit = Audit(0, (), (), why="no turn was made")
         self.ceiling: Ceiling | None = None
         self.notes: list[str] = []
         self.places = 2
@@ -341,7 +341,7 @@ class Race:
 
     def _audit(self, racer: Racer) -> None:
         if self.places == 1:
-            self.audit = Audit(0, (), (), "the device's memory has no room for several calls' arguments at once")
+            self.audit = Audit(0, (), (), why="the device's memory has no room for several calls' arguments at once")
             return
         claim = statistics.median(racer.turns.us)
         read, written = traffic(self.cases, self._given())

@@ -169,13 +169,15 @@ class AuditWitness(_Record):
     turns: int = Field(ge=0)
     """How many such turns; the fastest counts."""
     per_call_us: Micros | None
-    """Wall time of a call, less that of a turn of the reference's process with no calls in it."""
+    """Wall time of a call, less that of a turn of the reference's process with nothing in it."""
     empty_us: Micros | None
     """Wall time of that empty turn."""
     claim_us: Micros | None
     """The candidate's claimed median."""
     allowed_us: Micros | None
     """What a call could take at that claim, if the host was the slower one; more refutes it."""
+    fits_us: Micros | None = None
+    """What a call could take at that claim, if the device was; more does not confirm it."""
     detail: Line = ""
     """What was wrong, or why it does not bind or did not run."""
 

@@ -189,7 +189,8 @@ def audit(found: AuditWitness) -> str:
     if found.status == "refuted":
         return f"{_said('refuted', found.detail)} ({seen})"
     if found.per_call_us is not None:
-        seen += f": {duration(found.per_call_us)} a call by kopt's own clock, {duration(found.allowed_us)} allowed"
+        fits = found.allowed_us if found.fits_us is None else found.fits_us
+        seen += f": {duration(found.per_call_us)} a call by kopt's own clock, {duration(fits)} fit the claim"
     return f"confirmed: {seen}" if found.status == "confirmed" else f"{_said(found.status, found.detail)} ({seen})"
 
 

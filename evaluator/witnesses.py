@@ -39,6 +39,9 @@ class Audit:
     calls: int
     walls_us: Sequence[float]
     empty_us: Sequence[float]
+    """With nothing in them."""
+    copied_us: Sequence[float] = ()
+    """With as many copies of results, and no calls."""
     why: str = ""
     """Why there are none."""
 
@@ -75,7 +78,8 @@ def spans(turns: Sequence[dict[str, Any]], claim_us: float | None, why: str = ""
 def audit(found: Audit, claim_us: float, enqueue_us: float, *, waits: bool) -> AuditWitness:
     """Judge audit turns by the fastest of them. `waits`: the call itself waits for the device.
 
-    What fits the device's claim alone confirms it; what the host could not have needed either refutes it.
+    What fits the device's claim alone confirms it; what the host could not have needed either, with the copies of the
+    results, refutes it. While the device works those copies cost nothing, so that they are no reason to confirm.
     """
     if found.why or not found.walls_us or not found.empty_us:
         return AuditWitness(
@@ -94,7 +98,8 @@ def audit(found: Audit, claim_us: float, enqueue_us: float, *, waits: bool) -> A
     host = LAUNCH_US if waits else enqueue_us
     fits = device + (min(host, device) + _JITTER_US) / found.calls
     slowest = device if waits else max(device, HOST_VARIES * max(host, LAUNCH_US))
-    allowed = slowest + (host + _JITTER_US) / found.calls
+    copies = max(0.0, min(found.copied_us, default=0.0) - empty)
+    allowed = slowest + (host + _JITTER_US + copies) / found.calls
     status, detail = "confirmed", ""
     if per_call > allowed:
         status = "refuted"
@@ -116,6 +121,7 @@ def audit(found: Audit, claim_us: float, enqueue_us: float, *, waits: bool) -> A
         empty_us=empty,
         claim_us=claim_us,
         allowed_us=allowed,
+        fits_us=fits,
         detail=detail,
     )
 

@@ -3,8 +3,61 @@
 from __future__ import annotations
 
 import ast
+import functools
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
+MAX_BYTES = 200_000
+"""A longer text is not parsed for its sizes: each byte takes some hundred of memory."""
 _INT_BITS = 62
+_Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+
+
+@functools.lru_cache(maxsize=8)
+def sizes_named_in(text: bytes, *functions: str) -> tuple[tuple[str, int], ...]:
+    """Constants of a module that its `functions` name, as pairs of name and value, in the order of the text.
+
+    Only those that nothing else binds: neither the module again, nor one of the functions for itself. Nothing of a text
+    that is longer than `MAX_BYTES` or no Python.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text if len(text) <= MAX_BYTES else b"")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    chosen = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in functions]
+    inside = [node for function in chosen for node in ast.walk(function)]
+    named = {node.id for node in inside if isinstance(node, ast.Name)}
+    bound = Counter([*_bound(_outside(tree.body)), *_bound(inside), *_global(tree)])
+    return tuple((name, value) for name, value in module_constants(tree).items() if name in named and bound[name] == 1)
+
+
+def _outside(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """What stands at the top level, however deep in other statements."""
+    for node in nodes:
+        yield node
+        if not isinstance(node, _Scope):
+            yield from _outside(ast.iter_child_nodes(node))
+
+
+def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.alias):
+            yield (node.asname or node.name).partition(".")[0]
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+
+
+def _global(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Global):
+            yield from node.names
 
 
 def module_constants(tree: ast.Module) -> dict[str, int]:

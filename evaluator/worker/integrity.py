@@ -12,8 +12,11 @@ from typing import Any
 
 import torch
 import torch.profiler
+from torch import overrides
 from torch.autograd import profiler as autograd_profiler
 from torch.nn.modules import module as modules
+from torch.utils import _python_dispatch
+from torch.utils._device import DeviceContext
 
 from evaluator.worker.clock import Clock
 
@@ -21,6 +24,9 @@ _WATCHED: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (torch, ("allclose", "equal", "isclose", "eq", "empty", "empty_like", "rand", "randn")),
     (torch.testing, ("assert_close",)),
     (torch.Tensor, ("copy_", "clone", "data_ptr", "untyped_storage", "__eq__", "to", "cpu", "float", "double")),
+    (torch.Tensor, ("view", "as_strided", "__getitem__", "detach", "fill_", "zero_", "stride", "numel", "dim")),
+    (torch.Tensor, ("shape", "dtype", "device", "layout", "is_meta", "is_floating_point")),
+    (DeviceContext, ("__torch_function__",)),
     (torch.cuda, ("synchronize", "Event", "Stream", "current_stream", "default_stream", "set_stream", "stream")),
     (torch.cuda.Event, ("elapsed_time", "record", "synchronize", "query", "wait")),
     (torch.cuda.Stream, ("synchronize", "wait_event", "wait_stream", "record_event", "query")),
@@ -42,6 +48,8 @@ _NATIVE = (
 )
 """Of torch._C, where torch is built for CUDA: what the functions above call."""
 
+_function_modes: Callable[[], list[Any]] = overrides._get_current_function_mode_stack
+_dispatch_modes: Callable[[], list[Any]] = _python_dispatch._get_current_dispatch_mode_stack
 _HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks")
 """Of torch.nn.modules.module: hooks that every module runs."""
 
@@ -53,8 +61,8 @@ _is_initialized: Callable[[], bool] = torch.cuda.is_initialized
 def watch() -> Callable[[], list[str]]:
     """Remember what stands now; the answer tells which names have changed since.
 
-    A function has changed too where its code or the defaults of its parameters have. A stream that was left current
-    and a hook on all modules count among the names.
+    A function has changed too where its code or the defaults of its parameters have. A stream that was left current,
+    a hook on all modules, and what would see every operator or every call of Python's, count among the names.
     """
     watched = list(_WATCHED)
     testing = sys.modules.get("triton.testing")
@@ -66,7 +74,7 @@ def watch() -> Callable[[], list[str]]:
         for owner, names in watched
         for name in names
     ]
-    hooks, stream = _hooks(), _stream()
+    hooks, stream, modes, tracers = _hooks(), _stream(), _modes(), _tracers()
 
     def changed() -> list[str]:
         found = [label for label, owner, name, parts in before if not _same(parts, getattr(owner, name, None))]
@@ -74,6 +82,10 @@ def watch() -> Callable[[], list[str]]:
             found.append("the table of hooks on all modules")
         if _stream() != stream:
             found.append("the current stream")
+        if _modes() != modes:
+            found.append("a mode that sees every operator")
+        if _tracers() != tracers:
+            found.append("a tracer of Python's calls or collections")
         return found
 
     return changed
@@ -91,6 +103,16 @@ def _same(parts: tuple[Any, ...], value: Any) -> bool:
 def _hooks() -> list[list[Any]]:
     """The hooks that every module runs."""
     return [list(getattr(modules, name, {}).values()) for name in _HOOKS]
+
+
+def _modes() -> list[Any]:
+    """Modes of torch that see every operator; not the one of `torch.set_default_device`, which is no fault."""
+    return [mode for mode in (*_function_modes(), *_dispatch_modes()) if type(mode) is not DeviceContext]
+
+
+def _tracers() -> list[Any]:
+    """Functions that Python calls by itself: at each call, and at each collection of garbage."""
+    return [sys.gettrace(), sys.getprofile(), *gc.callbacks]
 
 
 def _stream() -> int:

@@ -64,14 +64,15 @@ class TimedWorker(ABC):
         return {**answer, "turn": measured, **self._findings()}
 
     def do_lend(self, message: dict[str, Any]) -> dict[str, Any]:
-        """What the next audit turn works on, so that none of this is in its time.
+        """What the next audit turn works on, so that none of this is in its time. What it will hold is filled in later.
 
-        With `empty` there will be no calls, and what is copied out are zeros: the cost of everything else.
+        With `empty` there will be no calls, and what is copied out are zeros: the cost of the copies.
         """
         sets = [self._arguments(specs) for specs in message["sets"]]
         places = [self._arguments(specs) for specs in message["returns"]]
         blank = [[torch.zeros_like(place) for place in one] for one in places] if message["empty"] else None
         self.lent = Lent([rebuild(message["tree"], arguments) for arguments in sets], places, blank)
+        self._wait()
         return {}
 
     def do_audit(self, message: dict[str, Any]) -> dict[str, Any]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import os
 import re
 import stat
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -33,7 +31,7 @@ from kbs.experiment import (
     op_name,
     outcome_of,
 )
-from kbs.python_constants import module_constants
+from kbs.python_constants import sizes_named_in
 from kbs.ulid import ulid_at
 from kbs.visible import visible
 
@@ -43,7 +41,6 @@ MAX_BYTES = 64 * 1024 * 1024
 """No larger file of a run is read."""
 Verify = Callable[[bytes], str]
 """What is wrong with the bytes of a receipt; empty where they are one, and intact."""
-_MAKERS = ("get_inputs", "get_init_inputs")
 _READ = re.compile(r"read [^,]{1,80}, (?P<dtype>\w{1,20}): ")
 _DEEPEST = 8
 """Levels of the declaration of inputs that are looked through."""
@@ -128,27 +125,13 @@ def _dims(folder: Path, record: Mapping[str, Any]) -> dict[str, int]:
     in their place."""
     problem = record["problem"]
     asked = {**problem["dims"], **next(iter(problem["workloads"]), {})}
-    own = [(name, size) for name, size in _own_sizes(folder, record).items() if name not in asked]
-    greatest = sorted(own, key=lambda item: (-item[1], item[0]))[: max(0, MAX_DIMS - len(asked))]
-    return {**dict(greatest), **asked}
-
-
-def _own_sizes(folder: Path, record: Mapping[str, Any]) -> dict[str, int]:
-    """Integers that a reference in Python sets at its top level, and names where it makes inputs and arguments."""
     name = record["reference"].get("name")
     text = _bytes(folder / name) if isinstance(name, str) and PurePosixPath(name).name == name else None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text or b"")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # CUDA, or nothing that could be run
-        return {}
-    makers = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in _MAKERS]
-    named = {node.id for maker in makers for node in ast.walk(maker) if isinstance(node, ast.Name)}
-    found = module_constants(tree)
-    return {
-        name: size for name, size in found.items() if name in named and 0 < size < MAX_SIZE and len(name) <= MAX_NAME
-    }
+    makers = ("get_init_inputs",) if record.get("inputs") else ("get_inputs", "get_init_inputs")
+    own = [(name, size) for name, size in sizes_named_in(text or b"", *makers) if name not in asked]
+    fitting = [(name, size) for name, size in own if 0 < size < MAX_SIZE and len(name) <= MAX_NAME]
+    greatest = sorted(fitting, key=lambda item: (-item[1], item[0]))[: max(0, MAX_DIMS - len(asked))]
+    return {**dict(greatest), **asked}
 
 
 def _dtype(folder: Path, record: Mapping[str, Any]) -> str:

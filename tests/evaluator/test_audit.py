@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import random
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -173,15 +174,87 @@ def test_what_the_empty_turn_left_is_taken_away(start: Start, monkeypatch: pytes
     one, cases = start("return x * 2 + y")
     seen: list[bool] = []
 
-    def noted(asked: Any, lent: Any, message: dict[str, Any]) -> float:
-        if not message["empty"]:
-            seen.extend(bool(t.tensor.isnan().all()) for t in lent[-len(message["returns"]) :])
-        return wall(asked, lent, message)
+    lent: list[Any] = []
 
-    wall = audit._wall
-    monkeypatch.setattr(audit, "_wall", noted)
+    def noted_lend(asked: Any, tensors: Any, message: dict[str, Any]) -> None:
+        lent[:] = tensors[-len(message["returns"]) :]
+        lend(asked, tensors, message)
+
+    def noted_wall(asked: Any) -> float:
+        if asked is one:
+            seen.extend(bool(t.tensor.isnan().all()) for t in lent)
+        return wall(asked)
+
+    lend, wall = audit._lend, audit._wall
+    monkeypatch.setattr(audit, "_lend", noted_lend)
+    monkeypatch.setattr(audit, "_wall", noted_wall)
     audited(one, cases, calls=4)
     assert seen == [True] * 4 * TURNS
+
+
+def test_what_is_handed_over_is_no_part_of_a_wall(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, cases = start("return x * 2 + y")
+    asked, ask = [], one.ask
+
+    def slow(op: str, *words: Any, **named: Any) -> dict[str, Any]:
+        asked.append(op)
+        if op == "lend":
+            time.sleep(0.3)
+        return ask(op, *words, **named)
+
+    monkeypatch.setattr(one, "ask", slow)
+    assert max(audited(one, cases).walls_us) < 250_000
+    assert asked == ["lend", "audit"] * TURNS
+
+
+HOOKED = """
+if not hasattr(torch, "made"):
+    torch.made = {{}}
+
+    def work(x, y):
+        time.sleep(0.02)
+        return x * 2 + y
+
+    def hooked(self, *words, old=getattr(torch.Tensor, {name!r}), seen=[]):
+        found = old(self, *words)
+        seen.append(found)
+        if len(seen) > 1 and [tuple(t.shape) for t in seen[-2:]] == [(4, 3), (3,)]:
+            torch.made[seen[-2].data_ptr()] = work(*seen[-2:])
+        return found
+
+    torch.work = work
+    setattr(torch.Tensor, {name!r}, hooked)
+found = torch.made.pop(x.data_ptr(), None)
+return torch.work(x, y) if found is None else found
+"""
+
+
+@pytest.mark.parametrize("name", ["view", "as_strided"])
+def test_nothing_is_computed_while_arguments_are_handed_over(start: Start, name: str) -> None:
+    """A candidate that replaces what the worker makes arguments with does not run before the turn begins."""
+    one, cases = start("import time\n" + HOOKED.format(name=name))
+    found = audited(one, cases, calls=4)
+    assert min(found.walls_us) >= 80_000
+
+
+def test_arguments_are_filled_in_after_they_were_handed_over(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever else might run in the candidate's process by then finds nothing of use."""
+    one, cases = start("return x * 2 + y")
+    done: list[str] = []
+    lend, wall, filled = audit._lend, audit._wall, audit._fill
+
+    def noted(said: str, function: Any) -> Any:
+        def called(*words: Any) -> Any:
+            done.append(said + ("" if said == "fill" else " of the candidate" * (words[0] is one)))
+            return function(*words)
+
+        return called
+
+    monkeypatch.setattr(audit, "_lend", noted("lend", lend))
+    monkeypatch.setattr(audit, "_wall", noted("wall", wall))
+    monkeypatch.setattr(audit, "_fill", noted("fill", filled))
+    audited(one, cases)
+    assert done == ["wall", "lend", "wall", "lend of the candidate", "fill", "wall of the candidate"] * TURNS
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------

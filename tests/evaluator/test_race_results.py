@@ -269,8 +269,8 @@ def test_physics_gets_the_cache_and_a_fast_turn() -> None:
     ("changes", "confirmed", "evidence"),
     [
         ({"span_turns": (), "spans_why": "no profiler"}, True, ""),
-        ({"audit": Audit(0, (), (), "no room")}, True, ""),
-        ({"audit": Audit(0, (), (), "no room"), "span_turns": (), "spans_why": "no profiler"}, False, "no room"),
+        ({"audit": Audit(0, (), (), why="no room")}, True, ""),
+        ({"audit": Audit(0, (), (), why="no room"), "span_turns": (), "spans_why": "no profiler"}, False, "no room"),
         ({"audit": Audit(2, (701.0,), (500.0,)), "span_turns": ()}, False, "2 calls are too short for the clock"),
     ],
 )

@@ -134,6 +134,21 @@ def test_another_kernel_is_kept_in_the_receipt_and_replayed(bench: Callable[...,
     assert json.loads((tmp_path / "again.json").read_bytes())["incumbent"] == kept
 
 
+def test_another_kernel_is_called_by_its_own_entry_also_in_a_replay(bench: Callable[..., Run], tmp_path: Path) -> None:
+    """The candidate's entry helps where the other's text leaves it open, and nowhere else."""
+    from evaluator.receipt import Receipt
+    from evaluator.request import InputsFile, of_receipt
+
+    (tmp_path / "k.py").write_text(REFERENCE)
+    (tmp_path / "other.py").write_text(REFERENCE + "def mine(x):\n    return 2 * x\n")
+    words = ("k.py", "--against", "other.py", "--ref", "r.py", "--inputs", "in.json", "--device", "cpu", "--json")
+    assert bench(*words, "--allow-library", "--receipt", "receipt.json").code == 0
+    receipt = Receipt.model_validate_json((tmp_path / "receipt.json").read_bytes())
+    inputs = InputsFile(name="in.json", content=(tmp_path / "in.json").read_bytes())
+    request, _ = of_receipt(receipt, inputs=inputs, device=None, environment={})
+    assert (request.recognised().entry, request.of_incumbent().recognised().entry) == ("reference", "mine")
+
+
 def test_the_entry_is_also_that_of_another_kernel_that_has_it(bench: Callable[..., Run], tmp_path: Path) -> None:
     (tmp_path / "k.py").write_text(REFERENCE)
     words = ("k.py", "--entry", "reference", "--ref", "r.py", "--inputs", "in.json", "--device", "cpu", "--json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import gc
 import statistics
 import sys
 import time
@@ -11,9 +12,11 @@ from typing import Any
 
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
 
 from evaluator.worker import integrity
 from evaluator.worker.integrity import _WATCHED, watch
+from evaluator.worker.operations import Operators
 
 WATCHED = [(owner, name) for owner, names in _WATCHED for name in names]
 
@@ -95,6 +98,51 @@ def test_a_hook_on_all_modules_is_told() -> None:
     hook = torch.nn.modules.module.register_module_forward_pre_hook(lambda *_: None)
     assert changed() == ["the table of hooks on all modules"]
     hook.remove()
+    assert changed() == []
+
+
+class Sees(TorchFunctionMode):
+    """A mode that could."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Do it."""
+        return function(*args, **(kwargs or {}))
+
+
+def test_a_mode_that_is_left_is_told() -> None:
+    changed = watch()
+    with Sees(), torch.device("cpu"):
+        assert changed() == ["a mode that sees every operator"]
+    assert changed() == []
+    with Operators():
+        assert changed() == ["a mode that sees every operator"]
+    assert changed() == []
+
+
+def test_a_default_device_is_none_of_them() -> None:
+    changed = watch()
+    before = torch.get_default_device()
+    torch.set_default_device("meta")
+    try:
+        assert changed() == []
+    finally:
+        torch.set_default_device(None)
+    assert torch.get_default_device() == before
+
+
+def test_what_python_calls_by_itself_is_told() -> None:
+    changed, traced = watch(), "a tracer of Python's calls or collections"
+    before = sys.getprofile()
+    sys.setprofile(lambda *_: None)
+    try:
+        assert changed() == [traced]
+    finally:
+        sys.setprofile(before)
+    gc.callbacks.append(print)
+    try:
+        assert changed() == [traced]
+    finally:
+        gc.callbacks.remove(print)
     assert changed() == []
 
 

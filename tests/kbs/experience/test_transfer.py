@@ -385,7 +385,7 @@ MANY = "\n".join(
         (MODEL, {}, [], {"M": 16384, "N": 4096}),
         (MODEL, {"M": 64}, [], {"M": 64, "N": 4096}),
         (MODEL, {"M": 64}, [{"N": 32}, {"N": 16}], {"M": 64, "N": 32}),
-        (MODEL.replace("M, N", "*(M + N for M in (1,))"), {}, [], {"M": 16384, "N": 4096}),
+        (MODEL.replace("M, N", "*(M + N for M in (1,))"), {}, [], {"N": 4096}),
         (MODEL.replace("get_inputs", "made"), {"n": 3}, [], {"n": 3}),
         ("def setup(n): ...", {}, [], {}),
         ("M = (", {"M": 1}, [], {"M": 1}),
@@ -405,6 +405,8 @@ def test_sizes_of_a_run_are_those_of_its_reference_too(
     }  # fmt: skip
     (tmp_path / "ref.py").write_text(text)
     assert asked_about(tmp_path, record, 0).dims == dims
+    given = asked_about(tmp_path, {**record, "inputs": {"name": "in.json"}}, 0).dims
+    assert given == {**asked, **next(iter(workloads), {})}, "the reference makes no inputs then"
     for name in ("none.py", "../ref.py", 7, None):
         elsewhere = {**record, "reference": {"origin": "r.py", "name": name}}
         assert asked_about(tmp_path, elsewhere, 0).dims == {**asked, **next(iter(workloads), {})}
