@@ -11,7 +11,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -105,12 +105,13 @@ def run(words: Sequence[str], seconds: float) -> Ran:
     tails = _Tail(), _Tail()
     ended = False
     started = time.monotonic()
-    with ended_by_signals(), selectors.DefaultSelector() as selector, _start(words) as process:
+    with ended_by_signals() as admit, selectors.DefaultSelector() as selector, _start(words) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         for stream, tail in zip((process.stdout, process.stderr), tails, strict=True):
             selector.register(stream, selectors.EVENT_READ, tail)
         try:
+            admit()
             ended = _follow(selector, started + seconds, process)
             took = time.monotonic() - started
             if ended:
@@ -163,21 +164,41 @@ def _start(words: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 @contextlib.contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end kopt by an exception: the command, in a session of its own, would outlive it."""
+def ended_by_signals() -> Iterator[Callable[[], None]]:
+    """SIGTERM and SIGHUP end kopt by an exception, as SIGINT does: the command has a session of its own.
+
+    All three wait until what this yields is called: of a command that is being started nobody knows yet what to end.
+    """
+    waiting, arrived = True, list[int]()
 
     def leave(number: int, _: object) -> None:
-        raise SystemExit(128 + number)
+        if waiting:
+            arrived.append(number)
+        elif number == signal.SIGINT:
+            raise KeyboardInterrupt
+        else:
+            raise SystemExit(128 + number)
+
+    def admit() -> None:
+        nonlocal waiting
+        waiting = False
+        for number in arrived:
+            leave(number, None)
 
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield admit
         return
-    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    numbers = [signal.SIGTERM, signal.SIGHUP]
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        numbers.append(signal.SIGINT)
+    before = {number: signal.signal(number, leave) for number in numbers}
     try:
-        yield
+        yield admit
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        if waiting:  # it could not be started
+            admit()
 
 
 def _follow(selector: selectors.BaseSelector, until: float, process: subprocess.Popen[bytes] | None = None) -> bool:

@@ -83,10 +83,11 @@ def ask(words: Sequence[str], request: bytes, folder: Path, seconds: float = SEC
     """
     find_program(words, folder)
     started = time.monotonic()
-    with ended_by_signals(), _start(words, folder) as process:
+    with ended_by_signals() as admit, _start(words, folder) as process:
         talk = _Talk(process, request)
         ended = False
         try:
+            admit()
             ended = talk.until(started + seconds)
         finally:
             end_group(process, whole_family=not ended)

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import tracemalloc
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from evaluator import command
 from evaluator.command import KEPT, Printed, Ran, run, split
 from kbs.errors import ConfigurationError, ExitCode, UsageError
 
@@ -110,6 +112,38 @@ def test_closed_streams_are_no_end() -> None:
     ran = shell("exec >&- 2>&-; sleep 0.4; exit 5")
     assert ran.exit_code == 5
     assert ran.seconds >= 0.4
+
+
+@pytest.mark.parametrize(
+    ("number", "raised"),
+    [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit), (signal.SIGHUP, SystemExit)],
+)
+def test_a_signal_that_comes_while_a_command_is_started(
+    monkeypatch: pytest.MonkeyPatch, number: signal.Signals, raised: type[BaseException]
+) -> None:
+    """Nobody would end the command, were kopt to leave before it knows of it."""
+    started = []
+
+    def interrupted(words: Sequence[str]) -> subprocess.Popen[bytes]:
+        started.append(start(words))
+        os.kill(os.getpid(), number)
+        return started[0]
+
+    start = command._start
+    monkeypatch.setattr(command, "_start", interrupted)
+    with pytest.raises(raised):
+        run(["sleep", "300"], 300)
+    assert gone(started[0].pid)
+
+
+def test_a_signal_that_comes_while_a_command_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: Sequence[str]) -> subprocess.Popen[bytes]:
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise OSError
+
+    monkeypatch.setattr(command, "_start", refused)
+    with pytest.raises(SystemExit):
+        run(["sleep", "300"], 300)
 
 
 INTERRUPTED = """

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -109,6 +111,21 @@ def test_all_that_a_hanging_program_started_is_ended(tmp_path: Path) -> None:
     while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < deadline, "the program's child is still there"
         time.sleep(0.05)
+
+
+def test_a_signal_that_comes_while_a_program_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
+    def interrupted(words: tuple[str, ...], folder: Path) -> Any:
+        started.append(start(words, folder))
+        os.kill(os.getpid(), signal.SIGTERM)
+        return started[0]
+
+    start = command._start
+    monkeypatch.setattr(command, "_start", interrupted)
+    with pytest.raises(SystemExit):
+        ask(("sleep", "300"), b"{}", tmp_path)
+    assert started[0].poll() is not None
 
 
 def test_what_a_program_leaves_behind_does_not_hold_the_answer_up(tmp_path: Path) -> None:
