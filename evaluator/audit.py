@@ -50,20 +50,19 @@ def audit_turns(
             "returns": [[t.message for t in one] for one in results],
         }
         lent = [t for one in (*sets, *results) for t in one]
-        walls, empty, copied = [], [], []
+        walls, empty = [], []
         for n in range(TURNS):
             case = case if n == 0 else next(fresh)
             known = draw.randrange(calls)
-            empty.append(_wall(cases.oracle))
             _lend(cases.oracle, lent, {**message, "empty": True})
-            copied.append(_wall(cases.oracle))
+            empty.append(_wall(cases.oracle))
             _lend(contender, lent, {**message, "empty": False})
             _fill(sets, results, case, cases, known, draw)
             _wait(contender.device)
             walls.append(_wall(contender))
             outputs = [t.tensor for t in results[known]] + [sets[known][n].tensor for n in shape.written]
             _judge(cases, dims, case, outputs)
-        return Audit(calls, tuple(walls), tuple(empty), tuple(copied))
+        return Audit(calls, tuple(walls), tuple(empty), len(returns))
     finally:
         for asked in (contender.worker, cases.oracle.worker):
             asked.forget(t.buffer for one in (*sets, *results) for t in one)

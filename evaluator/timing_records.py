@@ -169,7 +169,7 @@ class AuditWitness(_Record):
     turns: int = Field(ge=0)
     """How many such turns; the fastest counts."""
     per_call_us: Micros | None
-    """Wall time of a call, less that of a turn of the reference's process with nothing in it."""
+    """Wall time of a call, less that of a turn of the reference's process with no calls in it."""
     empty_us: Micros | None
     """Wall time of that empty turn."""
     claim_us: Micros | None

@@ -25,6 +25,8 @@ LAUNCH_US = 10.0
 """What a call of a candidate that waits for the device costs besides: its launch is not hidden under a spin kernel."""
 HOST_VARIES = 1.5
 """How much longer than in its turns the host may need in a row of calls: 1.45 times was seen of an honest kernel."""
+COPY_US = 10.0
+"""What launching the copy of one result may cost the host."""
 _JITTER_US = 150.0
 """Part of a message's way that differs from one turn to the next."""
 _SPAN_US = 2.0
@@ -39,9 +41,9 @@ class Audit:
     calls: int
     walls_us: Sequence[float]
     empty_us: Sequence[float]
-    """With nothing in them."""
-    copied_us: Sequence[float] = ()
-    """With as many copies of results, and no calls."""
+    """With no calls, and as many results copied, all of them by one launch."""
+    results: int = 0
+    """How many a call returns."""
     why: str = ""
     """Why there are none."""
 
@@ -78,8 +80,8 @@ def spans(turns: Sequence[dict[str, Any]], claim_us: float | None, why: str = ""
 def audit(found: Audit, claim_us: float, enqueue_us: float, *, waits: bool) -> AuditWitness:
     """Judge audit turns by the fastest of them. `waits`: the call itself waits for the device.
 
-    What fits the device's claim alone confirms it; what the host could not have needed either, with the copies of the
-    results, refutes it. While the device works those copies cost nothing, so that they are no reason to confirm.
+    What fits the device's claim alone confirms it; what the host could not have needed either, launches of the copies
+    among it, refutes it. While the device works those launches cost nothing, so that they are no reason to confirm.
     """
     if found.why or not found.walls_us or not found.empty_us:
         return AuditWitness(
@@ -98,8 +100,7 @@ def audit(found: Audit, claim_us: float, enqueue_us: float, *, waits: bool) -> A
     host = LAUNCH_US if waits else enqueue_us
     fits = device + (min(host, device) + _JITTER_US) / found.calls
     slowest = device if waits else max(device, HOST_VARIES * max(host, LAUNCH_US))
-    copies = max(0.0, min(found.copied_us, default=0.0) - empty)
-    allowed = slowest + (host + _JITTER_US + copies) / found.calls
+    allowed = slowest + COPY_US * found.results + (host + _JITTER_US) / found.calls
     status, detail = "confirmed", ""
     if per_call > allowed:
         status = "refuted"

@@ -21,7 +21,7 @@ class Lent:
     """Arguments, by call."""
     places: list[list[torch.Tensor]]
     """Where each call's results go."""
-    blank: list[list[torch.Tensor]] | None
+    blank: list[torch.Tensor] | None
     """Zeros that go there where nothing is called; None: the calls' results do."""
 
 
@@ -70,7 +70,7 @@ class TimedWorker(ABC):
         """
         sets = [self._arguments(specs) for specs in message["sets"]]
         places = [self._arguments(specs) for specs in message["returns"]]
-        blank = [[torch.zeros_like(place) for place in one] for one in places] if message["empty"] else None
+        blank = [torch.zeros_like(place) for one in places for place in one] if message["empty"] else None
         self.lent = Lent([rebuild(message["tree"], arguments) for arguments in sets], places, blank)
         self._wait()
         return {}
@@ -82,10 +82,13 @@ class TimedWorker(ABC):
         """
         del message
         lent, self.lent = self.lent, Lent([], [], None)
-        results = [self.subject.call(values) for values in lent.sets] if lent.blank is None else lent.blank
-        for result, places in zip(results, lent.places, strict=True):
-            for value, place in zip(leaves(result), places, strict=False):
-                deliver(value, place)
+        if lent.blank is None:
+            results = [self.subject.call(values) for values in lent.sets]
+            for result, places in zip(results, lent.places, strict=True):
+                for value, place in zip(leaves(result), places, strict=False):
+                    deliver(value, place)
+        elif lent.blank:  # by one launch: what the device needs for it, and next to nothing of the host
+            torch._foreach_copy_([place for one in lent.places for place in one], lent.blank)
         self._wait()
         return {}
 

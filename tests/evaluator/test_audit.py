@@ -254,7 +254,7 @@ def test_arguments_are_filled_in_after_they_were_handed_over(start: Start, monke
     monkeypatch.setattr(audit, "_wall", noted("wall", wall))
     monkeypatch.setattr(audit, "_fill", noted("fill", filled))
     audited(one, cases)
-    assert done == ["wall", "lend", "wall", "lend of the candidate", "fill", "wall of the candidate"] * TURNS
+    assert done == ["lend", "wall", "lend of the candidate", "fill", "wall of the candidate"] * TURNS
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------
