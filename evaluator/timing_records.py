@@ -176,8 +176,6 @@ class AuditWitness(_Record):
     """The candidate's claimed median."""
     allowed_us: Micros | None
     """What a call could take at that claim, if the host was the slower one; more refutes it."""
-    fits_us: Micros | None = None
-    """What a call could take at that claim, if the device was; more does not confirm it."""
     detail: Line = ""
     """What was wrong, or why it does not bind or did not run."""
 

@@ -188,9 +188,8 @@ def audit(found: AuditWitness) -> str:
     seen = f"{found.calls} calls in a row, {found.turns} times"
     if found.status == "refuted":
         return f"{_said('refuted', found.detail)} ({seen})"
-    if found.per_call_us is not None:
-        fits = found.allowed_us if found.fits_us is None else found.fits_us
-        seen += f": {duration(found.per_call_us)} a call by kopt's own clock, {duration(fits)} fit the claim"
+    if found.per_call_us is not None and found.claim_us is not None:
+        seen += f": {duration(found.per_call_us)} a call by kopt's own clock, {duration(found.claim_us)} claimed"
     return f"confirmed: {seen}" if found.status == "confirmed" else f"{_said(found.status, found.detail)} ({seen})"
 
 

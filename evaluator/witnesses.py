@@ -122,7 +122,6 @@ def audit(found: Audit, claim_us: float, enqueue_us: float, *, waits: bool) -> A
         empty_us=empty,
         claim_us=claim_us,
         allowed_us=allowed,
-        fits_us=fits,
         detail=detail,
     )
 

@@ -164,11 +164,10 @@ def test_spans() -> None:
 
 def test_audit() -> None:
     assert words.audit(audit()) == (
-        "confirmed: 30 calls in a row, 5 times: 131.0 µs a call by kopt's own clock, 175.4 µs fit the claim"
+        "confirmed: 30 calls in a row, 5 times: 131.0 µs a call by kopt's own clock, 136.0 µs claimed"
     )
     assert words.audit(audit(status="not binding", detail="below 50 us")) == (
-        "not binding: below 50 us (30 calls in a row, 5 times: 131.0 µs a call by kopt's own clock,"
-        " 175.4 µs fit the claim)"
+        "not binding: below 50 us (30 calls in a row, 5 times: 131.0 µs a call by kopt's own clock, 136.0 µs claimed)"
     )
     assert words.audit(audit(status="refuted", detail="a call took 400 us")) == (
         "refuted: a call took 400 us (30 calls in a row, 5 times)"
