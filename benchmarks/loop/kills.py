@@ -159,7 +159,7 @@ def main() -> int:
             run = Killed(Path(folder) / f"run{number}", home)
             wanted = min(options.each, options.kills - killed)
             while len(run.kills) < wanted and not run.ended:
-                run.go(chance.uniform(0.5, took / 2))
+                run.go(chance.uniform(0.5, took))
             killed += len(run.kills)
             if not run.ended:
                 run.go(None)
