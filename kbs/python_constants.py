@@ -36,10 +36,12 @@ def sizes_named_in(text: bytes, *functions: str) -> tuple[tuple[str, int], ...]:
 
 def _outside(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """What stands at the top level, however deep in other statements."""
-    for node in nodes:
+    left = list(nodes)  # no recursion: expressions may be nested more deeply than Python calls
+    while left:
+        node = left.pop()
         yield node
         if not isinstance(node, _Scope):
-            yield from _outside(ast.iter_child_nodes(node))
+            left += ast.iter_child_nodes(node)
 
 
 def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:

@@ -49,6 +49,13 @@ def test_a_size_is_what_nothing_else_binds(text: str, found: dict[str, int]) -> 
     assert sizes(text) == found
 
 
+@pytest.mark.parametrize("deep", [900, 1500, 2500, 20_000])
+@pytest.mark.parametrize("nested", ["1+", "-"])
+def test_however_deep_a_text_is_nested(deep: int, nested: str) -> None:
+    """Parsed or given up, it ends nothing."""
+    assert sizes(f"M = 1\nX = {nested * deep}1\n{USES}") in ({"M": 1}, {})
+
+
 def test_a_long_text_is_not_parsed() -> None:
     text = "M = 1\nN = 2\n" + USES
     assert sizes(text + "#" * (MAX_BYTES - len(text))) == {"M": 1, "N": 2}
