@@ -27,12 +27,17 @@ def audit_turns(
     fresh: Iterator[Case],
     calls: int,
     draw: random.Random,
+    *,
+    before: int = 0,
+    blamed: bool = True,
 ) -> Audit:
     """Walls of audit turns of the candidate, and of turns without calls in the reference's process.
 
     In each turn one call, nobody knows which, has inputs whose result is known; the others' are moved a little from
     them, so that no call was made before. They are filled in when the candidate's process has its arguments: nothing
-    that it does until the turn begins can be of use to it. Raises `WrongResultError` where that result is wrong.
+    that it does until the turn begins can be of use to it. `before` as many calls come first, of the same kind, and are
+    not timed. Raises `WrongResultError` where the result that is known is wrong; `blamed`, and it stands among the
+    candidate's trials.
     """
     case = next(fresh)
     shape = cases.shape
@@ -41,27 +46,29 @@ def audit_turns(
     sets: list[list[SharedTensor]] = []
     results: list[list[SharedTensor]] = []
     try:
-        for _ in range(calls):
+        for _ in range(before + calls):
             sets.append([shared_tensor(spec, contender.device) for spec in specs])
             results.append([shared_tensor(spec, contender.device) for spec in returns])
-        message = {
-            "tree": case.values.tree,
-            "sets": [[t.message for t in one] for one in sets],
-            "returns": [[t.message for t in one] for one in results],
-        }
+        arguments = [[t.message for t in one] for one in sets]
+        places = [[t.message for t in one] for one in results]
+        every = {"tree": case.values.tree, "sets": arguments, "returns": places, "empty": False}
+        none = {"tree": case.values.tree, "sets": [], "returns": places[before:], "empty": True}
         lent = [t for one in (*sets, *results) for t in one]
+        copied = [t for one in results[before:] for t in one]
         walls, empty = [], []
         for n in range(TURNS):
             case = case if n == 0 else next(fresh)
-            known = draw.randrange(calls)
-            _lend(cases.oracle, lent, {**message, "empty": True})
-            empty.append(_wall(cases.oracle))
-            _lend(contender, lent, {**message, "empty": False})
+            known = draw.randrange(before + calls)
+            _lend(cases.oracle, copied, none)
+            empty.append(_wall(cases.oracle, calls))
+            _lend(contender, lent, every)
             _fill(sets, results, case, cases, known, draw)
             _wait(contender.device)
-            walls.append(_wall(contender))
+            if before:
+                _wall(contender, before)
+            walls.append(_wall(contender, calls))
             outputs = [t.tensor for t in results[known]] + [sets[known][n].tensor for n in shape.written]
-            _judge(cases, dims, case, outputs)
+            _judge(cases, dims if blamed else None, case, outputs)
         return Audit(calls, tuple(walls), tuple(empty), len(returns))
     finally:
         for asked in (contender.worker, cases.oracle.worker):
@@ -95,16 +102,20 @@ def _lend(asked: Contender | Oracle, lent: list[SharedTensor], message: dict[str
     asked.ask("lend", asked.call_seconds, lent, **message)
 
 
-def _wall(asked: Contender | Oracle) -> float:
-    """Microseconds from the question to the answer, by this process's clock, of a turn on what was lent."""
+def _wall(asked: Contender | Oracle, calls: int) -> float:
+    """Microseconds from the question to the answer, by this process's clock, of so many calls on what was lent."""
     began = time.perf_counter()
-    asked.ask("audit", asked.call_seconds)
+    asked.ask("audit", asked.call_seconds, calls=calls)
     return (time.perf_counter() - began) * 1e6
 
 
-def _judge(cases: Cases, dims: dict[str, int], case: Case, outputs: list[Any]) -> None:
+def _judge(cases: Cases, dims: dict[str, int] | None, case: Case, outputs: list[Any]) -> None:
+    """`dims` of the candidate's trial; None: a wrong result is no fault of the candidate's."""
     for n, output in enumerate(outputs):
         compared = cases.compare(case, n, output)
-        if not compared.passed:
-            trial = wrong_trial(cases, dims, "given, one call of many", n, compared, "", moved=True)
-            raise WrongResultError(f"{trial.output} of one call of many: {trial.detail}")
+        if compared.passed:
+            continue
+        if dims is not None:
+            wrong_trial(cases, dims, "given, one call of many", n, compared, "", moved=True)
+        said = compared.detail or "it is outside its bound"
+        raise WrongResultError(f"{cases.shape.names[n]} of one call of many: {said}")

@@ -91,6 +91,8 @@ def _times(timing: Timing | None) -> Iterator[str]:
         yield from _contenders(workload)
         yield from (f"{level} Ratios", "", *_ratios(workload))
         yield from (f"{level} Witnesses of the device time", "", *bullets(words.witnesses(workload)), "")
+        if rows := words.back_to_back(workload.back_to_back):
+            yield from (f"{level} Back to back", "", *bullets(rows), "")
         yield from (f"{level} Limits", "", *_limits(workload))
         yield from (f"{level} Notes", "", *(bullets(workload.notes) or ["None."]), "")
     yield from (

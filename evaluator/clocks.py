@@ -5,15 +5,21 @@ Source: NVML API reference, nvmlDeviceGetClockInfo, nvmlDeviceGetCurrentClocksEv
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import statistics
+import threading
 import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from evaluator.timing_records import Clocks
 
 SLOW = 0.75
 """Turns at less than this part of the highest clock seen do not count."""
+WATCH_SECONDS = 0.005
+"""Between two readings while something runs."""
 _EVERY = 8
 """Reasons and temperature are asked for once in so many samples."""
 _REASONS = {
@@ -27,6 +33,18 @@ _REASONS = {
     0x100: "display clocks",
 }
 """Why a clock is held back; an idle GPU is no reason."""
+
+
+@dataclass
+class Watched:
+    """What was read while something ran."""
+
+    megahertz: list[int] = field(default_factory=list)
+    reasons: int = 0
+
+    def throttled(self) -> tuple[str, ...]:
+        """Why the clock was held back."""
+        return tuple(text for bit, text in _REASONS.items() if self.reasons & bit)
 
 
 def load_nvml() -> Any:
@@ -103,6 +121,31 @@ class DeviceClock:
         except self._nvml.NVMLError as error:
             self.why = f"NVML: {error}"
 
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[Watched]:
+        """Clock and limits every few milliseconds, in a thread, until the block ends; no part of `record`."""
+        seen, over = Watched(), threading.Event()
+
+        def read() -> None:
+            while self._handle is not None:
+                try:
+                    seen.megahertz.append(
+                        int(self._nvml.nvmlDeviceGetClockInfo(self._handle, self._nvml.NVML_CLOCK_SM))
+                    )
+                    seen.reasons |= int(self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle))
+                except self._nvml.NVMLError:
+                    return  # what it said until then stands
+                if over.wait(WATCH_SECONDS):
+                    return
+
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        try:
+            yield seen
+        finally:
+            over.set()
+            thread.join()
+
     def too_slow(self, megahertz: int) -> bool:
         """Whether a turn at this clock counts for nothing."""
         return 0 < megahertz < SLOW * max(self.megahertz, default=0)
@@ -118,6 +161,6 @@ class DeviceClock:
             median_mhz=int(statistics.median(self.megahertz)),
             min_mhz=min(self.megahertz),
             locked=self._locked,  # type: ignore[arg-type]  # one of its three words
-            throttled=tuple(text for bit, text in _REASONS.items() if self._reasons & bit),
+            throttled=Watched(reasons=self._reasons).throttled(),
             temperature_c=self._celsius,
         )

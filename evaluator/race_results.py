@@ -15,6 +15,7 @@ from evaluator.plan import Plan, TimingPlan
 from evaluator.racer import Racer
 from evaluator.request import Request
 from evaluator.timing_records import (
+    BackToBack,
     Baseline,
     Ceiling,
     Physics,
@@ -35,6 +36,8 @@ SLOWED_ON_PURPOSE = 1.20
 SAME_CLOCK = 0.03
 LARGE = 10.0
 """A ratio above this is worth a second look."""
+CONTRADICTED = 0.02
+"""By how much a ratio without pauses must lie on the other side of 1 to count against the one with pauses."""
 _FLAGS = ("TF32 off",)
 
 
@@ -61,6 +64,8 @@ class Results:
     seed: int
     seconds: float
     """Time that it all took."""
+    back_to_back: BackToBack | None = None
+    """Rows of calls without a pause, where there were some."""
 
 
 @dataclass
@@ -106,10 +111,11 @@ def workload_timing(results: Results, request: Request, physics: Callable[[int, 
         hazards.append(("host_bound", Severity.NOTE, "the call waits for the device by itself"))
     if own.median_us < SHORT_US:
         notes.append(f"below {SHORT_US:.0f} us a launch is a large part: the device time says little of the whole")
-    baselines = {
-        choice.name: _baseline(choice.name, results, unstable, own.median_us) for choice in results.plan.baselines
-    }
+    baselines = _baselines(results, unstable, own.median_us)
     against = next((name for name, one in baselines.items() if one.ratio is not None), "")
+    if against and (said := _contradicted(baselines[against], results.back_to_back)):
+        unstable.append(said)
+        baselines = _baselines(results, unstable, own.median_us)
     improvement = baselines[against].improvement if against else Improvement.NOT_COMPARED
     if not against and any(one.timed.status == "timed" for one in baselines.values()):
         unstable.append("there is no pair of turns in which both sides count")
@@ -143,6 +149,7 @@ def workload_timing(results: Results, request: Request, physics: Callable[[int, 
         of_ceiling=results.ceiling.floor_us / claim if results.ceiling and claim else None,
         of_peak=bandwidth / possible.peak.gb_per_s if bandwidth is not None and possible.peak else None,
         physics=possible,
+        back_to_back=results.back_to_back,
         notes=tuple(notes),
         seconds=results.seconds,
     )
@@ -213,6 +220,20 @@ def _why(late: bool, megahertz: int, clock: DeviceClock) -> str:
 def _summary(timed: Timed) -> Summary:
     assert timed.summary is not None  # it is `timed`
     return timed.summary
+
+
+def _baselines(results: Results, unstable: Sequence[str], median_us: float) -> dict[str, Baseline]:
+    return {choice.name: _baseline(choice.name, results, unstable, median_us) for choice in results.plan.baselines}
+
+
+def _contradicted(baseline: Baseline, found: BackToBack | None) -> str:
+    """Why the improvement over a baseline does not stand without pauses; empty where it does, or nothing is known."""
+    if found is None or found.ratio is None or found.baseline is None or found.baseline.name != baseline.timed.name:
+        return ""
+    lost = baseline.improvement is Improvement.FASTER and found.ratio < 1 - CONTRADICTED
+    won = baseline.improvement is Improvement.SLOWER and found.ratio > 1 + CONTRADICTED
+    said = f"called without a pause it is {found.ratio:.3f} times as fast as {baseline.timed.name}"
+    return said if lost or won else ""
 
 
 def _baseline(name: str, results: Results, unstable: Sequence[str], median_us: float) -> Baseline:

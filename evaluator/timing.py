@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from evaluator import intervals, witnesses
+from evaluator import back_to_back, intervals, witnesses
 from evaluator.audit import audit_turns
 from evaluator.cases import Case, Cases
 from evaluator.ceilings import RateWorker
@@ -25,7 +25,7 @@ from evaluator.physics import check, traffic
 from evaluator.plan import BaselineChoice, SeedSchedule, TimingPlan
 from evaluator.race_results import Results, kept, quotients, workload_timing
 from evaluator.racer import Racer, WrongResultError
-from evaluator.timing_records import Ceiling, CitedPeak, Physics, WorkloadTiming
+from evaluator.timing_records import BackToBack, Ceiling, CitedPeak, Physics, Row, WorkloadTiming
 from evaluator.witnesses import Audit
 from evaluator.worker_process import WorkerLostError
 from kbs.errors import KoptError
@@ -78,6 +78,7 @@ class Race:
         self.failed: dict[str, str] = {}
         """Baselines that have no times, and why."""
         self.audit = Audit(0, (), (), why="no turn was made")
+        self.back_to_back: BackToBack | None = None
         self.ceiling: Ceiling | None = None
         self.notes: list[str] = []
         self.places = 2
@@ -175,10 +176,11 @@ class Race:
             ]
             mine = self.racers[-len(candidates) :]
             self._blocks(mine, self.plan.seconds * len(restarts) / self.plan.restarts)
-            for racer in candidates:
-                if racer.restart == audited and not self.pretender:
-                    self._audit(racer)
-                    self._watch(racer)
+            for racers in mine:
+                if racers[0].restart == audited and not self.pretender:
+                    self._audit(racers[0])
+                    self._watch(racers[0])
+                    self._call_back_to_back(racers)
             if not self.pretender:
                 self._end(candidates)
                 self._alone(by_restart)
@@ -351,6 +353,38 @@ class Race:
             racer.contender, self.cases, self.dims, self._fresh(), min(calls, _most_calls(self._given())), self.draw
         )
 
+    def _call_back_to_back(self, racers: Sequence[Racer]) -> None:
+        """Rows of a long candidate and of its first baseline. The baseline's failure is no fault of the candidate's."""
+        own, *others = racers
+        if statistics.median(own.turns.us) < back_to_back.LONG_US:
+            return
+        candidate = self._row(own)
+        if candidate is None:
+            self.notes.append(
+                "not called without a pause: the device's memory has no room for so many calls' arguments"
+            )
+            return
+        baseline = None
+        for racer in [one for one in others if one.name not in self.failed][:1]:
+            try:
+                baseline = self._row(racer)
+            except _FAILURES as error:
+                said = " ".join(str(error).split())[:500]
+                self.notes.append(f"{racer.name} was not timed without a pause: {said}")
+        self.back_to_back = back_to_back.together(candidate, baseline)
+
+    def _row(self, racer: Racer) -> Row | None:
+        """None where there is no room for one that is long enough."""
+        if self.places == 1:
+            return None
+        case = self._given()
+        read, written = traffic(self.cases, case)
+        torch.cuda.empty_cache()
+        free = int(torch.cuda.mem_get_info(self.starter.device)[0])
+        claim = statistics.median(racer.turns.us)
+        calls = back_to_back.calls_in_half(claim, read + 2 * written, free, _most_calls(case))
+        return back_to_back.row(racer, self.cases, self._fresh(), calls, self.draw) if calls else None
+
     def _watch(self, racer: Racer) -> None:
         """Turns under the profiler; their times count for nothing."""
         try:
@@ -387,6 +421,7 @@ class Race:
             notes=tuple(self.notes),
             seed=self.seeds.seed("bootstrap", 1 + self.index),
             seconds=time.monotonic() - self.began,
+            back_to_back=self.back_to_back,
         )
 
         def physics(l2_bytes: int, fastest_us: float) -> Physics:

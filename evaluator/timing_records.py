@@ -19,6 +19,10 @@ Micros = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
+def _is_none(value: object) -> bool:
+    return value is None
+
+
 class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -180,6 +184,46 @@ class AuditWitness(_Record):
     """What was wrong, or why it does not bind or did not run."""
 
 
+def quotient(baseline_us: float, candidate_us: float) -> float | None:
+    """A baseline's time over a candidate's; None where one of them is zero."""
+    return baseline_us / candidate_us if baseline_us > 0 and candidate_us > 0 else None
+
+
+class Row(_Record):
+    """A contender's calls one behind the other, on as many inputs, behind as many that were not timed."""
+
+    name: Line
+    """`candidate`, or the baseline's name."""
+    calls: int = Field(ge=1)
+    """Calls that were timed together."""
+    per_call_us: Micros
+    """Wall time of a call by kopt's own clock, less that of a turn with no calls: the median of three rows."""
+    alone_us: Micros
+    """Its median over timed turns, with the rest between them."""
+    min_mhz: int = Field(default=0, ge=0)
+    """Lowest clock of the multiprocessors meanwhile; 0 where NVML did not say."""
+    throttled: tuple[Line, ...] = ()
+    """Why the device held its clock back meanwhile."""
+
+
+class BackToBack(_Record):
+    """Long kernels called without a pause. It confirms nothing; it makes a ratio that it contradicts `unstable`."""
+
+    candidate: Row
+    """The candidate's row."""
+    baseline: Row | None
+    """The first baseline's; None where there was none, or no room for one that is long enough."""
+    ratio: Positive | None
+    """The baseline's time of a call over the candidate's; None where there is one row, or a time of zero."""
+
+    @model_validator(mode="after")
+    def _ratio_of_the_rows(self) -> Self:
+        found = None if self.baseline is None else quotient(self.baseline.per_call_us, self.candidate.per_call_us)
+        if self.ratio != found:
+            raise ValueError("the ratio is not that of the rows")
+        return self
+
+
 class Clocks(_Record):
     """The device's clocks and limits during the turns, sampled through NVML."""
 
@@ -308,6 +352,8 @@ class WorkloadTiming(_Record):
     """The candidate's bandwidth over the cited peak."""
     physics: Physics
     """What is possible."""
+    back_to_back: BackToBack | None = Field(default=None, exclude_if=_is_none)
+    """Only of kernels of 1 ms and more, and only where their arguments have room; absent otherwise."""
     notes: tuple[Line, ...] = ()
     """What a reader should know."""
     seconds: Seconds

@@ -10,12 +10,14 @@ import math
 from evaluator.plan import Dims
 from evaluator.timing_records import (
     AuditWitness,
+    BackToBack,
     Baseline,
     Ceiling,
     CitedPeak,
     Clocks,
     Physics,
     Ratio,
+    Row,
     SpanWitness,
     Summary,
     Timed,
@@ -197,6 +199,27 @@ def witnesses(workload: WorkloadTiming) -> list[str]:
     """Both witnesses, and what they come to."""
     whole = "is confirmed" if workload.confirmed else "is not confirmed by either"
     return [f"spans: {spans(workload.spans)}", f"audit: {audit(workload.audit)}", f"the device time {whole}"]
+
+
+def back_to_back(found: BackToBack | None) -> list[str]:
+    """What calls without a pause take; nothing where there were none."""
+    if found is None:
+        return []
+    said = [row(found.candidate)]
+    if found.baseline is not None:
+        said.append(row(found.baseline))
+        if found.ratio is not None:
+            said.append(f"so called, {times(found.ratio)} times as fast as {found.baseline.name}")
+    return said
+
+
+def row(found: Row) -> str:
+    """One contender's calls without a pause."""
+    beside = found.per_call_us / found.alone_us if found.alone_us else math.nan
+    clock = [f"clock down to {found.min_mhz} MHz"] if found.min_mhz else []
+    held = [f"held back by {', '.join(found.throttled)}"] if found.throttled else []
+    took = f"{found.name}: {duration(found.per_call_us)} a call, {times(beside)} times its median"
+    return "; ".join([took, f"{found.calls} calls in a row behind as many untimed", *clock, *held])
 
 
 def _said(status: str, detail: str) -> str:

@@ -16,7 +16,6 @@ import json
 import statistics
 import sys
 import tempfile
-import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -42,6 +41,8 @@ class ModelNew(Model):
 SPREAD_RUNS = 10
 NOISE_RUNS = 200
 SIGNALS = 5
+RUNS = 5
+"""Of do_bench, in each way."""
 
 Case = tuple[str, Callable[[], dict[str, Any]]]
 
@@ -172,6 +173,7 @@ def timed(receipt: Any) -> dict[str, Any]:
         "audit": first.audit.status,
         "unstable": list(first.unstable),
         "of_ceiling": first.of_ceiling,
+        "back_to_back": first.back_to_back and first.back_to_back.model_dump(mode="json"),
         "notes": list(first.notes),
         "seconds": receipt.seconds,
         "timing_seconds": receipt.timing.seconds,
@@ -212,13 +214,14 @@ def plain_do_bench(session: Session) -> Iterator[Case]:
 
 
 def do_bench(candidate: Path, reference: Path, dims: str) -> dict[str, Any]:
-    """Medians in microseconds by triton.testing.do_bench: half a second back to back, and ten short runs with a pause
-    before each; the SM clock in MHz during both, the lowest and the median."""
+    """Medians in microseconds by triton.testing.do_bench: as it is (25 ms of warm-up, 100 ms), each time after a second
+    of rest, and without rest; and 5 ms of warm-up and 20 ms after 0.3 s of rest. What held the SM clock back."""
     import importlib.util
 
     import torch
     import triton
 
+    from evaluator.ceilings import device_clock
     from kopt.cli.support import read_dims
 
     sizes = read_dims(dims)
@@ -241,42 +244,21 @@ def do_bench(candidate: Path, reference: Path, dims: str) -> dict[str, Any]:
     def call() -> None:
         model(*inputs)
 
-    def short() -> float:
-        time.sleep(0.3)
-        return float(triton.testing.do_bench(call, warmup=5, rep=20, return_mode="median"))
+    def plain(rest: float, **words: Any) -> float:
+        time.sleep(rest)
+        return 1e3 * float(triton.testing.do_bench(call, return_mode="median", **words))
 
-    long, long_clock = with_clock(
-        lambda: float(triton.testing.do_bench(call, warmup=100, rep=500, return_mode="median"))
-    )
-    paused, paused_clock = with_clock(lambda: statistics.median(short() for _ in range(10)))
+    plain(0.0, warmup=5, rep=20)  # compiled
+    with device_clock(torch.device("cuda:0")).watched() as seen:
+        rested = [plain(1.0) for _ in range(RUNS)]
+        in_a_row = [plain(0.0) for _ in range(RUNS)]
+    short = [plain(0.3, warmup=5, rep=20) for _ in range(RUNS)]
     inputs = None
     torch.cuda.empty_cache()
     return {
-        "do_bench_us": 1e3 * long, "do_bench_mhz": long_clock,
-        "paused_us": 1e3 * paused, "paused_mhz": paused_clock,
+        "do_bench_us": statistics.median(rested), "rested_us": rested, "in_a_row_us": in_a_row, "short_us": short,
+        "min_mhz": min(seen.megahertz, default=0), "throttled": seen.throttled(),
     }  # fmt: skip
-
-
-def with_clock(measure: Callable[[], float]) -> tuple[float, list[int]]:
-    """What is measured, and the lowest and the median SM clock in MHz meanwhile, read every 5 ms."""
-    import torch
-
-    from evaluator.ceilings import device_clock
-
-    clock, ended, seen = device_clock(torch.device("cuda:0")), threading.Event(), []
-
-    def watch() -> None:
-        while not ended.wait(0.005):
-            seen.append(clock.sample())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        found = measure()
-    finally:
-        ended.set()
-        watcher.join()
-    return found, [min(seen), int(statistics.median(seen))]
 
 
 def verdicts(session: Session) -> Iterator[Case]:
@@ -358,12 +340,10 @@ def report(done: dict[str, dict[str, Any]]) -> None:
         print(f"{line['case']:<40} {statistics.median(line['signal_seconds']):.2f} s warm ({line['verdict']})")
     for line in of("do_bench"):
         print(f"{line['case']:<40} {line['median_us']:.1f} us, do_bench {line['do_bench_us']:.1f}: {line['off']:+.2%}")
-        if "paused_us" in line:
-            off = line["median_us"] / line["paused_us"] - 1
-            clocks = f"{line['paused_mhz']} MHz, back to back {line['do_bench_mhz']} MHz"
-            print(
-                f"{'':<40} do_bench with pauses {line['paused_us']:.1f}: {off:+.2%}; SM clock (lowest, median) {clocks}"
-            )
+        for name in ("rested", "in_a_row", "short"):
+            print(f"{'':<40} do_bench, {name}: {', '.join(f'{us:.1f}' for us in line[f'{name}_us'])}")
+        for row in (line["back_to_back"][side] for side in ("candidate", "baseline") if line["back_to_back"]):
+            print(f"{'':<40} without a pause: {row['name']} {row['per_call_us']:.1f}, SM clock {row['min_mhz']} MHz")
     for line in of("verdict"):
         rest = line["verdict_seconds"] - line["first_compile_seconds"]
         print(f"{line['case']:<40} {line['verdict_seconds']:.1f} s, without the first torch.compile {rest:.1f} s")

@@ -76,15 +76,15 @@ class TimedWorker(ABC):
         return {}
 
     def do_audit(self, message: dict[str, Any]) -> dict[str, Any]:
-        """As many calls as sets of arguments were lent, one behind the other, then their results copied out.
+        """The next `calls` on what was lent, one behind the other, then their results copied out.
 
         The copies are in the order of the stream: what is not there by then is not there.
         """
-        del message
-        lent, self.lent = self.lent, Lent([], [], None)
+        lent, count = self.lent, message["calls"]
+        self.lent = Lent(lent.sets[count:], lent.places[count:], None)
         if lent.blank is None:
-            results = [self.subject.call(values) for values in lent.sets]
-            for result, places in zip(results, lent.places, strict=True):
+            results = [self.subject.call(values) for values in lent.sets[:count]]
+            for result, places in zip(results, lent.places, strict=False):
                 for value, place in zip(leaves(result), places, strict=False):
                     deliver(value, place)
         elif lent.blank:  # by one launch: what the device needs for it, and next to nothing of the host

@@ -13,6 +13,7 @@ def sections(timing: Timing) -> Iterator[tuple[str, list[str]]]:
     yield "time", [line for workload in timing.workloads for line in _time(timing, workload)]
     yield "baselines", [line for workload in timing.workloads for line in _baselines(timing, workload)]
     yield "witnesses", _each(timing, words.witnesses)
+    yield "back to back", _each(timing, lambda workload: words.back_to_back(workload.back_to_back))
     yield "clocks", [words.clocks(timing.clocks)]
     yield "dropped", _each(timing, _dropped)
     yield "overhead", _each(timing, lambda workload: [words.overhead(workload)])

@@ -15,12 +15,14 @@ from evaluator.records import CandidateRecord, ProblemRecord, SourceRecord
 from evaluator.source import Backend, Form
 from evaluator.timing_records import (
     AuditWitness,
+    BackToBack,
     Baseline,
     Ceiling,
     CitedPeak,
     Clocks,
     Physics,
     Ratio,
+    Row,
     Series,
     SpanWitness,
     Summary,
@@ -267,6 +269,33 @@ def audit(**changes: Any) -> AuditWitness:
         "allowed_us": 175.4,
     }
     return AuditWitness(**{**fields, **changes})
+
+
+def row(name: str = "candidate", **changes: Any) -> Row:
+    """Calls without a pause, at the power cap."""
+    fields: dict[str, Any] = {
+        "name": name,
+        "calls": 32,
+        "per_call_us": 1988.0,
+        "alone_us": 1797.0,
+        "min_mhz": 1395,
+        "throttled": ("power cap",),
+    }
+    return Row(**{**fields, **changes})
+
+
+def back_to_back(**changes: Any) -> BackToBack:
+    """Both sides' calls without a pause."""
+    eager = row("eager", per_call_us=1620.0, alone_us=1397.0)
+    return BackToBack(**{"candidate": row(), "baseline": eager, "ratio": 1620.0 / 1988.0, **changes})
+
+
+def back_to_back_of(ratio: float | None, baseline: str = "eager") -> BackToBack:
+    """Calls without a pause that came to this ratio; None: there is no baseline's row."""
+    if ratio is None:
+        return back_to_back(baseline=None, ratio=None)
+    one = row(baseline, per_call_us=ratio * 2000.0)
+    return back_to_back(candidate=row(per_call_us=2000.0), baseline=one, ratio=one.per_call_us / 2000.0)
 
 
 def clocks(**changes: Any) -> Clocks:

@@ -180,16 +180,44 @@ def test_what_the_empty_turn_left_is_taken_away(start: Start, monkeypatch: pytes
         lent[:] = tensors[-len(message["returns"]) :]
         lend(asked, tensors, message)
 
-    def noted_wall(asked: Any) -> float:
+    def noted_wall(asked: Any, calls: int) -> float:
         if asked is one:
             seen.extend(bool(t.tensor.isnan().all()) for t in lent)
-        return wall(asked)
+        return wall(asked, calls)
 
     lend, wall = audit._lend, audit._wall
     monkeypatch.setattr(audit, "_lend", noted_lend)
     monkeypatch.setattr(audit, "_wall", noted_wall)
     audited(one, cases, calls=4)
     assert seen == [True] * 4 * TURNS
+
+
+def test_calls_that_come_before_are_made_and_not_timed(start: Start) -> None:
+    """Five calls of 40 ms before two: the wall is that of two."""
+    one, cases = start(
+        "import time\ntime.sleep(0.04)\ncalls.append(x.clone())\nassert len(calls) <= 21\nreturn x * 2 + y"
+    )
+    fresh = (cases.another(n) for n in itertools.count(1000))
+    found = audit_turns(one, cases, {"n": 4}, fresh, 2, random.Random(1), before=5)
+    assert (found.calls, len(found.walls_us)) == (2, TURNS)
+    assert 80_000 <= min(found.walls_us) < 160_000
+    with pytest.raises(CandidateError):  # there were 21
+        audited(one, cases, calls=2)
+
+
+def test_a_wrong_result_of_a_call_that_comes_before_is_caught(start: Start) -> None:
+    one, cases = start("calls.append(1)\nreturn x * 2 + y if len(calls) % 8 == 0 else x")
+    fresh = (cases.another(n) for n in itertools.count(1000))
+    with pytest.raises(WrongResultError, match="of one call of many"):
+        audit_turns(one, cases, {"n": 4}, fresh, 1, random.Random(1), before=7)
+
+
+def test_a_wrong_result_of_a_baseline_is_no_trial_of_the_candidates(start: Start) -> None:
+    one, cases = start("return x")
+    fresh = (cases.another(n) for n in itertools.count(1000))
+    with pytest.raises(WrongResultError, match="of one call of many"):
+        audit_turns(one, cases, {"n": 4}, fresh, 3, random.Random(1), blamed=False)
+    assert cases.found.trials == []
 
 
 def test_what_is_handed_over_is_no_part_of_a_wall(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

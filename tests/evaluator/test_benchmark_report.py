@@ -24,6 +24,7 @@ from kbs.visible import visible
 from tests.evaluator.receipts import (
     KERNEL,
     REFERENCE,
+    back_to_back,
     baseline,
     clocks,
     failed_baseline,
@@ -171,6 +172,12 @@ def test_no_baseline() -> None:
     text = render(timed_receipt(alone, improvement=Improvement.NOT_COMPARED))
     assert section(text, "### Ratios") == "N/A: there is no baseline."
     assert section(text, "### Notes") == "None."
+
+
+def test_calls_without_a_pause_have_a_section_where_there_were_some() -> None:
+    text = render(timed_receipt(timing(workload_timing(back_to_back=back_to_back()))))
+    assert section(text, "### Back to back").splitlines()[-1] == "- so called, 0.815 times as fast as eager"
+    assert "Back to back" not in render(timed_receipt(timing()))
 
 
 def test_what_failed_is_told() -> None:

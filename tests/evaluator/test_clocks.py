@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
+import time
 import types
 from typing import Any
 
@@ -206,3 +208,54 @@ def test_a_missing_package_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(importlib, "import_module", missing)
     assert load_nvml() is None
+
+
+# --- while something runs ---------------------------------------------------------------------------------------------
+
+
+def watched(made: DeviceClock, seconds: float = 0.1) -> clocks.Watched:
+    """What was read while something ran for so long."""
+    with made.watched() as seen:
+        time.sleep(seconds)
+    return seen
+
+
+def test_what_is_read_meanwhile_is_no_sample() -> None:
+    made = clock(1980)
+    assert isinstance(made._nvml, Nvml)
+    made._nvml.clocks, made._nvml.reasons = [1700, 1400, 1600], [0x004, 0x001, 0x020, 0x001]
+    seen = watched(made)
+    assert seen.megahertz[:3] == [1700, 1400, 1600]
+    assert set(seen.megahertz[3:]) <= {1600}
+    assert seen.throttled() == ("power cap", "temperature")
+    assert (made.megahertz, made.record().min_mhz, made.record().throttled) == ([1980], 1980, ())
+
+
+def test_nothing_is_read_once_the_block_has_ended() -> None:
+    made = clock(1980)
+    seen = watched(made, 0.02)
+    count = len(seen.megahertz)
+    assert count >= 1
+    time.sleep(0.05)
+    assert len(seen.megahertz) == count
+
+
+def test_an_error_in_the_block_ends_the_reading_too() -> None:
+    before = threading.active_count()
+    with pytest.raises(RuntimeError), clock(1980).watched():
+        raise RuntimeError
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("broken", ["nvmlDeviceGetClockInfo", "nvmlDeviceGetCurrentClocksThrottleReasons"])
+def test_a_device_that_does_not_say_is_not_asked_again(broken: str) -> None:
+    made = DeviceClock(0, nvml=(nvml := Nvml(1980, broken=[broken])))
+    seen = watched(made, 0.05)
+    assert seen.throttled() == ()
+    assert sum(name == broken for name, _ in nvml.calls) == 1
+    assert made.sample() == (0 if broken == "nvmlDeviceGetClockInfo" else 1980)
+
+
+def test_without_nvml_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clocks, "load_nvml", lambda: None)
+    assert watched(DeviceClock(0), 0.02) == clocks.Watched()

@@ -459,3 +459,41 @@ def test_nothing_of_workloads_that_were_not_all_timed() -> None:
     assert timing_of(plan, [one], clock(1980)) is None
     assert timing_of(plan, [], clock(1980)) is None
     assert timing_of(receipts.plan(workloads=({"n": 1},)), [one], None) is None
+
+
+# --- without a pause --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("alone", "in_rows", "improvement", "said"),
+    [
+        (150.0, 1.4, Improvement.FASTER, ()),
+        (150.0, 0.99, Improvement.FASTER, ()),
+        (150.0, 0.97, Improvement.UNSTABLE, ("called without a pause it is 0.970 times as fast as eager",)),
+        (80.0, 0.9, Improvement.SLOWER, ()),
+        (80.0, 1.01, Improvement.SLOWER, ()),
+        (80.0, 1.03, Improvement.UNSTABLE, ("called without a pause it is 1.030 times as fast as eager",)),
+        (100.0, 0.5, Improvement.SAME, ()),
+        (100.0, 2.0, Improvement.SAME, ()),
+        (150.0, None, Improvement.FASTER, ()),
+    ],
+)
+def test_a_ratio_that_turns_over_without_pauses_does_not_stand(
+    alone: float, in_rows: float | None, improvement: Improvement, said: tuple[str, ...]
+) -> None:
+    found = receipts.back_to_back_of(in_rows)
+    timing = concluded(race(pairs((alone,) * 4), back_to_back=found)).timing
+    assert (timing.improvement, timing.unstable, timing.back_to_back) == (improvement, said, found)
+    assert timing.baselines["eager"].improvement is improvement
+
+
+def test_rows_of_another_baseline_say_nothing_of_this_one() -> None:
+    found = receipts.back_to_back_of(0.5, "compile")
+    assert concluded(race(pairs(), back_to_back=found)).timing.improvement is Improvement.FASTER
+
+
+def test_an_unstable_ratio_has_all_its_reasons() -> None:
+    found = receipts.back_to_back_of(0.5)
+    timing = concluded(race(pairs(), fixed=True, back_to_back=found)).timing
+    assert timing.unstable == ("the inputs were the same in every turn",)
+    assert timing.improvement is Improvement.UNSTABLE

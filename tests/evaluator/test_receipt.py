@@ -25,6 +25,7 @@ from kbs.errors import ExitCode, KoptError, UsageError
 from tests.evaluator.receipts import (
     REFERENCE,
     audit,
+    back_to_back,
     baseline,
     content,
     failed_baseline,
@@ -33,6 +34,7 @@ from tests.evaluator.receipts import (
     problem,
     ratio,
     receipt,
+    row,
     source_record,
     spans,
     timed_receipt,
@@ -228,6 +230,24 @@ def test_times_that_a_receipt_may_have(times: Timing, changes: dict[str, Any]) -
 def test_times_that_contradict_a_receipt(times: Timing, changes: dict[str, Any], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         timed_receipt(times, **changes)
+
+
+def test_calls_without_a_pause_are_kept_and_leave_no_trace_where_there_were_none() -> None:
+    """A receipt of before there were any must come to the same bytes."""
+    made = timed_receipt(timing(workload_timing(back_to_back=back_to_back())))
+    assert parse(render(made)) == made
+    (workload,) = json.loads(render(made))["timing"]["workloads"]
+    assert workload["back_to_back"]["candidate"]["per_call_us"] == 1988.0
+    (without,) = json.loads(render(timed_receipt(timing())))["timing"]["workloads"]
+    assert "back_to_back" not in without
+
+
+@pytest.mark.parametrize(
+    "changes", [{"ratio": None}, {"ratio": 0.8}, {"baseline": None}, {"candidate": row(per_call_us=0.0)}]
+)
+def test_a_ratio_without_a_pause_is_that_of_its_rows(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="the ratio is not that of the rows"):
+        back_to_back(**changes)
 
 
 def test_one_workload_twice() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from evaluator import timing_words as words
 from evaluator.timing_records import Clocks
 from evaluator.verdict import Improvement
+from tests.evaluator import receipts
 from tests.evaluator.receipts import (
     audit,
     baseline,
@@ -229,3 +230,18 @@ def test_dropped_turns() -> None:
     assert words.drops(timed(slow_clock=2)) == "candidate: 1 late and 2 at a slow clock of 22 turns"
     assert words.drops(timed(late=0)) == ""
     assert words.drops(timed(status="failed", summary=None, late=7)) == "candidate: 7 late of 7 turns"
+
+
+def test_calls_without_a_pause() -> None:
+    assert words.back_to_back(None) == []
+    assert words.back_to_back(receipts.back_to_back()) == [
+        "candidate: 1.988 ms a call, 1.106 times its median; 32 calls in a row behind as many untimed; clock down to"
+        " 1395 MHz; held back by power cap",
+        "eager: 1.620 ms a call, 1.160 times its median; 32 calls in a row behind as many untimed; clock down to"
+        " 1395 MHz; held back by power cap",
+        "so called, 0.815 times as fast as eager",
+    ]
+    alone = receipts.back_to_back(candidate=receipts.row(min_mhz=0, throttled=()), baseline=None, ratio=None)
+    assert words.back_to_back(alone) == [
+        "candidate: 1.988 ms a call, 1.106 times its median; 32 calls in a row behind as many untimed"
+    ]

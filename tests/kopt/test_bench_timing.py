@@ -444,6 +444,26 @@ def test_a_kernel_that_is_slower_is_accepted_and_said_to_be_slower(timed: Callab
 
 
 @pytest.mark.gpu
+def test_a_long_kernel_is_called_without_a_pause_too(timed: Callable[..., Run], tmp_path: Path) -> None:
+    """2 ms and more of fp32 multiplications: what the library does against itself."""
+    (tmp_path / "long.py").write_text("import torch\ndef reference(a, b):\n    return a @ b\n")
+    (tmp_path / "in.json").write_text("[[4096, 4096], [4096, 4096]]")
+    words = ("long.py", "--ref", "long.py", *PAIR[3:], "--allow-library", "--baselines", "eager", "--restarts", "2")
+    done = timed(*words, "--seconds", "2", "--report", "benchmark.md")
+    assert done.code == 0, done.out + done.err
+    data = done.json["data"]
+    assert (data["verdict"], data["improvement"]) == ("accepted", "same"), data["timing"]
+    (workload,) = data["timing"]["workloads"]
+    found = workload["back_to_back"]
+    for side in ("candidate", "baseline"):
+        assert found[side]["calls"] * found[side]["alone_us"] >= 30_000
+        assert 0.9 < found[side]["per_call_us"] / found[side]["alone_us"] < 1.3
+        assert found[side]["min_mhz"] > 0
+    assert 0.95 < found["ratio"] < 1.05
+    assert "Back to back" in (tmp_path / "benchmark.md").read_text("utf-8")
+
+
+@pytest.mark.gpu
 def test_a_kernel_against_another_one(timed: Callable[..., Run], tmp_path: Path) -> None:
     (tmp_path / "same.py").write_text((tmp_path / "k.py").read_text() + "# the same\n")
     words = ("--against", "same.py", "--baselines", "eager", "--restarts", "2", "--seconds", "2")

@@ -42,9 +42,9 @@ def lend(*tensors: torch.Tensor) -> list[SharedTensor]:
 
 
 def audit(
-    one: Contender, inputs: list[torch.Tensor], *, empty: bool = False
+    one: Contender, inputs: list[torch.Tensor], *, empty: bool = False, before: int = 0
 ) -> tuple[dict[str, Any], list[torch.Tensor]]:
-    """(the answer, what lies in the memory of the results) of one call for each of `inputs`."""
+    """(the answer, what lies in the memory of the results) of one call for each of `inputs`, some in a turn before."""
     arguments = lend(*inputs)
     results = lend(*(torch.full((4,), -7.0) for _ in inputs))
     words = {
@@ -53,7 +53,9 @@ def audit(
         "returns": [[t.message] for t in results],
     }
     one.ask("lend", 30, [*arguments, *results], empty=empty, **words)
-    reply = one.ask("audit", 30)
+    if before:
+        one.ask("audit", 30, calls=before)
+    reply = one.ask("audit", 30, calls=len(inputs) - before)
     return reply, [t.tensor.clone() for t in results]
 
 
@@ -66,10 +68,16 @@ def test_one_call_for_each_set_in_order(start: Start) -> None:
     assert reply["seconds"] > 0
 
 
+@pytest.mark.parametrize("before", [1, 3, 5])
+def test_calls_in_two_turns_are_made_once_each_in_order(start: Start, before: int) -> None:
+    _, found = audit(start(COUNTS), INPUTS, before=before)
+    assert [t.tolist() for t in found] == [(x * 2 + n).tolist() for n, x in enumerate(INPUTS, 1)]
+
+
 def test_what_was_lent_is_for_one_audit(start: Start) -> None:
     one = start(COUNTS)
     audit(one, INPUTS)
-    one.ask("audit", 30)
+    one.ask("audit", 30, calls=1)
     assert audit(one, INPUTS[:1])[1][0].tolist() == (INPUTS[0] * 2 + 6).tolist()  # its sixth call
 
 

@@ -1,0 +1,185 @@
+"""Long kernels called without a pause: how many calls, what is made of their walls, and what a race does with it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluator import back_to_back, timing
+from evaluator.back_to_back import HALF_US, LEAST_US, MOST_CALLS, calls_in_half, row, together
+from evaluator.cases import Cases
+from evaluator.contender import CandidateError
+from evaluator.racer import Racer, WrongResultError
+from evaluator.timing import Race
+from evaluator.timing_records import Row
+from evaluator.witnesses import Audit
+from tests.evaluator import receipts
+from tests.evaluator.racers import clock, racer
+
+GB = 10**9
+
+
+# --- how many calls ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("claim", "bytes_per_call", "free", "most", "calls"),
+    [
+        (1000.0, 10**8, 120 * GB, 800, 64),
+        (2000.0, 4 * 10**8, 120 * GB, 800, 32),
+        (2001.0, 4 * 10**8, 120 * GB, 800, 32),
+        (70_000.0, 10**8, 120 * GB, 800, 1),
+        (500.0, 1, 120 * GB, 800, 64),  # 32 ms of the 64 wanted
+        (400.0, 1, 120 * GB, 800, 0),
+        (2000.0, 4 * 10**8, 48 * GB, 800, 20),  # a third of what is free, for both halves
+        (2000.0, 4 * 10**8, 30 * GB, 800, 0),
+        (2000.0, 1, 120 * GB, 40, 20),
+        (2000.0, 1, 120 * GB, 20, 0),
+        (2000.0, 0, 0, 800, 0),
+    ],
+)
+def test_calls_by_hand(claim: float, bytes_per_call: int, free: int, most: int, calls: int) -> None:
+    assert calls_in_half(claim, bytes_per_call, free, most) == calls
+
+
+@given(
+    st.floats(1.0, 1e7), st.integers(0, 10**11), st.integers(0, 2 * 10**11), st.integers(0, 800)
+)  # fmt: skip
+def test_a_half_is_long_enough_and_both_fit(claim: float, bytes_per_call: int, free: int, most: int) -> None:
+    calls = calls_in_half(claim, bytes_per_call, free, most)
+    assert 0 <= calls <= MOST_CALLS
+    assert 2 * calls <= most
+    assert 2 * calls * bytes_per_call <= free / 3
+    if calls:
+        assert calls * claim >= LEAST_US
+        assert (calls - 1) * claim < HALF_US
+
+
+# --- what is made of walls --------------------------------------------------------------------------------------------
+
+
+def rowed(monkeypatch: pytest.MonkeyPatch, found: Audit, one: Racer) -> tuple[Row, dict[str, Any]]:
+    """A row of which these were the walls, and what was asked for."""
+    asked: dict[str, Any] = {}
+
+    def audit_turns(*words: Any, **named: Any) -> Audit:
+        asked.update(named, calls=words[4])
+        return found
+
+    monkeypatch.setattr(back_to_back, "audit_turns", audit_turns)
+    return row(one, cast(Cases, None), cast(Iterator[Any], None), 32, random.Random(1)), asked
+
+
+@pytest.mark.parametrize("name", ["candidate", "eager"])
+def test_a_row_by_hand(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    walls = Audit(32, (70_000.0, 64_500.0, 64_000.0), (900.0, 500.0, 700.0))
+    found, asked = rowed(monkeypatch, walls, racer(name, (1797.0, 1800.0, 1790.0)))
+    assert (found.name, found.calls, found.per_call_us, found.alone_us) == (name, 32, 2000.0, 1797.0)
+    assert asked == {"calls": 32, "before": 32, "blamed": name == "candidate"}
+
+
+def test_a_row_tells_of_the_clock_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = racer()
+    one.clock = clock(1980)
+    nvml = cast(Any, one.clock._nvml)
+    nvml.clocks, nvml.reasons = [1395], [0x004]
+    found, _ = rowed(monkeypatch, Audit(32, (64_000.0,), (500.0,)), one)
+    assert (found.min_mhz, found.throttled) == (1395, ("power cap",))
+
+
+def test_an_empty_turn_that_took_longer_leaves_no_time_below_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _ = rowed(monkeypatch, Audit(32, (400.0,), (500.0,)), racer())
+    assert found.per_call_us == 0
+    assert together(found, receipts.row("eager")).ratio is None
+
+
+def test_both_rows_have_a_ratio() -> None:
+    found = together(receipts.row(per_call_us=2000.0), receipts.row("eager", per_call_us=1500.0))
+    assert found.ratio == 0.75
+    assert together(receipts.row(), None).ratio is None
+
+
+# --- in a race --------------------------------------------------------------------------------------------------------
+
+
+class Rows(Race):
+    """A race of which the rows are given: a row, an error, or None for no room, by name."""
+
+    def __init__(self, **rows: Row | Exception | None) -> None:
+        self.rows, self.asked = rows, list[str]()
+        self.failed, self.notes, self.back_to_back = {}, [], None
+
+    def _row(self, racer: Racer) -> Row | None:
+        self.asked.append(racer.name)
+        found = self.rows[racer.name]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+OWN, EAGER = receipts.row(), receipts.row("eager")
+LONG = [racer(us=(1500.0,) * 4), racer("eager", (20.0,) * 4), racer("compile", (1500.0,) * 4)]
+
+
+def test_the_candidate_and_its_first_baseline_are_called_without_a_pause() -> None:
+    race = Rows(candidate=OWN, eager=EAGER)
+    race._call_back_to_back(LONG)
+    assert race.asked == ["candidate", "eager"]
+    assert race.back_to_back == together(OWN, EAGER)
+    assert race.notes == []
+
+
+def test_a_baseline_that_dropped_out_is_passed_over() -> None:
+    race = Rows(candidate=OWN, compile=receipts.row("compile"))
+    race.failed = {"eager": "it raised"}
+    race._call_back_to_back(LONG)
+    assert race.asked == ["candidate", "compile"]
+
+
+def test_a_short_candidate_is_not_called_so() -> None:
+    race = Rows()
+    race._call_back_to_back([racer(us=(999.0,) * 4), *LONG[1:]])
+    assert (race.asked, race.back_to_back, race.notes) == ([], None, [])
+
+
+def test_where_there_is_no_room_it_is_said() -> None:
+    race = Rows(candidate=None, eager=EAGER)
+    race._call_back_to_back(LONG)
+    assert race.back_to_back is None
+    assert race.notes == ["not called without a pause: the device's memory has no room for so many calls' arguments"]
+
+
+@pytest.mark.parametrize("rows", [{"eager": None}, {}])
+def test_a_candidate_without_a_baselines_row_has_its_own(rows: dict[str, Any]) -> None:
+    race = Rows(candidate=OWN, **rows)
+    race._call_back_to_back(LONG if rows else LONG[:1])
+    assert race.back_to_back == together(OWN, None)
+    assert race.notes == []
+
+
+def test_a_baseline_that_fails_without_a_pause_is_no_fault_of_the_candidates() -> None:
+    race = Rows(candidate=OWN, eager=WrongResultError("result of one call of many:\n it is outside"))
+    race._call_back_to_back(LONG)
+    assert race.back_to_back == together(OWN, None)
+    assert race.notes == ["eager was not timed without a pause: result of one call of many: it is outside"]
+    assert race.failed == {}
+
+
+@pytest.mark.parametrize(
+    "error", [WrongResultError("wrong"), CandidateError("audit", {"type": "RuntimeError", "message": "once"})]
+)
+def test_a_candidate_that_fails_without_a_pause_has_failed(error: Exception) -> None:
+    with pytest.raises(type(error)):
+        Rows(candidate=error)._call_back_to_back(LONG)
+
+
+def test_large_problems_have_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    race = Rows()
+    race.places = 1
+    monkeypatch.setattr(timing, "traffic", lambda *_: pytest.fail("its memory was counted"))
+    assert Race._row(race, LONG[0]) is None
