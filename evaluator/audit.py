@@ -35,9 +35,9 @@ def audit_turns(
 
     In each turn one call, nobody knows which, has inputs whose result is known; the others' are moved a little from
     them, so that no call was made before. They are filled in when the candidate's process has its arguments: nothing
-    that it does until the turn begins can be of use to it. `before` as many calls come first, of the same kind, and are
-    not timed. Raises `WrongResultError` where the result that is known is wrong; `blamed`, and it stands among the
-    candidate's trials.
+    that it does until the turn begins can be of use to it. `before` as many calls come first, of the same kind, with
+    walls of their own. Raises `WrongResultError` where the result that is known is wrong; `blamed`, and it stands among
+    the candidate's trials.
     """
     case = next(fresh)
     shape = cases.shape
@@ -55,7 +55,7 @@ def audit_turns(
         none = {"tree": case.values.tree, "sets": [], "returns": places[before:], "empty": True}
         lent = [t for one in (*sets, *results) for t in one]
         copied = [t for one in results[before:] for t in one]
-        walls, empty = [], []
+        walls, empty, first = [], [], []
         for n in range(TURNS):
             case = case if n == 0 else next(fresh)
             known = draw.randrange(before + calls)
@@ -65,11 +65,11 @@ def audit_turns(
             _fill(sets, results, case, cases, known, draw)
             _wait(contender.device)
             if before:
-                _wall(contender, before)
+                first.append(_wall(contender, before))
             walls.append(_wall(contender, calls))
             outputs = [t.tensor for t in results[known]] + [sets[known][n].tensor for n in shape.written]
             _judge(cases, dims if blamed else None, case, outputs)
-        return Audit(calls, tuple(walls), tuple(empty), len(returns))
+        return Audit(calls, tuple(walls), tuple(empty), len(returns), before_us=tuple(first))
     finally:
         for asked in (contender.worker, cases.oracle.worker):
             asked.forget(t.buffer for one in (*sets, *results) for t in one)

@@ -21,7 +21,7 @@ from evaluator.timing_records import BackToBack, Row, quotient
 LONG_US = 1000.0
 """Shorter kernels are not called so: what is between them in a program counts for more."""
 HALF_US = 64_000.0
-"""What the calls that are timed take at the claim, and those before them: clocks were seen to settle within 60 ms."""
+"""What each half of a row takes at the claim: clocks were seen to settle within 60 ms."""
 LEAST_US = 30_000.0
 """With less in a half nothing is said."""
 MOST_CALLS = 64
@@ -31,21 +31,25 @@ _MEMORY_PART = 1 / 3
 
 def calls_in_half(claim_us: float, bytes_per_call: int, free_bytes: int, most: int) -> int:
     """How many calls there are in a half of a row; 0 where too few fit. `most` is what a message holds of both."""
+    if MOST_CALLS * claim_us < LEAST_US:  # a baseline's process may claim nothing at all
+        return 0
     fitting = int(free_bytes * _MEMORY_PART) // (2 * max(1, bytes_per_call))
     calls = min(math.ceil(HALF_US / claim_us), MOST_CALLS, fitting, most // 2)
     return calls if calls * claim_us >= LEAST_US else 0
 
 
 def row(racer: Racer, cases: Cases, fresh: Iterator[Case], calls: int, draw: random.Random) -> Row:
-    """What a call takes by kopt's own clock, behind as many that are not timed; the median of three such rows.
+    """What a call takes by kopt's own clock in the longer half of a row; the median of three such rows.
 
+    That is the second half, to which the first has brought the device, unless a contender lets it rest in the first.
     Inputs and results are those of an audit. Raises as `audit_turns` does.
     """
     with racer.clock.watched() as seen:
         found = audit_turns(
             racer.contender, cases, racer.dims, fresh, calls, draw, before=calls, blamed=racer.is_candidate
         )
-    whole = max(0.0, statistics.median(found.walls_us) - min(found.empty_us))
+    halves = [max(halves) for halves in zip(found.before_us, found.walls_us, strict=True)]
+    whole = max(0.0, statistics.median(halves) - min(found.empty_us))
     return Row(
         name=racer.name,
         calls=calls,

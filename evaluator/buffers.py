@@ -62,7 +62,7 @@ def host_buffer(size: int) -> Buffer:
 
 
 def _room_for_files() -> None:
-    """Open as many files as may be opened: a buffer is two, and a large model has a thousand weights."""
+    """Open as many files as may be opened: a buffer is one or two, and a large model has a thousand weights."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < most:
@@ -73,6 +73,7 @@ def device_buffer(size: int, device: int) -> Buffer:
     """An allocation of the driver's, never a block of a caching allocator, which would show its neighbours too."""
     from evaluator.worker import cuda_driver
 
+    _room_for_files()
     torch.empty(0, device=f"cuda:{device}")
     try:
         try:

@@ -180,10 +180,11 @@ class Race:
                 if racers[0].restart == audited and not self.pretender:
                     self._audit(racers[0])
                     self._watch(racers[0])
-                    self._call_back_to_back(racers)
+                    self._call_back_to_back(racers[0])
             if not self.pretender:
                 self._end(candidates)
                 self._alone(by_restart)
+                self._call_baseline_back_to_back(by_restart.get(audited, []))
         finally:
             self._end(started)
 
@@ -353,25 +354,31 @@ class Race:
             racer.contender, self.cases, self.dims, self._fresh(), min(calls, _most_calls(self._given())), self.draw
         )
 
-    def _call_back_to_back(self, racers: Sequence[Racer]) -> None:
-        """Rows of a long candidate and of its first baseline. The baseline's failure is no fault of the candidate's."""
-        own, *others = racers
-        if statistics.median(own.turns.us) < back_to_back.LONG_US:
+    def _call_back_to_back(self, candidate: Racer) -> None:
+        """The row of a long candidate."""
+        if statistics.median(candidate.turns.us) < back_to_back.LONG_US:
             return
-        candidate = self._row(own)
-        if candidate is None:
+        found = self._row(candidate)
+        if found is None:
             self.notes.append(
                 "not called without a pause: the device's memory has no room for so many calls' arguments"
             )
             return
-        baseline = None
-        for racer in [one for one in others if one.name not in self.failed][:1]:
+        self.back_to_back = back_to_back.together(found, None)
+
+    def _call_baseline_back_to_back(self, baselines: Sequence[Racer]) -> None:
+        """The row of the first baseline, where the candidate has one: last of all, when the candidate's processes have
+        gone. They can slow it no more, their memory is free, and its failure costs it none of its times."""
+        if self.back_to_back is None:
+            return
+        for racer in [one for one in baselines if one.name not in self.failed][:1]:
             try:
-                baseline = self._row(racer)
+                found = self._row(racer)
             except _FAILURES as error:
                 said = " ".join(str(error).split())[:500]
                 self.notes.append(f"{racer.name} was not timed without a pause: {said}")
-        self.back_to_back = back_to_back.together(candidate, baseline)
+            else:
+                self.back_to_back = back_to_back.together(self.back_to_back.candidate, found)
 
     def _row(self, racer: Racer) -> Row | None:
         """None where there is no room for one that is long enough."""
@@ -383,7 +390,14 @@ class Race:
         free = int(torch.cuda.mem_get_info(self.starter.device)[0])
         claim = statistics.median(racer.turns.us)
         calls = back_to_back.calls_in_half(claim, read + 2 * written, free, _most_calls(case))
-        return back_to_back.row(racer, self.cases, self._fresh(), calls, self.draw) if calls else None
+        if not calls:
+            return None
+        try:
+            return back_to_back.row(racer, self.cases, self._fresh(), calls, self.draw)
+        except (KoptError, torch.OutOfMemoryError) as error:  # taken by others meanwhile: the times stand without it
+            if isinstance(error, KoptError) and error.code != "out_of_memory":
+                raise
+            return None
 
     def _watch(self, racer: Racer) -> None:
         """Turns under the profiler; their times count for nothing."""

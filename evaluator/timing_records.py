@@ -190,16 +190,17 @@ def quotient(baseline_us: float, candidate_us: float) -> float | None:
 
 
 class Row(_Record):
-    """A contender's calls one behind the other, on as many inputs, behind as many that were not timed."""
+    """A contender's calls one behind the other, on as many inputs, in two halves."""
 
     name: Line
     """`candidate`, or the baseline's name."""
     calls: int = Field(ge=1)
-    """Calls that were timed together."""
+    """Calls in a half."""
     per_call_us: Micros
-    """Wall time of a call by kopt's own clock, less that of a turn with no calls: the median of three rows."""
-    alone_us: Micros
-    """Its median over timed turns, with the rest between them."""
+    """Wall time of a call in the longer half by kopt's own clock, less that of a turn with no calls: the median of
+    three rows."""
+    alone_us: Positive
+    """Its median over all timed turns of the same process, with the rest between them."""
     min_mhz: int = Field(default=0, ge=0)
     """Lowest clock of the multiprocessors meanwhile; 0 where NVML did not say."""
     throttled: tuple[Line, ...] = ()
@@ -212,7 +213,7 @@ class BackToBack(_Record):
     candidate: Row
     """The candidate's row."""
     baseline: Row | None
-    """The first baseline's; None where there was none, or no room for one that is long enough."""
+    """The first baseline's; None where there was none, it failed, or there was no room for one that is long enough."""
     ratio: Positive | None
     """The baseline's time of a call over the candidate's; None where there is one row, or a time of zero."""
 
@@ -358,6 +359,15 @@ class WorkloadTiming(_Record):
     """What a reader should know."""
     seconds: Seconds
     """Time that the turns and the start of their processes took."""
+
+    @model_validator(mode="after")
+    def _rows_of_its_contenders(self) -> Self:
+        rows = self.back_to_back
+        if rows is not None and rows.candidate.name != self.candidate.name:
+            raise ValueError("the candidate's row without a pause is not the candidate's")
+        if rows is not None and rows.baseline is not None and rows.baseline.name not in self.baselines:
+            raise ValueError("a row without a pause is of no baseline")
+        return self
 
 
 class Timing(_Record):

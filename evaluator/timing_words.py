@@ -215,11 +215,11 @@ def back_to_back(found: BackToBack | None) -> list[str]:
 
 def row(found: Row) -> str:
     """One contender's calls without a pause."""
-    beside = found.per_call_us / found.alone_us if found.alone_us else math.nan
+    beside = found.per_call_us / found.alone_us
     clock = [f"clock down to {found.min_mhz} MHz"] if found.min_mhz else []
     held = [f"held back by {', '.join(found.throttled)}"] if found.throttled else []
     took = f"{found.name}: {duration(found.per_call_us)} a call, {times(beside)} times its median"
-    return "; ".join([took, f"{found.calls} calls in a row behind as many untimed", *clock, *held])
+    return "; ".join([took, f"{found.calls} calls in a row behind as many others", *clock, *held])
 
 
 def _said(status: str, detail: str) -> str:

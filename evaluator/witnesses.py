@@ -46,6 +46,8 @@ class Audit:
     """How many a call returns."""
     why: str = ""
     """Why there are none."""
+    before_us: Sequence[float] = ()
+    """Of the calls that come before each turn, where there are some."""
 
 
 def spans(turns: Sequence[dict[str, Any]], claim_us: float | None, why: str = "") -> SpanWitness:

@@ -342,7 +342,8 @@ def report(done: dict[str, dict[str, Any]]) -> None:
         print(f"{line['case']:<40} {line['median_us']:.1f} us, do_bench {line['do_bench_us']:.1f}: {line['off']:+.2%}")
         for name in ("rested", "in_a_row", "short"):
             print(f"{'':<40} do_bench, {name}: {', '.join(f'{us:.1f}' for us in line[f'{name}_us'])}")
-        for row in (line["back_to_back"][side] for side in ("candidate", "baseline") if line["back_to_back"]):
+        rows = line["back_to_back"] or {}
+        for row in filter(None, (rows.get(side) for side in ("candidate", "baseline"))):
             print(f"{'':<40} without a pause: {row['name']} {row['per_call_us']:.1f}, SM clock {row['min_mhz']} MHz")
     for line in of("verdict"):
         rest = line["verdict_seconds"] - line["first_compile_seconds"]

@@ -192,8 +192,8 @@ def test_what_the_empty_turn_left_is_taken_away(start: Start, monkeypatch: pytes
     assert seen == [True] * 4 * TURNS
 
 
-def test_calls_that_come_before_are_made_and_not_timed(start: Start) -> None:
-    """Five calls of 40 ms before two: the wall is that of two."""
+def test_calls_that_come_before_have_walls_of_their_own(start: Start) -> None:
+    """Five calls of 40 ms before two: the walls are those of two, and of five."""
     one, cases = start(
         "import time\ntime.sleep(0.04)\ncalls.append(x.clone())\nassert len(calls) <= 21\nreturn x * 2 + y"
     )
@@ -201,6 +201,8 @@ def test_calls_that_come_before_are_made_and_not_timed(start: Start) -> None:
     found = audit_turns(one, cases, {"n": 4}, fresh, 2, random.Random(1), before=5)
     assert (found.calls, len(found.walls_us)) == (2, TURNS)
     assert 80_000 <= min(found.walls_us) < 160_000
+    assert len(found.before_us) == TURNS
+    assert min(found.before_us) >= 200_000
     with pytest.raises(CandidateError):  # there were 21
         audited(one, cases, calls=2)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+import types
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,10 +16,12 @@ from evaluator import back_to_back, timing
 from evaluator.back_to_back import HALF_US, LEAST_US, MOST_CALLS, calls_in_half, row, together
 from evaluator.cases import Cases
 from evaluator.contender import CandidateError
+from evaluator.plan import BaselineChoice, TimingPlan
 from evaluator.racer import Racer, WrongResultError
 from evaluator.timing import Race
 from evaluator.timing_records import Row
 from evaluator.witnesses import Audit
+from kbs.errors import KoptError
 from tests.evaluator import receipts
 from tests.evaluator.racers import clock, racer
 
@@ -36,6 +40,8 @@ GB = 10**9
         (70_000.0, 10**8, 120 * GB, 800, 1),
         (500.0, 1, 120 * GB, 800, 64),  # 32 ms of the 64 wanted
         (400.0, 1, 120 * GB, 800, 0),
+        (0.0, 1, 120 * GB, 800, 0),
+        (5e-324, 1, 120 * GB, 800, 0),
         (2000.0, 4 * 10**8, 48 * GB, 800, 20),  # a third of what is free, for both halves
         (2000.0, 4 * 10**8, 30 * GB, 800, 0),
         (2000.0, 1, 120 * GB, 40, 20),
@@ -48,7 +54,7 @@ def test_calls_by_hand(claim: float, bytes_per_call: int, free: int, most: int, 
 
 
 @given(
-    st.floats(1.0, 1e7), st.integers(0, 10**11), st.integers(0, 2 * 10**11), st.integers(0, 800)
+    st.floats(0.0, 1e7), st.integers(0, 10**11), st.integers(0, 2 * 10**11), st.integers(0, 800)
 )  # fmt: skip
 def test_a_half_is_long_enough_and_both_fit(claim: float, bytes_per_call: int, free: int, most: int) -> None:
     calls = calls_in_half(claim, bytes_per_call, free, most)
@@ -77,10 +83,22 @@ def rowed(monkeypatch: pytest.MonkeyPatch, found: Audit, one: Racer) -> tuple[Ro
 
 @pytest.mark.parametrize("name", ["candidate", "eager"])
 def test_a_row_by_hand(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    walls = Audit(32, (70_000.0, 64_500.0, 64_000.0), (900.0, 500.0, 700.0))
+    walls = Audit(32, (70_000.0, 64_500.0, 64_000.0), (900.0, 500.0, 700.0), before_us=(62_000.0,) * 3)
     found, asked = rowed(monkeypatch, walls, racer(name, (1797.0, 1800.0, 1790.0)))
     assert (found.name, found.calls, found.per_call_us, found.alone_us) == (name, 32, 2000.0, 1797.0)
     assert asked == {"calls": 32, "before": 32, "blamed": name == "candidate"}
+
+
+def test_a_contender_that_rests_in_the_first_half_gains_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock is high again when the second half begins: that one alone would say 1.8 ms."""
+    walls = Audit(32, (58_100.0,) * 3, (500.0,) * 3, before_us=(128_500.0, 132_000.0, 128_500.0))
+    found, _ = rowed(monkeypatch, walls, racer())
+    assert found.per_call_us == 4000.0
+
+
+def test_memory_that_is_made_for_the_first_results_is_no_part_of_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    walls = Audit(32, (64_500.0,) * 3, (500.0,) * 3, before_us=(90_000.0, 62_000.0, 62_000.0))
+    assert rowed(monkeypatch, walls, racer())[0].per_call_us == 2000.0
 
 
 def test_a_row_tells_of_the_clock_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,12 +106,12 @@ def test_a_row_tells_of_the_clock_meanwhile(monkeypatch: pytest.MonkeyPatch) -> 
     one.clock = clock(1980)
     nvml = cast(Any, one.clock._nvml)
     nvml.clocks, nvml.reasons = [1395], [0x004]
-    found, _ = rowed(monkeypatch, Audit(32, (64_000.0,), (500.0,)), one)
+    found, _ = rowed(monkeypatch, Audit(32, (64_000.0,), (500.0,), before_us=(64_000.0,)), one)
     assert (found.min_mhz, found.throttled) == (1395, ("power cap",))
 
 
 def test_an_empty_turn_that_took_longer_leaves_no_time_below_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    found, _ = rowed(monkeypatch, Audit(32, (400.0,), (500.0,)), racer())
+    found, _ = rowed(monkeypatch, Audit(32, (400.0,), (500.0,), before_us=(400.0,)), racer())
     assert found.per_call_us == 0
     assert together(found, receipts.row("eager")).ratio is None
 
@@ -121,6 +139,11 @@ class Rows(Race):
             raise found
         return found
 
+    def both(self, *racers: Racer) -> None:
+        """The candidate's row, then the first baseline's."""
+        self._call_back_to_back(racers[0])
+        self._call_baseline_back_to_back(racers[1:])
+
 
 OWN, EAGER = receipts.row(), receipts.row("eager")
 LONG = [racer(us=(1500.0,) * 4), racer("eager", (20.0,) * 4), racer("compile", (1500.0,) * 4)]
@@ -128,28 +151,79 @@ LONG = [racer(us=(1500.0,) * 4), racer("eager", (20.0,) * 4), racer("compile", (
 
 def test_the_candidate_and_its_first_baseline_are_called_without_a_pause() -> None:
     race = Rows(candidate=OWN, eager=EAGER)
-    race._call_back_to_back(LONG)
+    race.both(*LONG)
     assert race.asked == ["candidate", "eager"]
     assert race.back_to_back == together(OWN, EAGER)
     assert race.notes == []
 
 
+class Wave(Rows):
+    """One wave, of which the order is noted."""
+
+    def __init__(self) -> None:
+        super().__init__(candidate=OWN, eager=EAGER)
+        self.pretender, self.racers = "", []
+        baseline = BaselineChoice(name="eager", how="eager")
+        self.plan = TimingPlan(restarts=2, seconds=1.0, baselines=(baseline,))
+
+    def _start_baseline(self, choice: BaselineChoice, restarts: Sequence[int]) -> list[Racer]:
+        return [racer(choice.name, restart=n) for n in restarts]
+
+    def _start_candidates(self, restarts: Sequence[int]) -> list[Racer]:
+        return [racer(us=(1500.0,) * 4, restart=n) for n in restarts]
+
+    def _alone(self, by_restart: dict[int, list[Racer]]) -> None:
+        del by_restart
+        self.asked.append("alone")
+
+    def _blocks(self, restarts: list[list[Racer]], seconds: float) -> None:
+        del restarts, seconds
+        self.asked.append("blocks")
+
+    def _audit(self, racer: Racer) -> None:
+        del racer
+        self.asked.append("audit")
+
+    def _watch(self, racer: Racer) -> None:
+        del racer
+        self.asked.append("watch")
+
+    def _end(self, racers: Sequence[Racer]) -> None:
+        self.asked.append("end " + " ".join(sorted({one.name for one in racers})))
+
+
+def test_a_baseline_is_called_without_a_pause_when_no_candidate_is_about() -> None:
+    """A candidate that is still there could slow it, and a baseline that fails so has all its times."""
+    race = Wave()
+    race._wave([0, 1], audited=1)
+    order = ["alone", "blocks", "audit", "watch", "candidate", "end candidate", "alone", "eager"]
+    assert race.asked == [*order, "end candidate eager"]
+    assert race.back_to_back == together(OWN, EAGER)
+
+
+def test_another_wave_has_no_rows() -> None:
+    race = Wave()
+    race._wave([0, 1], audited=2)
+    assert race.asked == ["alone", "blocks", "end candidate", "alone", "end candidate eager"]
+
+
 def test_a_baseline_that_dropped_out_is_passed_over() -> None:
     race = Rows(candidate=OWN, compile=receipts.row("compile"))
     race.failed = {"eager": "it raised"}
-    race._call_back_to_back(LONG)
+    race.both(*LONG)
     assert race.asked == ["candidate", "compile"]
 
 
 def test_a_short_candidate_is_not_called_so() -> None:
     race = Rows()
-    race._call_back_to_back([racer(us=(999.0,) * 4), *LONG[1:]])
+    race.both(racer(us=(999.0,) * 4), *LONG[1:])
     assert (race.asked, race.back_to_back, race.notes) == ([], None, [])
 
 
 def test_where_there_is_no_room_it_is_said() -> None:
     race = Rows(candidate=None, eager=EAGER)
-    race._call_back_to_back(LONG)
+    race.both(*LONG)
+    assert race.asked == ["candidate"]
     assert race.back_to_back is None
     assert race.notes == ["not called without a pause: the device's memory has no room for so many calls' arguments"]
 
@@ -157,14 +231,14 @@ def test_where_there_is_no_room_it_is_said() -> None:
 @pytest.mark.parametrize("rows", [{"eager": None}, {}])
 def test_a_candidate_without_a_baselines_row_has_its_own(rows: dict[str, Any]) -> None:
     race = Rows(candidate=OWN, **rows)
-    race._call_back_to_back(LONG if rows else LONG[:1])
+    race.both(*(LONG if rows else LONG[:1]))
     assert race.back_to_back == together(OWN, None)
     assert race.notes == []
 
 
 def test_a_baseline_that_fails_without_a_pause_is_no_fault_of_the_candidates() -> None:
     race = Rows(candidate=OWN, eager=WrongResultError("result of one call of many:\n it is outside"))
-    race._call_back_to_back(LONG)
+    race.both(*LONG)
     assert race.back_to_back == together(OWN, None)
     assert race.notes == ["eager was not timed without a pause: result of one call of many: it is outside"]
     assert race.failed == {}
@@ -175,7 +249,41 @@ def test_a_baseline_that_fails_without_a_pause_is_no_fault_of_the_candidates() -
 )
 def test_a_candidate_that_fails_without_a_pause_has_failed(error: Exception) -> None:
     with pytest.raises(type(error)):
-        Rows(candidate=error)._call_back_to_back(LONG)
+        Rows(candidate=error).both(*LONG)
+
+
+def roomy(monkeypatch: pytest.MonkeyPatch, error: Exception) -> Race:
+    """A race on a device with room for a row, which fails in it."""
+
+    def row(*_: Any) -> Row:
+        raise error
+
+    race = cast(Any, Rows())
+    race.places, race.first, race.cases, race.draw = 2, object(), None, random.Random(1)
+    race.starter = types.SimpleNamespace(device="cuda:0")
+    monkeypatch.setattr(timing, "traffic", lambda *_: (10**8, 10**8))
+    monkeypatch.setattr(timing, "_most_calls", lambda *_: 800)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda *_: (120 * GB, 140 * GB))
+    monkeypatch.setattr(back_to_back, "row", row)
+    return cast(Race, race)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KoptError("0.1 GB for a tensor cannot be had", code="out_of_memory", hint="Free it."),
+        torch.OutOfMemoryError("in the parent"),
+    ],
+)
+def test_memory_that_is_gone_in_a_row_costs_no_times(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    assert Race._row(roomy(monkeypatch, error), LONG[0]) is None
+
+
+def test_another_error_in_a_row_is_no_lack_of_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    race = roomy(monkeypatch, KoptError("the reference failed", code="reference_failed", hint="Mend it."))
+    with pytest.raises(KoptError, match="the reference failed"):
+        Race._row(race, LONG[0])
 
 
 def test_large_problems_have_no_room(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,6 +106,28 @@ def test_more_buffers_than_a_process_may_usually_open() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def test_a_device_has_room_for_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row of 128 calls with six tensors each, beside all that is open anyway."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2000:
+        pytest.skip(f"no more than {hard} files can be opened here")
+    seen: list[int] = []
+
+    def allocate(*_: int) -> tuple[int, int, int]:
+        seen.append(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        raise cuda_driver.CudaError("no device")
+
+    monkeypatch.setattr(torch, "empty", lambda *_, **__: None)
+    monkeypatch.setattr(cuda_driver, "allocate", allocate)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        with pytest.raises(KoptError, match="no device"):
+            device_buffer(4096, 0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert min(seen) >= 2000
+
+
 def test_closing_a_tensor_lets_go_of_its_memory() -> None:
     gc.collect()
     made = shared_tensor({"shape": [1 << 16], "dtype": "float32"}, CPU)

@@ -19,7 +19,7 @@ from evaluator.findings import MAX_OUTPUT, CandidateOutput, NotTried, SanitizerR
 from evaluator.hazards import Hazard, Severity
 from evaluator.receipt import Receipt, parse, render
 from evaluator.records import DeclaredTolerance, InputsRecord, SourceRecord
-from evaluator.timing_records import Timing
+from evaluator.timing_records import BackToBack, Timing
 from evaluator.verdict import Improvement, Verdict
 from kbs.errors import ExitCode, KoptError, UsageError
 from tests.evaluator.receipts import (
@@ -248,6 +248,19 @@ def test_calls_without_a_pause_are_kept_and_leave_no_trace_where_there_were_none
 def test_a_ratio_without_a_pause_is_that_of_its_rows(changes: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="the ratio is not that of the rows"):
         back_to_back(**changes)
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (back_to_back(candidate=row("eager")), "is not the candidate's"),
+        (back_to_back(baseline=row("other", per_call_us=1620.0)), "is of no baseline"),
+        (back_to_back(baseline=row(per_call_us=1620.0)), "is of no baseline"),
+    ],
+)
+def test_rows_without_a_pause_are_of_those_who_were_timed(found: BackToBack, said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        workload_timing(back_to_back=found)
 
 
 def test_one_workload_twice() -> None:

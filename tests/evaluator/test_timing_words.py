@@ -235,13 +235,13 @@ def test_dropped_turns() -> None:
 def test_calls_without_a_pause() -> None:
     assert words.back_to_back(None) == []
     assert words.back_to_back(receipts.back_to_back()) == [
-        "candidate: 1.988 ms a call, 1.106 times its median; 32 calls in a row behind as many untimed; clock down to"
+        "candidate: 1.988 ms a call, 1.106 times its median; 32 calls in a row behind as many others; clock down to"
         " 1395 MHz; held back by power cap",
-        "eager: 1.620 ms a call, 1.160 times its median; 32 calls in a row behind as many untimed; clock down to"
+        "eager: 1.620 ms a call, 1.160 times its median; 32 calls in a row behind as many others; clock down to"
         " 1395 MHz; held back by power cap",
         "so called, 0.815 times as fast as eager",
     ]
     alone = receipts.back_to_back(candidate=receipts.row(min_mhz=0, throttled=()), baseline=None, ratio=None)
     assert words.back_to_back(alone) == [
-        "candidate: 1.988 ms a call, 1.106 times its median; 32 calls in a row behind as many untimed"
+        "candidate: 1.988 ms a call, 1.106 times its median; 32 calls in a row behind as many others"
     ]
