@@ -7,13 +7,13 @@ import re
 from dataclasses import dataclass
 
 from kbs.answers.calculation import measured_with, what_to_try
+from kbs.answers.definition import definition
 from kbs.answers.knowledge import Knowledge, sentences
 from kbs.answers.model import Answer, Claim, ClaimKind
 from kbs.question import Question
 from kbs.records import ThresholdRow
 from kbs.search import Hit, SearchResult
 from kbs.tokens import query_words
-from kbs.vocabulary import words
 
 SENTENCES = 8
 PER_PAGE = 4
@@ -45,7 +45,8 @@ class _Scored:
 def answer_from_passages(question: Question, knowledge: Knowledge, found: SearchResult, answer: Answer) -> None:
     """The best sentences of the best passages, then what to try; abstains where nothing fits."""
     weights = _weights(question, knowledge)
-    why_not = _irrelevant(question, knowledge, found, weights)
+    defined = definition(question, knowledge)
+    why_not = "" if defined else _irrelevant(question, knowledge, found, weights)
     if why_not:
         answer.abstained = True
         answer.reason = "nothing_relevant"
@@ -55,7 +56,7 @@ def answer_from_passages(question: Question, knowledge: Knowledge, found: Search
         if nearest:
             answer.gaps.append(f"The nearest pages are {', '.join(dict.fromkeys(nearest))}.")
         return
-    scored = _scored_sentences(question, knowledge, found, weights)
+    scored = _scored_sentences(question, knowledge, found, weights) if found.hits else []
     scored = [item for item in scored if item.score >= FITTING * scored[0].score]
     chosen: list[_Scored] = []
     per_page: dict[str, int] = {}
@@ -68,15 +69,14 @@ def answer_from_passages(question: Question, knowledge: Knowledge, found: Search
             per_page[page] = per_page.get(page, 0) + 1
             said.add(form)
             chosen.append(item)
-    if not chosen or (question.intent == "spec" and chosen[0].overlap < MIN_SPEC_OVERLAP):
+    if not defined and (not chosen or (question.intent == "spec" and chosen[0].overlap < MIN_SPEC_OVERLAP)):
         answer.abstained = True
         answer.reason = "nothing_relevant"
         answer.add("", [Claim("Not known: no sentence of the wiki answers this.", ClaimKind.ABSENCE)])
         return
-    entry = _entry(question, knowledge)
     best = [item.claim for item in chosen]
-    if entry is not None:
-        best = [entry, *(claim for claim in best if claim.citations != entry.citations)]
+    if defined is not None:
+        best = [defined, *(claim for claim in best if claim.citations != defined.citations)]
     answer.add("", best[:1])
     answer.add("What the wiki says", best[1:])
     answer.add("Hardware facts", _deciding(question, knowledge))
@@ -204,20 +204,3 @@ def _scored_sentences(
             if key not in scored or scored[key].score < score:
                 scored[key] = _Scored(score, overlap, claim, hit)
     return sorted(scored.values(), key=lambda item: -item.score)
-
-
-def _entry(question: Question, knowledge: Knowledge) -> Claim | None:
-    """The row of a glossary that says what the symptom of the question means: its first cell is wholly that name."""
-    for symptom in question.symptoms if question.intent == "definition" else ():
-        for page in knowledge.store.page_ids("symptom", symptom):
-            passages = knowledge.store.passages(knowledge.store.passage_ids(page_id=page))
-            for claim in (claim for passage in passages.values() for claim in sentences(passage)):
-                cells = claim.citations[0].quote.strip().strip("|").split("|")
-                name = words(cells[0].strip(" `"))
-                whole = (
-                    m.id == symptom and m.end - m.start == len(name)
-                    for m in knowledge.vocabulary.find(" ".join(name), "symptom")
-                )
-                if len(cells) > 1 and any(whole):
-                    return claim
-    return None

@@ -1,0 +1,78 @@
+"""What a term means: the sentence of a page of terms that defines it, or the row of a glossary."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from kbs.answers.knowledge import Knowledge, sentences
+from kbs.answers.model import Claim
+from kbs.question import Question
+from kbs.vocabulary import words
+
+TAG = "terms"
+"""Of pages whose sentences define terms: "A warp is ...", "PTX (Parallel Thread Execution) is ..."."""
+_ASKED = re.compile(
+    r"(?:what (?:is|are|does|do)|what['’]s|define|explain) (?:the (?:meaning|definition) of )?(?:(?:an?|the) )?"
+    r"(?P<term>.{1,80}?)(?: mean| stand for)?"
+    r"(?: (?:in|on|of|for) (?:an? |the )?(?:nvidia |modern )?(?:cuda|gpus?|triton|gpu programming))? ?[?.!]*",
+    re.IGNORECASE,
+)
+_DEFINES = re.compile(
+    r"(?:An? |The )?(?P<name>[^.,;:()|]{1,60}?)(?: \((?P<also>[^()]{1,80})\))? (?:is|are|means) ", re.IGNORECASE
+)
+
+
+def definition(question: Question, knowledge: Knowledge) -> Claim | None:
+    """What the question asks the meaning of; None where it asks something else, or nothing defines it."""
+    return _sentence(question, knowledge) or _row(question, knowledge)
+
+
+def term_of(text: str) -> str:
+    """The term whose meaning a question asks for, `warp` of "What is a warp?"; empty where it asks something else."""
+    asked = _ASKED.fullmatch(" ".join(text.split()))
+    return asked["term"] if asked else ""
+
+
+def names_of(sentence: str) -> list[str]:
+    """The names that a sentence defines: its subject, and what stands in brackets behind it; none where it does not."""
+    found = _DEFINES.match(sentence)
+    if found is None:
+        return []
+    also = found["also"] or ""
+    return [name for name in (found["name"], also, *also.split(", ")) if name]
+
+
+def _sentence(question: Question, knowledge: Knowledge) -> Claim | None:
+    term = _key(term_of(question.text))
+    if not term:
+        return None
+    pages = knowledge.store.page_ids("tag", TAG)
+    return next((c for c in _claims(knowledge, pages) if term in map(_key, names_of(c.text))), None)
+
+
+def _row(question: Question, knowledge: Knowledge) -> Claim | None:
+    """The row of a glossary that says what the symptom of the question means: its first cell is wholly that name."""
+    for symptom in question.symptoms if question.intent == "definition" else ():
+        for claim in _claims(knowledge, knowledge.store.page_ids("symptom", symptom)):
+            cells = claim.citations[0].quote.strip().strip("|").split("|")
+            name = words(cells[0].strip(" `"))
+            whole = (
+                m.id == symptom and m.end - m.start == len(name)
+                for m in knowledge.vocabulary.find(" ".join(name), "symptom")
+            )
+            if len(cells) > 1 and any(whole):
+                return claim
+    return None
+
+
+def _claims(knowledge: Knowledge, pages: list[str]) -> Iterator[Claim]:
+    """Every sentence and row of some pages."""
+    for page in pages:
+        for passage in knowledge.store.passages(knowledge.store.passage_ids(page_id=page)).values():
+            yield from sentences(passage)
+
+
+def _key(name: str) -> tuple[str, ...]:
+    """A name's words, for comparing: `Warps` is `warp`."""
+    return tuple(w[:-1] if len(w) > 2 and w.endswith("s") and w[-2] not in "sui" else w for w in words(name))
