@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kbs.answers.calculation import TO_TRY, answer_operation, answer_ridge
+from kbs.answers.definition import definition
 from kbs.answers.exhibit import Exhibit, Exhibits, NoExhibits
 from kbs.answers.facts import answer_comparison, answer_spec, wrong_premise
 from kbs.answers.knowledge import Knowledge
@@ -121,7 +122,8 @@ def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: Past
     if undocumented and question.intent in ("spec", "comparison", "calculation", "diagnosis"):
         _no_page(undocumented, knowledge, answer)
         return
-    if question.intent == "spec" and (question.metrics or not _asks_for_more(question, knowledge)):
+    of_a_term = not question.products and definition(question, knowledge) is not None  # "what is the L2 cache"
+    if question.intent == "spec" and not of_a_term and (question.metrics or not _asks_for_more(question, knowledge)):
         answer_spec(question, knowledge, answer)
         return
     if question.intent == "comparison":

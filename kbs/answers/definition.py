@@ -13,14 +13,16 @@ from kbs.vocabulary import words
 TAG = "terms"
 """Of pages whose sentences define terms: "A warp is ...", "PTX (Parallel Thread Execution) is ..."."""
 _ASKED = re.compile(
-    r"(?:what (?:is|are|does|do)|what['’]s|define|explain) (?:the (?:meaning|definition) of )?(?:(?:an?|the) )?"
-    r"(?P<term>.{1,80}?)(?: mean| stand for)?"
-    r"(?: (?:in|on|of|for) (?:an? |the )?(?:nvidia |modern )?(?:cuda|gpus?|triton|gpu programming))? ?[?.!]*",
+    r"(?:what (?:exactly )?(?:is|are|does|do)|what['’]s|define|explain) (?:the (?:meaning|definition) of )?"
+    r"(?:(?:an?|the) )?(?P<term>.{1,80}?)(?: mean| stand for| do)?"
+    r"(?: (?:in|on|of|for) (?:an? |the )?(?:nvidia |modern )?(?:cuda|gpus?|gpu programming))? ?[?.!]*",
     re.IGNORECASE,
 )
 _DEFINES = re.compile(
     r"(?:An? |The )?(?P<name>[^.,;:()|]{1,60}?)(?: \((?P<also>[^()]{1,80})\))? (?:is|are|means) ", re.IGNORECASE
 )
+_FIELD = ("cuda", "gpu", "nvidia")
+"""Words before a term that only say where it is used, as in "a CUDA kernel"; "a CUDA core" is a term as it stands."""
 
 
 def definition(question: Question, knowledge: Knowledge) -> Claim | None:
@@ -47,8 +49,9 @@ def _sentence(question: Question, knowledge: Knowledge) -> Claim | None:
     term = _key(term_of(question.text))
     if not term:
         return None
-    pages = knowledge.store.page_ids("tag", TAG)
-    return next((c for c in _claims(knowledge, pages) if term in map(_key, names_of(c.text))), None)
+    terms = [term, term[1:]] if term[0] in _FIELD and len(term) > 1 else [term]
+    claims = list(_claims(knowledge, knowledge.store.page_ids("tag", TAG)))
+    return next((c for asked in terms for c in claims if asked in map(_key, names_of(c.text))), None)
 
 
 def _row(question: Question, knowledge: Knowledge) -> Claim | None:
@@ -74,5 +77,5 @@ def _claims(knowledge: Knowledge, pages: list[str]) -> Iterator[Claim]:
 
 
 def _key(name: str) -> tuple[str, ...]:
-    """A name's words, for comparing: `Warps` is `warp`."""
-    return tuple(w[:-1] if len(w) > 2 and w.endswith("s") and w[-2] not in "sui" else w for w in words(name))
+    """A name's words, for comparing: `Warps` is `warp`, `SFUs` is `SFU`."""
+    return tuple(w[:-1] if len(w) > 2 and w.endswith("s") and not w.endswith("ss") else w for w in words(name))

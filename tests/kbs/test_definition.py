@@ -38,6 +38,9 @@ TERMS = [name for line in SENTENCES for name in names_of(line)]
         ("what is a lane in CUDA?", "lane"),
         ("what is global memory on an NVIDIA GPU", "global memory"),
         ("what is a streaming multiprocessor in gpu programming", "streaming multiprocessor"),
+        ("what exactly is a warp", "warp"),
+        ("what does the warp scheduler do?", "warp scheduler"),
+        ("what is a grid in Triton", "grid in Triton"),
         ("why is my softmax memory-bound on H100", ""),
         ("how many warps fit on an SM", ""),
         ("is a warp 32 threads", ""),
@@ -103,6 +106,31 @@ def test_a_definition_stands_once(engine: Engine) -> None:
     texts = [claim.text for claim in answer.claims]
     assert texts[0].startswith("A warp is a group of 32 threads")
     assert texts.count(texts[0]) == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "start"),
+    [
+        ("what are SFUs", "A special function unit (SFU) is"),
+        ("what are LSUs on a GPU", "A load/store unit (LSU) is"),
+        ("what is a CUDA kernel", "A kernel is"),
+        ("what are GPU threads", "A thread is"),
+        ("what is a CUDA core", "A CUDA core is"),
+        ("what do registers do", "A register is"),
+        ("what is the L2 cache", "The L2 cache (L2) is"),
+        ("what is the register file", "The register file is"),
+        ("what is TMEM", "Tensor memory (TMEM) is"),
+        ("what is a block", "A thread block (block,"),
+    ],
+)
+def test_a_term_is_found_in_other_words(engine: Engine, question: str, start: str) -> None:
+    answer = engine.ask(question, gpus=(), dtype="", dims={}, kinds=(), count=8)[1]
+    assert answer.claims[0].text.startswith(start)
+
+
+def test_a_term_of_triton_is_not_answered_with_that_of_cuda(engine: Engine) -> None:
+    answer = engine.ask("what is a grid in Triton", gpus=(), dtype="", dims={}, kinds=(), count=8)[1]
+    assert "Triton" in answer.claims[0].text
 
 
 def test_what_no_page_defines_is_answered_as_before(engine: Engine) -> None:
