@@ -20,6 +20,11 @@ TURNS = 3
 """The fastest of them counts: kopt's clock sees everything else that the host does."""
 
 
+def most_calls(case: Case) -> int:
+    """How many calls' arguments a message holds."""
+    return max(2, 800 // (len(case.values.tensors) + len(case.native)))
+
+
 def audit_turns(
     contender: Contender,
     cases: Cases,

@@ -11,12 +11,16 @@ from __future__ import annotations
 import math
 import random
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from evaluator.audit import audit_turns
+import torch
+
+from evaluator.audit import audit_turns, most_calls
 from evaluator.cases import Case, Cases
-from evaluator.racer import Racer
+from evaluator.physics import traffic
+from evaluator.racer import FAILURES, Racer
 from evaluator.timing_records import BackToBack, Row, quotient
+from kbs.errors import KoptError
 
 LONG_US = 1000.0
 """Shorter kernels are not called so: what is between them in a program counts for more."""
@@ -27,6 +31,60 @@ LEAST_US = 30_000.0
 MOST_CALLS = 64
 """In a half."""
 _MEMORY_PART = 1 / 3
+
+
+class Rows:
+    """The rows of one race."""
+
+    def __init__(self, cases: Cases, device: torch.device, fresh: Iterator[Case], draw: random.Random) -> None:
+        self.cases = cases
+        self.device = device
+        self.fresh = fresh
+        self.draw = draw
+        self.found: BackToBack | None = None
+        self.notes: list[str] = []
+
+    def call(self, candidate: Racer, places: int) -> None:
+        """The row of a long candidate. `places`: sets of memory that a turn's arguments are drawn from; with one there
+        is no room for several calls'. Raises as `audit_turns` does."""
+        if statistics.median(candidate.turns.us) < LONG_US:
+            return
+        found = self._row(candidate, places)
+        if found is None:
+            self.notes.append(
+                "not called without a pause: the device's memory has no room for so many calls' arguments"
+            )
+            return
+        self.found = together(found, None)
+
+    def call_baseline(self, baselines: Sequence[Racer], places: int) -> None:
+        """The row of the first baseline, where the candidate has one: last of all, when the candidate's processes have
+        gone. They can slow it no more, their memory is free, and its failure costs it none of its times."""
+        if self.found is None or not baselines:
+            return
+        try:
+            self.found = together(self.found.candidate, self._row(baselines[0], places))
+        except FAILURES as error:
+            said = " ".join(str(error).split())[:500]
+            self.notes.append(f"{baselines[0].name} was not timed without a pause: {said}")
+
+    def _row(self, racer: Racer, places: int) -> Row | None:
+        """None where there is no room for one that is long enough."""
+        if places == 1:
+            return None
+        case = next(self.fresh)
+        read, written = traffic(self.cases, case)
+        torch.cuda.empty_cache()
+        free = int(torch.cuda.mem_get_info(self.device)[0])
+        calls = calls_in_half(statistics.median(racer.turns.us), read + 2 * written, free, most_calls(case))
+        if not calls:
+            return None
+        try:
+            return row(racer, self.cases, self.fresh, calls, self.draw)
+        except (KoptError, torch.OutOfMemoryError) as error:  # taken by others meanwhile: the times stand without it
+            if isinstance(error, KoptError) and error.code != "out_of_memory":
+                raise
+            return None
 
 
 def calls_in_half(claim_us: float, bytes_per_call: int, free_bytes: int, most: int) -> int:

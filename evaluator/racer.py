@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from evaluator.cases import Case, Cases
 from evaluator.clocks import DeviceClock
-from evaluator.contender import Called, Contender, Turn
+from evaluator.contender import Called, CandidateError, Contender, Turn
 from evaluator.correctness import note_behaviour, problems_of, wrong_trial
 from evaluator.devices import l2_bytes
 from evaluator.findings import Findings
 from evaluator.worker.clock import flush_of
+from evaluator.worker_process import WorkerLostError
 
 WARM_TURNS = 4
 _FIRST_SPIN_US = 1000.0
@@ -23,6 +24,10 @@ _GIVES_UP = 4
 
 class WrongResultError(Exception):
     """A timed turn gave a wrong result; the text says what."""
+
+
+FAILURES = (CandidateError, WorkerLostError, WrongResultError)
+"""What a contender's process can do instead of a turn."""
 
 
 @dataclass

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from evaluator import back_to_back, intervals, witnesses
-from evaluator.audit import audit_turns
+from evaluator.audit import audit_turns, most_calls
 from evaluator.cases import Case, Cases
 from evaluator.ceilings import RateWorker
 from evaluator.clocks import DeviceClock
@@ -24,10 +24,9 @@ from evaluator.devices import crowded
 from evaluator.physics import check, traffic
 from evaluator.plan import BaselineChoice, SeedSchedule, TimingPlan
 from evaluator.race_results import Results, kept, quotients, workload_timing
-from evaluator.racer import Racer, WrongResultError
-from evaluator.timing_records import BackToBack, Ceiling, CitedPeak, Physics, Row, WorkloadTiming
+from evaluator.racer import FAILURES, Racer
+from evaluator.timing_records import Ceiling, CitedPeak, Physics, WorkloadTiming
 from evaluator.witnesses import Audit
-from evaluator.worker_process import WorkerLostError
 from kbs.errors import KoptError
 
 FIRST_CASE = 1000
@@ -39,8 +38,6 @@ ALONE = 6
 SIGNAL_TURNS = 12
 WATCHED = 5
 """Turns under the profiler."""
-_FAILURES = (CandidateError, WorkerLostError, WrongResultError)
-"""What a contender's process can do instead of a turn."""
 _CONTEXT_BYTES = 700 << 20
 """What a process takes of the device before it has any tensors: its context, PyTorch's kernels, the flush."""
 _MEMORY_PART = 0.8
@@ -78,7 +75,7 @@ class Race:
         self.failed: dict[str, str] = {}
         """Baselines that have no times, and why."""
         self.audit = Audit(0, (), (), why="no turn was made")
-        self.back_to_back: BackToBack | None = None
+        self.rows = back_to_back.Rows(cases, starter.device, self._fresh(), self.draw)
         self.ceiling: Ceiling | None = None
         self.notes: list[str] = []
         self.places = 2
@@ -180,11 +177,12 @@ class Race:
                 if racers[0].restart == audited and not self.pretender:
                     self._audit(racers[0])
                     self._watch(racers[0])
-                    self._call_back_to_back(racers[0])
+                    self.rows.call(racers[0], self.places)
             if not self.pretender:
                 self._end(candidates)
                 self._alone(by_restart)
-                self._call_baseline_back_to_back(by_restart.get(audited, []))
+                running = [one for one in by_restart.get(audited, []) if one.name not in self.failed]
+                self.rows.call_baseline(running, self.places)
         finally:
             self._end(started)
 
@@ -211,7 +209,7 @@ class Race:
                 found.append(Racer(choice.name, restart, contender, self.cases, self.clock, self.dims))
             for racer in found:
                 racer.warm(self._given())
-        except _FAILURES as error:
+        except FAILURES as error:
             for racer in found:
                 racer.contender.close()
             self._drop(choice.name, error)
@@ -280,7 +278,7 @@ class Race:
                 try:
                     for _ in range(ALONE // 2):
                         racer.turn_alone(self._given())
-                except _FAILURES as error:
+                except FAILURES as error:
                     self._drop(racer.name, error)
 
     def _blocks(self, restarts: list[list[Racer]], seconds: float) -> None:
@@ -311,7 +309,7 @@ class Race:
             return
         try:
             racer.turn(case, pair)
-        except _FAILURES as error:
+        except FAILURES as error:
             if racer.is_candidate:
                 raise
             self._drop(racer.name, error)
@@ -351,53 +349,8 @@ class Race:
         free = int(torch.cuda.mem_get_info(self.starter.device)[0])
         calls = witnesses.audit_calls(claim, read + 2 * written, free)
         self.audit = audit_turns(
-            racer.contender, self.cases, self.dims, self._fresh(), min(calls, _most_calls(self._given())), self.draw
+            racer.contender, self.cases, self.dims, self._fresh(), min(calls, most_calls(self._given())), self.draw
         )
-
-    def _call_back_to_back(self, candidate: Racer) -> None:
-        """The row of a long candidate."""
-        if statistics.median(candidate.turns.us) < back_to_back.LONG_US:
-            return
-        found = self._row(candidate)
-        if found is None:
-            self.notes.append(
-                "not called without a pause: the device's memory has no room for so many calls' arguments"
-            )
-            return
-        self.back_to_back = back_to_back.together(found, None)
-
-    def _call_baseline_back_to_back(self, baselines: Sequence[Racer]) -> None:
-        """The row of the first baseline, where the candidate has one: last of all, when the candidate's processes have
-        gone. They can slow it no more, their memory is free, and its failure costs it none of its times."""
-        if self.back_to_back is None:
-            return
-        for racer in [one for one in baselines if one.name not in self.failed][:1]:
-            try:
-                found = self._row(racer)
-            except _FAILURES as error:
-                said = " ".join(str(error).split())[:500]
-                self.notes.append(f"{racer.name} was not timed without a pause: {said}")
-            else:
-                self.back_to_back = back_to_back.together(self.back_to_back.candidate, found)
-
-    def _row(self, racer: Racer) -> Row | None:
-        """None where there is no room for one that is long enough."""
-        if self.places == 1:
-            return None
-        case = self._given()
-        read, written = traffic(self.cases, case)
-        torch.cuda.empty_cache()
-        free = int(torch.cuda.mem_get_info(self.starter.device)[0])
-        claim = statistics.median(racer.turns.us)
-        calls = back_to_back.calls_in_half(claim, read + 2 * written, free, _most_calls(case))
-        if not calls:
-            return None
-        try:
-            return back_to_back.row(racer, self.cases, self._fresh(), calls, self.draw)
-        except (KoptError, torch.OutOfMemoryError) as error:  # taken by others meanwhile: the times stand without it
-            if isinstance(error, KoptError) and error.code != "out_of_memory":
-                raise
-            return None
 
     def _watch(self, racer: Racer) -> None:
         """Turns under the profiler; their times count for nothing."""
@@ -432,10 +385,10 @@ class Race:
             written_bytes=written,
             ceiling=self.ceiling,
             fixed=self.cases.fixed and not self.cases.jitters,
-            notes=tuple(self.notes),
+            notes=(*self.notes, *self.rows.notes),
             seed=self.seeds.seed("bootstrap", 1 + self.index),
             seconds=time.monotonic() - self.began,
-            back_to_back=self.back_to_back,
+            back_to_back=self.rows.found,
         )
 
         def physics(l2_bytes: int, fastest_us: float) -> Physics:
@@ -446,8 +399,3 @@ class Race:
         for id, severity, evidence in found.hazards:
             self.cases.found.hazard(id, severity, evidence)
         return found.timing
-
-
-def _most_calls(case: Case) -> int:
-    """How many calls' arguments a message holds."""
-    return max(2, 800 // (len(case.values.tensors) + len(case.native)))

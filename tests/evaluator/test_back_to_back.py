@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import random
-import types
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
@@ -12,9 +12,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator import back_to_back, timing
-from evaluator.back_to_back import HALF_US, LEAST_US, MOST_CALLS, calls_in_half, row, together
-from evaluator.cases import Cases
+from evaluator import back_to_back
+from evaluator.back_to_back import HALF_US, LEAST_US, MOST_CALLS, Rows, calls_in_half, row, together
+from evaluator.cases import Case, Cases
 from evaluator.contender import CandidateError
 from evaluator.plan import BaselineChoice, TimingPlan
 from evaluator.racer import Racer, WrongResultError
@@ -125,14 +125,15 @@ def test_both_rows_have_a_ratio() -> None:
 # --- in a race --------------------------------------------------------------------------------------------------------
 
 
-class Rows(Race):
-    """A race of which the rows are given: a row, an error, or None for no room, by name."""
+class Given(Rows):
+    """Rows that are given: a row, an error, or None for no room, by name."""
 
     def __init__(self, **rows: Row | Exception | None) -> None:
         self.rows, self.asked = rows, list[str]()
-        self.failed, self.notes, self.back_to_back = {}, [], None
+        self.notes, self.found = [], None
 
-    def _row(self, racer: Racer) -> Row | None:
+    def _row(self, racer: Racer, places: int) -> Row | None:
+        assert places == 2
         self.asked.append(racer.name)
         found = self.rows[racer.name]
         if isinstance(found, Exception):
@@ -141,8 +142,8 @@ class Rows(Race):
 
     def both(self, *racers: Racer) -> None:
         """The candidate's row, then the first baseline's."""
-        self._call_back_to_back(racers[0])
-        self._call_baseline_back_to_back(racers[1:])
+        self.call(racers[0], 2)
+        self.call_baseline(racers[1:], 2)
 
 
 OWN, EAGER = receipts.row(), receipts.row("eager")
@@ -150,21 +151,22 @@ LONG = [racer(us=(1500.0,) * 4), racer("eager", (20.0,) * 4), racer("compile", (
 
 
 def test_the_candidate_and_its_first_baseline_are_called_without_a_pause() -> None:
-    race = Rows(candidate=OWN, eager=EAGER)
+    race = Given(candidate=OWN, eager=EAGER)
     race.both(*LONG)
     assert race.asked == ["candidate", "eager"]
-    assert race.back_to_back == together(OWN, EAGER)
+    assert race.found == together(OWN, EAGER)
     assert race.notes == []
 
 
-class Wave(Rows):
+class Wave(Race):
     """One wave, of which the order is noted."""
 
     def __init__(self) -> None:
-        super().__init__(candidate=OWN, eager=EAGER)
-        self.pretender, self.racers = "", []
-        baseline = BaselineChoice(name="eager", how="eager")
-        self.plan = TimingPlan(restarts=2, seconds=1.0, baselines=(baseline,))
+        self.rows = given = Given(candidate=OWN, eager=EAGER, compile=receipts.row("compile"))
+        self.asked = given.asked
+        self.pretender, self.racers, self.failed, self.places = "", [], {}, 2
+        baselines = BaselineChoice(name="eager", how="eager"), BaselineChoice(name="compile", how="compile")
+        self.plan = TimingPlan(restarts=2, seconds=1.0, baselines=baselines)
 
     def _start_baseline(self, choice: BaselineChoice, restarts: Sequence[int]) -> list[Racer]:
         return [racer(choice.name, restart=n) for n in restarts]
@@ -197,51 +199,50 @@ def test_a_baseline_is_called_without_a_pause_when_no_candidate_is_about() -> No
     race = Wave()
     race._wave([0, 1], audited=1)
     order = ["alone", "blocks", "audit", "watch", "candidate", "end candidate", "alone", "eager"]
-    assert race.asked == [*order, "end candidate eager"]
-    assert race.back_to_back == together(OWN, EAGER)
+    assert race.asked == [*order, "end candidate compile eager"]
+    assert race.rows.found == together(OWN, EAGER)
 
 
 def test_another_wave_has_no_rows() -> None:
     race = Wave()
     race._wave([0, 1], audited=2)
-    assert race.asked == ["alone", "blocks", "end candidate", "alone", "end candidate eager"]
+    assert race.asked == ["alone", "blocks", "end candidate", "alone", "end candidate compile eager"]
 
 
 def test_a_baseline_that_dropped_out_is_passed_over() -> None:
-    race = Rows(candidate=OWN, compile=receipts.row("compile"))
+    race = Wave()
     race.failed = {"eager": "it raised"}
-    race.both(*LONG)
-    assert race.asked == ["candidate", "compile"]
+    race._wave([0, 1], audited=1)
+    assert race.rows.found == together(OWN, receipts.row("compile"))
 
 
 def test_a_short_candidate_is_not_called_so() -> None:
-    race = Rows()
+    race = Given()
     race.both(racer(us=(999.0,) * 4), *LONG[1:])
-    assert (race.asked, race.back_to_back, race.notes) == ([], None, [])
+    assert (race.asked, race.found, race.notes) == ([], None, [])
 
 
 def test_where_there_is_no_room_it_is_said() -> None:
-    race = Rows(candidate=None, eager=EAGER)
+    race = Given(candidate=None, eager=EAGER)
     race.both(*LONG)
     assert race.asked == ["candidate"]
-    assert race.back_to_back is None
+    assert race.found is None
     assert race.notes == ["not called without a pause: the device's memory has no room for so many calls' arguments"]
 
 
 @pytest.mark.parametrize("rows", [{"eager": None}, {}])
 def test_a_candidate_without_a_baselines_row_has_its_own(rows: dict[str, Any]) -> None:
-    race = Rows(candidate=OWN, **rows)
+    race = Given(candidate=OWN, **rows)
     race.both(*(LONG if rows else LONG[:1]))
-    assert race.back_to_back == together(OWN, None)
+    assert race.found == together(OWN, None)
     assert race.notes == []
 
 
 def test_a_baseline_that_fails_without_a_pause_is_no_fault_of_the_candidates() -> None:
-    race = Rows(candidate=OWN, eager=WrongResultError("result of one call of many:\n it is outside"))
+    race = Given(candidate=OWN, eager=WrongResultError("result of one call of many:\n it is outside"))
     race.both(*LONG)
-    assert race.back_to_back == together(OWN, None)
+    assert race.found == together(OWN, None)
     assert race.notes == ["eager was not timed without a pause: result of one call of many: it is outside"]
-    assert race.failed == {}
 
 
 @pytest.mark.parametrize(
@@ -249,24 +250,21 @@ def test_a_baseline_that_fails_without_a_pause_is_no_fault_of_the_candidates() -
 )
 def test_a_candidate_that_fails_without_a_pause_has_failed(error: Exception) -> None:
     with pytest.raises(type(error)):
-        Rows(candidate=error).both(*LONG)
+        Given(candidate=error).both(*LONG)
 
 
-def roomy(monkeypatch: pytest.MonkeyPatch, error: Exception) -> Race:
-    """A race on a device with room for a row, which fails in it."""
+def roomy(monkeypatch: pytest.MonkeyPatch, error: Exception) -> Rows:
+    """Rows on a device with room for one, which fails."""
 
     def row(*_: Any) -> Row:
         raise error
 
-    race = cast(Any, Rows())
-    race.places, race.first, race.cases, race.draw = 2, object(), None, random.Random(1)
-    race.starter = types.SimpleNamespace(device="cuda:0")
-    monkeypatch.setattr(timing, "traffic", lambda *_: (10**8, 10**8))
-    monkeypatch.setattr(timing, "_most_calls", lambda *_: 800)
+    monkeypatch.setattr(back_to_back, "traffic", lambda *_: (10**8, 10**8))
+    monkeypatch.setattr(back_to_back, "most_calls", lambda *_: 800)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda *_: (120 * GB, 140 * GB))
     monkeypatch.setattr(back_to_back, "row", row)
-    return cast(Race, race)
+    return Rows(cast(Cases, None), torch.device("cuda:0"), itertools.repeat(cast(Case, None)), random.Random(1))
 
 
 @pytest.mark.parametrize(
@@ -277,17 +275,14 @@ def roomy(monkeypatch: pytest.MonkeyPatch, error: Exception) -> Race:
     ],
 )
 def test_memory_that_is_gone_in_a_row_costs_no_times(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    assert Race._row(roomy(monkeypatch, error), LONG[0]) is None
+    assert roomy(monkeypatch, error)._row(LONG[0], 2) is None
 
 
 def test_another_error_in_a_row_is_no_lack_of_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    race = roomy(monkeypatch, KoptError("the reference failed", code="reference_failed", hint="Mend it."))
+    rows = roomy(monkeypatch, KoptError("the reference failed", code="reference_failed", hint="Mend it."))
     with pytest.raises(KoptError, match="the reference failed"):
-        Race._row(race, LONG[0])
+        rows._row(LONG[0], 2)
 
 
 def test_large_problems_have_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    race = Rows()
-    race.places = 1
-    monkeypatch.setattr(timing, "traffic", lambda *_: pytest.fail("its memory was counted"))
-    assert Race._row(race, LONG[0]) is None
+    assert roomy(monkeypatch, AssertionError("it was called"))._row(LONG[0], 1) is None
