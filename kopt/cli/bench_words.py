@@ -100,7 +100,13 @@ def read_workloads(path: Path | None) -> tuple[dict[str, int], ...]:
     if path is None:
         return ()
     lines = _read_bytes(path, "workloads").decode("utf-8", "replace").splitlines()
-    found = [read_dims(line) for line in lines if line.strip()]
+    found = []
+    for number, line in enumerate(lines, 1):
+        try:
+            found += [read_dims(line)] if line.strip() else []
+        except UsageError as error:
+            hint = 'One object a line: {"M": 4096, "N": 8192}.'
+            raise UsageError(f"line {number} of {path}: {error.message}", code=error.code, hint=hint) from error
     if not found:
         raise UsageError(
             f"{path} names no workload", code="workloads_empty", hint='One object a line: {"M": 4096, "N": 8192}.'

@@ -34,7 +34,7 @@ def read_dims(text: str | None) -> dict[str, int]:
         else:
             raw = {name.strip(): int(size) for name, _, size in (part.partition("=") for part in text.split(","))}
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"--dims {text!r} cannot be read: {error}", code="dims_invalid", hint=hint) from error
+        raise UsageError(f"the sizes {text!r} cannot be read: {error}", code="dims_invalid", hint=hint) from error
     for name, size in raw.items():
         if not isinstance(size, int) or isinstance(size, bool) or not 0 < size < 2**40:
             raise UsageError(f"the size {name}={size!r} is no whole number above 0", code="dims_invalid", hint=hint)

@@ -194,6 +194,16 @@ def test_an_original_kernel_as_reference(bench: Bench) -> None:
     assert data(bench("replay", "t.json", "--json"))["same"]
 
 
+@pytest.mark.parametrize("bad", ['[{"M": 4}]', "M=x", '{"M": -1}', "{"])
+def test_a_workload_that_cannot_be_read_is_named_with_its_line(bench: Bench, bad: str) -> None:
+    lines = f'{{"M": 4}}\n\n{bad}\n'
+    done = bench("k.py", "--ref", "r.py", *CPU, "--workloads", "w.jsonl", "--json", w__jsonl=lines, **KB)
+    (error,) = done.json["errors"]
+    assert (done.code, error["code"]) == (2, "dims_invalid")
+    assert error["message"].startswith("line 3 of w.jsonl: ")
+    assert "--dims" not in error["message"] + error["hint"]
+
+
 def test_workloads_are_all_tried(bench: Bench) -> None:
     fixed = SETUP_KERNEL.replace("B=triton.next_power_of_2(x.shape[1])", "B=128")
     files: dict[str, str] = {"k__py": fixed, "r__py": SETUP_REFERENCE}
