@@ -2,7 +2,8 @@
 
     python benchmarks/tolerance.py [--longest 65536] [--only matmul] [--out benchmarks/results/tolerance.json]
 
-The *need* of a kernel is the smallest κ with which the rule of `evaluator/tolerance.py` accepts it. Every operation is
+The *need* of a kernel is the smallest κ with which the rule of `evaluator/correctness/tolerance.py` accepts it. Every
+operation is
 drawn from every distribution, at several row lengths and dtypes; honest kernels add in other orders or use other exact
 formulas, dishonest ones round their inputs to fewer bits or leave something out. An honest kernel must keep κ on every
 distribution; a dishonest one has to break it on one. Kernels are emulated with PyTorch and NumPy on the CPU.
@@ -26,9 +27,9 @@ from tolerance_kernels import Inputs, Kernel, Operation
 from tolerance_operations import OPERATIONS
 from torch import Tensor
 
-from evaluator.distributions import DISTRIBUTIONS, Distribution, draw
-from evaluator.taskcheck import without_tail
-from evaluator.tolerance import compare, kappa, same_classes
+from evaluator.correctness.degenerate_task import without_tail
+from evaluator.correctness.distributions import DISTRIBUTIONS, Distribution, draw
+from evaluator.correctness.tolerance import compare, kappa, same_classes
 
 LENGTHS = {
     torch.float32: (100, 4096, 16384, 65536, 1 << 20),

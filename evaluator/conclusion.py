@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from evaluator import intervals
-from evaluator.findings import Findings, SanitizerRun, TaskCheck
-from evaluator.hazards import Severity
-from evaluator.plan import Dims, SeedOrigin
+from evaluator.receipt import statistics as intervals
+from evaluator.receipt.findings import Findings, SanitizerRun, TaskCheck
+from evaluator.receipt.plan import Dims, SeedOrigin
+from evaluator.receipt.timing import Timing
+from evaluator.receipt.verdict import Improvement, Verdict
 from evaluator.request import Request
-from evaluator.source import Backend, Recognised
-from evaluator.timing_records import Timing
-from evaluator.verdict import Improvement, Verdict
-from evaluator.worker_process import Worker, WorkerLostError
+from evaluator.sandbox.worker_process import Worker, WorkerLostError
+from evaluator.scan.hazards import Severity
+from evaluator.source.forms import Backend, Recognised
 
 _LOST: dict[str, Verdict] = {"timeout": Verdict.TIMEOUT}
 

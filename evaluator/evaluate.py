@@ -9,35 +9,37 @@ from typing import Any
 
 import torch
 
-from evaluator import conclusion, messages, planning, recording
-from evaluator.cases import Case, Cases
-from evaluator.ceilings import device_clock
-from evaluator.contender import CandidateError, Contender
-from evaluator.contenders import COMPILE_MODULES, Starter, UnplacedError, check_incumbent
-from evaluator.correctness import Protocol
-from evaluator.devices import crowded, require_gpu
-from evaluator.environment import WorkerEnvironment, gather
-from evaluator.findings import CandidateOutput, Findings, SanitizerRun, TaskCheck
-from evaluator.hazards import Hazard, Severity
-from evaluator.oracle import Values
-from evaluator.plan import Plan, SeedSchedule, utc_now
-from evaluator.planning import compiles, make_plan
-from evaluator.race_results import LARGE, timing_of
-from evaluator.racer import WrongResultError
-from evaluator.receipt import Receipt, ReceiptContent
+from evaluator import conclusion, recording
+from evaluator import plan_request as planning
+from evaluator.correctness.candidate import CandidateError, Contender
+from evaluator.correctness.cases import Case, Cases
+from evaluator.correctness.degenerate_task import TaskExaminer
+from evaluator.correctness.protocol import Protocol
+from evaluator.correctness.reference import Values
+from evaluator.correctness.sanitizer import TOOLS
+from evaluator.plan_request import compiles, make_plan
+from evaluator.receipt.environment import WorkerEnvironment, gather
+from evaluator.receipt.findings import CandidateOutput, Findings, SanitizerRun, TaskCheck
+from evaluator.receipt.plan import Plan, SeedSchedule, utc_now
+from evaluator.receipt.receipt import Receipt, ReceiptContent
+from evaluator.receipt.timing import WorkloadTiming
 from evaluator.request import Request
-from evaluator.sandbox import ForkServer
-from evaluator.sanitize import TOOLS
-from evaluator.sanitize_candidate import sanitize_candidate
-from evaluator.scan import scan
-from evaluator.source import Form, Recognised
-from evaluator.taskcheck import TaskExaminer
-from evaluator.timing import Race
-from evaluator.timing_records import WorkloadTiming
-from evaluator.worker.cuda_driver import CudaError
-from evaluator.worker_process import WorkerLostError
+from evaluator.sandbox import messages
+from evaluator.sandbox.devices import crowded, require_gpu
+from evaluator.sandbox.fork_server import ForkServer
+from evaluator.sandbox.worker_process import WorkerLostError
+from evaluator.sanitize import sanitize_candidate
+from evaluator.scan.hazards import Hazard, Severity
+from evaluator.scan.scan import scan
+from evaluator.source.forms import Form, Recognised
+from evaluator.timing.benchmark import Race
+from evaluator.timing.ceilings import device_clock
+from evaluator.timing.processes import COMPILE_MODULES, Starter, UnplacedError, check_incumbent
+from evaluator.timing.results import LARGE, timing_of
+from evaluator.timing.timed_process import WrongResultError
+from evaluator.worker.memory.cuda_driver import CudaError
 from evaluator.workloads import check_declared, check_dims, workloads
-from kbs.errors import KoptError, NoGpuError, UsageError
+from kbs.common.errors import KoptError, NoGpuError, UsageError
 
 Progress = Callable[[str, int, int], None]
 """(step, done, total)"""

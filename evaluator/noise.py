@@ -10,23 +10,24 @@ from pathlib import Path
 import torch
 from pydantic import BaseModel, ConfigDict
 
-from evaluator import intervals, recording
-from evaluator.canonical import Seconds
-from evaluator.cases import Cases
-from evaluator.ceilings import device_clock
-from evaluator.contender import CandidateError
-from evaluator.contenders import Starter
-from evaluator.findings import Findings
-from evaluator.plan import SeedSchedule, TimingPlan
-from evaluator.racer import WrongResultError
+from evaluator import recording
+from evaluator.correctness.candidate import CandidateError
+from evaluator.correctness.cases import Cases
+from evaluator.receipt import statistics as intervals
+from evaluator.receipt.findings import Findings
+from evaluator.receipt.plan import SeedSchedule, TimingPlan
+from evaluator.receipt.timing import Ratio
+from evaluator.receipt.verdict import Improvement
 from evaluator.request import Request
-from evaluator.sandbox import ForkServer
-from evaluator.source import Form
-from evaluator.timing import Race
-from evaluator.timing_records import Ratio
-from evaluator.verdict import Improvement
-from evaluator.worker_process import WorkerLostError
-from kbs.errors import KoptError
+from evaluator.sandbox.fork_server import ForkServer
+from evaluator.sandbox.worker_process import WorkerLostError
+from evaluator.source.forms import Form
+from evaluator.timing.benchmark import Race
+from evaluator.timing.ceilings import device_clock
+from evaluator.timing.processes import Starter
+from evaluator.timing.timed_process import WrongResultError
+from kbs.common.canonical_json import Seconds
+from kbs.common.errors import KoptError
 
 
 class NoiseRun(BaseModel):

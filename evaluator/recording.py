@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evaluator.plan import Dims
-from evaluator.records import CandidateRecord, DeclaredTolerance, InputsRecord, ProblemRecord, SourceRecord
+from evaluator.receipt.plan import Dims
+from evaluator.receipt.problem import CandidateRecord, DeclaredTolerance, InputsRecord, ProblemRecord, SourceRecord
 from evaluator.request import Request
-from evaluator.source import Form, Recognised, SourceFile, declared_tolerance
+from evaluator.source.forms import Form, Recognised, SourceFile, declared_tolerance
 
 
 def tolerance(request: Request) -> tuple[float, float] | None:

@@ -12,14 +12,14 @@ from typing import Any, Literal
 import psutil
 from pydantic import BaseModel, ConfigDict, Field
 
-from evaluator.canonical import FileName
-from evaluator.cuda_source import output_pointers, solve_parameters
-from evaluator.plan import BaselineChoice, SeedSchedule
-from evaluator.receipt import Receipt
-from evaluator.records import SourceRecord
-from evaluator.source import Form, Recognised, SourceFile, defines, recognise
-from evaluator.timing_records import CitedPeak
-from kbs.errors import UsageError
+from evaluator.receipt.plan import BaselineChoice, SeedSchedule
+from evaluator.receipt.problem import SourceRecord
+from evaluator.receipt.receipt import Receipt
+from evaluator.receipt.timing import CitedPeak
+from evaluator.source.cuda_signature import output_pointers, solve_parameters
+from evaluator.source.forms import Form, Recognised, SourceFile, defines, recognise
+from kbs.common.canonical_json import FileName
+from kbs.common.errors import UsageError
 
 CALL_SECONDS = 60.0
 

@@ -8,15 +8,15 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from evaluator import messages
-from evaluator.cuda_source import output_pointers, solve_parameters
-from evaluator.oracle import Oracle
-from evaluator.python_source import parse
+from evaluator.correctness.reference import Oracle
 from evaluator.request import Request
-from evaluator.sandbox import ForkServer
-from evaluator.source import Backend, Form, Recognised, SourceFile, dims_of, is_cuda
-from evaluator.worker.isolation import Limits
-from kbs.errors import KoptError, UsageError
+from evaluator.sandbox import messages
+from evaluator.sandbox.fork_server import ForkServer
+from evaluator.source.cuda_signature import output_pointers, solve_parameters
+from evaluator.source.forms import Backend, Form, Recognised, SourceFile, dims_of, is_cuda
+from evaluator.source.python_source import parse
+from evaluator.worker.process.isolation import Limits
+from kbs.common.errors import KoptError, UsageError
 
 COUNTING_MODULES = ("torch._dynamo",)
 """What a fork server for counting imports: fake tensors need it, and it cannot be imported any more where a CPU stands

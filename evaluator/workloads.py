@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from evaluator.cuda_source import evaluate_size
 from evaluator.request import Request
-from evaluator.source import Form, Recognised, dims_of
-from kbs.errors import UsageError
+from evaluator.source.cuda_signature import evaluate_size
+from evaluator.source.forms import Form, Recognised, dims_of
+from kbs.common.errors import UsageError
 
 _MOST = 2**53
 """Of bytes and operations: whole numbers above are no longer exact in every reader of JSON."""

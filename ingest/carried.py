@@ -16,8 +16,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ingest.passages import passages_of
-from kbs.embedding import DefaultEncoder
-from kbs.vocabulary import vocabulary
+from kbs.evidence.vocabulary import vocabulary
+from kbs.index.encoder import DefaultEncoder
 from wiki.library import bundled_wiki
 from wiki.page import Page
 

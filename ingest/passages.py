@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from kbs.checking import plain_text
-from kbs.citation import Citation, lines_hash
-from kbs.passage import Passage, passage_id
+from kbs.evidence.checking import plain_text
+from kbs.evidence.citation import Citation, lines_hash
+from kbs.evidence.passage import Passage, passage_id
 from wiki.page import Block, Page
 
 MAX_WORDS = 180

@@ -14,14 +14,14 @@ from pathlib import Path
 
 from ingest.carried import carried_vectors
 from ingest.passages import passages_of
-from kbs.embedding import Encoder
-from kbs.index_file import DamagedIndexError, set_aside, storage_error
-from kbs.lock import index_lock
-from kbs.passage import PageEntry, Passage
-from kbs.records import TableRow
-from kbs.store import Store
-from kbs.vectors import VectorIndex, VectorIndexError
-from kbs.vocabulary import Vocabulary
+from kbs.evidence.passage import PageEntry, Passage
+from kbs.evidence.table_rows import TableRow
+from kbs.evidence.vocabulary import Vocabulary
+from kbs.index.chroma import VectorIndex, VectorIndexError
+from kbs.index.encoder import Encoder
+from kbs.index.lock import index_lock
+from kbs.index.sqlite_file import DamagedIndexError, set_aside, storage_error
+from kbs.index.store import Store
 from wiki.library import Wiki, WikiFile, products_of
 from wiki.page import Page, Problem
 from wiki.reader import read_page

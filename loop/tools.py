@@ -1,6 +1,6 @@
 """What a run needs of the rest of kopt, given to it from outside: measuring, profiling, looking up.
 
-`kopt.workbench` wires the real ones. What they return is plain: texts, models of the evaluator, citations.
+`kopt.services.runs.tools` wires the real ones. What they return is plain: texts, models of the evaluator, citations.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from evaluator.plan import SeedSchedule
-from evaluator.receipt import Receipt
+from evaluator.receipt.plan import SeedSchedule
+from evaluator.receipt.receipt import Receipt
 from evaluator.request import Request
 
 if TYPE_CHECKING:
     from kbs.experience.entry import Entry
+    from kbs.experience.experiment import Experiment
     from kbs.experience.log import Added
-    from kbs.experience.recommend import Advice
-    from kbs.experience.similarity import Situation
-    from kbs.experiment import Experiment
+    from kbs.experience.ranking.recommend import Advice
+    from kbs.experience.ranking.similarity import Situation
 
 
 class _Part(BaseModel):

@@ -25,9 +25,11 @@ from typing import IO, Any, NoReturn
 from tests import forking, worker_server
 
 _IMPORTED = (
-    "kopt.cli.main", "kopt.cli.schemas", "kopt.cli.support", "kopt.cli.render", "kopt.engine", "kopt.experience",
-    "kopt.roofline", "kopt.own_kernel", "kopt.driving", "kopt.workbench", "kbs.vectors", "chromadb", "tokenizers",
-    "safetensors", "evaluator.evaluate", "evaluator.sass_compile",
+    "kopt.cli.main", "kopt.cli.schemas", "kopt.cli.support", "kopt.cli.knowledge.render", "kopt.services.engine",
+    "kopt.services.experience_log",
+    "kopt.services.roofline", "kopt.services.user_kernel.analysis", "kopt.services.runs.service",
+    "kopt.services.runs.tools", "kbs.index.chroma", "chromadb", "tokenizers",
+    "safetensors", "evaluator.evaluate", "evaluator.sass.compile",
 )  # fmt: skip
 """What commands import."""
 STARTED_WITH = {name: value for name, value in os.environ.items() if name.startswith(worker_server.READ_AT_START)}
@@ -133,7 +135,7 @@ def _warm() -> None:
     """What each command would do anew, to the same end; and what no fork need look through for garbage."""
     import typer.main
 
-    from kbs.vocabulary import vocabulary
+    from kbs.evidence.vocabulary import vocabulary
     from kopt.cli.main import app
 
     vocabulary()

@@ -21,9 +21,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import pytest
 import torch
 
-from evaluator.sandbox import ForkServer, passed_environment
-from kopt.engine import Engine
-from kopt.settings import load_settings
+from evaluator.sandbox.fork_server import ForkServer, passed_environment
+from kopt.services.engine import Engine
+from kopt.services.settings import load_settings
 from tests.command_server import CommandServer, start_environment
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -1,6 +1,7 @@
 """Forks the evaluator's fork servers from processes that have imported torch, for commands that tests run.
 
-A fork server does what `evaluator.sandbox` starts an interpreter for; what it saves is the second or two in which torch
+A fork server does what `evaluator.sandbox.fork_server` starts an interpreter for; what it saves is the second or two
+in which torch
 is imported. It gets its environment after the fork, so that there is a process for each set of variables that count
 while something is imported.
 """
@@ -33,9 +34,9 @@ _CONTROL = 3
 
 
 def stand_in(route: socket.socket) -> None:
-    """From now on `evaluator.sandbox` asks at `route` for its fork servers, in this process."""
-    from evaluator import sandbox
-    from evaluator.worker.server import BOOTSTRAP
+    """From now on `evaluator.sandbox.fork_server` asks at `route` for its fork servers, in this process."""
+    from evaluator.sandbox import fork_server as sandbox
+    from evaluator.worker.process.server import BOOTSTRAP
 
     def start(
         words: Sequence[str],
@@ -87,7 +88,7 @@ def import_and_fork(descriptor: str, kind_json: str) -> None:
     """Import, then fork for each request."""
     kind = json.loads(kind_json)
     _find_evaluator(Path(kind["package"]))
-    from evaluator.worker import server
+    from evaluator.worker.process import server
 
     for name in (*_IMPORTED, *kind["preload"]):
         with contextlib.suppress(ImportError):
@@ -107,7 +108,7 @@ def import_and_fork(descriptor: str, kind_json: str) -> None:
 
 
 def _find_evaluator(package: Path) -> None:
-    """Make this package importable and nothing else of kopt, as `evaluator.worker.server` wants it."""
+    """Make this package importable and nothing else of kopt, as `evaluator.worker.process.server` wants it."""
     spec = importlib.util.spec_from_file_location(
         "evaluator", package / "__init__.py", submodule_search_locations=[str(package)]
     )

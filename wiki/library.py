@@ -12,10 +12,10 @@ from functools import cached_property
 from importlib import resources
 from pathlib import Path
 
-from kbs.citation import EvidenceKind, lines_hash
-from kbs.errors import ConfigurationError
-from kbs.spec import Spec
-from kbs.vocabulary import Product, Vocabulary, vocabulary
+from kbs.common.errors import ConfigurationError
+from kbs.evidence.citation import EvidenceKind, lines_hash
+from kbs.evidence.spec import Spec
+from kbs.evidence.vocabulary import Product, Vocabulary, vocabulary
 from wiki.page import Page, Problem
 from wiki.reader import MAX_PAGE_BYTES, read_page, split_lines
 
@@ -133,7 +133,8 @@ def open_wiki(root: Path, name: str | None = None) -> Wiki:
 
 
 class Wikis:
-    """All wikis in use, the bundled one first. Implements `kbs.checking.Library`; pages are read once and kept."""
+    """All wikis in use, the bundled one first. Implements `kbs.evidence.checking.Library`; pages are read once and
+    kept."""
 
     def __init__(self, wikis: Iterable[Wiki], terms: Vocabulary | None = None) -> None:
         self.all: dict[str, Wiki] = {}

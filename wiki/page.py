@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from kbs.records import AdviceRow, CostRow, MeasuredRow, SignatureRow, ThresholdRow
-from kbs.spec import Spec
+from kbs.evidence.spec import Spec
+from kbs.evidence.table_rows import AdviceRow, CostRow, MeasuredRow, SignatureRow, ThresholdRow
 
 PageKind = Literal[
     "hardware",

@@ -15,8 +15,8 @@ from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.front_matter import front_matter_plugin
 from pydantic import ValidationError
 
-from kbs.citation import Citation, lines_hash
-from kbs.vocabulary import Vocabulary
+from kbs.evidence.citation import Citation, lines_hash
+from kbs.evidence.vocabulary import Vocabulary
 from wiki.page import Block, FrontMatter, Page, Problem
 from wiki.tables import Rows, read_table
 

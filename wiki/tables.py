@@ -9,12 +9,12 @@ from decimal import Decimal, InvalidOperation
 
 from markdown_it.token import Token
 
-from kbs.citation import Citation
-from kbs.opcodes import Pattern, pattern, target_number
-from kbs.records import AdviceRow, CostRow, MeasuredRow, SignatureRow, ThresholdRow
-from kbs.spec import ABSENT, CONFIDENCES, UNPUBLISHED, Source, Spec, canonical_qualifier
-from kbs.units import parse_number, parse_unit
-from kbs.vocabulary import Vocabulary
+from kbs.evidence.citation import Citation
+from kbs.evidence.opcodes import Pattern, pattern, target_number
+from kbs.evidence.spec import ABSENT, CONFIDENCES, UNPUBLISHED, Source, Spec, canonical_qualifier
+from kbs.evidence.table_rows import AdviceRow, CostRow, MeasuredRow, SignatureRow, ThresholdRow
+from kbs.evidence.units import parse_number, parse_unit
+from kbs.evidence.vocabulary import Vocabulary
 from wiki.page import FrontMatter, Problem
 
 SPEC_HEADER = ("metric", "value", "unit", "qualifier", "confidence", "source")

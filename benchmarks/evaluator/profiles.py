@@ -30,7 +30,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from kbs.errors import ConfigurationError, KoptError, NoGpuError  # noqa: E402 - ROOT must be on the path first
+from kbs.common.errors import ConfigurationError, KoptError, NoGpuError  # noqa: E402 - ROOT must be on the path first
 from tests.evaluator.profiles.corpus import REPORTS, Expected, load  # noqa: E402 - likewise
 
 RECORDS = "profiles.jsonl"
@@ -112,7 +112,7 @@ class Session:
     """One fork server for all, and where the profiles were taken."""
 
     def __init__(self) -> None:
-        from evaluator.sandbox import ForkServer
+        from evaluator.sandbox.fork_server import ForkServer
 
         self.server = ForkServer("cuda")
         self._where: dict[str, Any] = {}
@@ -122,7 +122,7 @@ class Session:
         self.server.close()
 
     def _request(self, row: Expected) -> Any:
-        from kopt.cli.bench_words import make_request
+        from kopt.cli.bench.options import make_request
 
         words = {
             "candidate": row.candidate_path, "ref": row.reference_path, "inputs": None, "dims": json.dumps(row.dims),
@@ -145,7 +145,7 @@ class Session:
 
     def profile(self, row: Expected, metrics: str, out: Path) -> dict[str, Any]:
         """One call under ncu."""
-        from evaluator.profiling import take_profile
+        from evaluator.profiling.collect import take_profile
 
         taken = take_profile(
             self._request(row),
@@ -167,7 +167,7 @@ class Session:
             import torch
             import triton
 
-            from evaluator.environment import driver_version
+            from evaluator.receipt.environment import driver_version
 
             here = torch.cuda.is_available()
             self._where = {

@@ -21,14 +21,14 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from kbs.common.ulid import ulid_at
+from kbs.evidence.vocabulary import vocabulary
+from kbs.experience.experiment import Experiment
 from kbs.experience.filters import Filter
 from kbs.experience.index import ExperienceIndex
 from kbs.experience.log import ExperienceLog
-from kbs.experience.recommend import recommend
-from kbs.experience.similarity import Situation
-from kbs.experiment import Experiment
-from kbs.ulid import ulid_at
-from kbs.vocabulary import vocabulary
+from kbs.experience.ranking.recommend import recommend
+from kbs.experience.ranking.similarity import Situation
 
 CALLS = 40
 BAR_MS = 200.0

@@ -30,8 +30,8 @@ import psutil
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from loop.driver import read_run  # noqa: E402 - it lies in the folder that was just put on the path
-from loop.state import Phase  # noqa: E402 - likewise
+from loop.journal.state import Phase  # noqa: E402 - likewise
+from loop.run.driver import read_run  # noqa: E402 - it lies in the folder that was just put on the path
 from tests.kopt.run_workspace import EXAMPLE, workspace  # noqa: E402 - likewise
 
 LIMIT = 600.0

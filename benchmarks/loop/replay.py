@@ -24,9 +24,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from loop import journal  # noqa: E402 - it lies in the folder that was just put on the path
-from loop.events import Event, Gated  # noqa: E402 - likewise
-from loop.state import replay  # noqa: E402 - likewise
+from loop.journal import journal  # noqa: E402 - it lies in the folder that was just put on the path
+from loop.journal.events import Event, Gated  # noqa: E402 - likewise
+from loop.journal.state import replay  # noqa: E402 - likewise
 from tests.loop import events_made as made  # noqa: E402 - likewise
 
 CHECKED = 40

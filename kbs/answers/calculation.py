@@ -7,11 +7,12 @@ from decimal import Decimal
 
 from kbs.answers.knowledge import Knowledge, join
 from kbs.answers.model import Answer, Claim, ClaimKind, Step
-from kbs.checking import plain_text
-from kbs.citation import Citation
-from kbs.question import Question
-from kbs.records import AdviceRow, CostRow, MeasuredRow
-from kbs.roofline import (
+from kbs.evidence.checking import plain_text
+from kbs.evidence.citation import Citation
+from kbs.evidence.table_rows import AdviceRow, CostRow, MeasuredRow
+from kbs.evidence.units import format_number, format_seconds
+from kbs.evidence.vocabulary import is_capability
+from kbs.hardware.roofline import (
     COMPUTE_BOUND,
     MEMORY_BOUND,
     Bound,
@@ -21,8 +22,7 @@ from kbs.roofline import (
     peak_metric,
     usable,
 )
-from kbs.units import format_number, format_seconds
-from kbs.vocabulary import is_capability
+from kbs.questions.question import Question
 
 ADVICE = 6
 """Techniques that are listed."""

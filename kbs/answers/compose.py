@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from kbs.answers.calculation import TO_TRY, answer_operation, answer_ridge
 from kbs.answers.definition import definition
-from kbs.answers.exhibit import Exhibit, Exhibits, NoExhibits
 from kbs.answers.facts import answer_comparison, answer_spec, wrong_premise
 from kbs.answers.knowledge import Knowledge
 from kbs.answers.model import Answer, Claim, ClaimKind, KernelPart, Section
 from kbs.answers.prose import answer_from_passages
 from kbs.answers.verify import verify
-from kbs.checking import Library
-from kbs.question import Question
-from kbs.vocabulary import words
+from kbs.evidence.checking import Library
+from kbs.evidence.file_evidence import Exhibit, Exhibits, NoExhibits
+from kbs.evidence.vocabulary import words
+from kbs.questions.question import Question
 
 if TYPE_CHECKING:
     from kbs.experience.past import PastLog

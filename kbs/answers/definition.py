@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from kbs.answers.knowledge import Knowledge, sentences
 from kbs.answers.model import Claim
-from kbs.question import Question
-from kbs.vocabulary import words
+from kbs.evidence.vocabulary import words
+from kbs.questions.question import Question
 
 TAG = "terms"
 """Of pages whose sentences define terms: "A warp is ...", "PTX (Parallel Thread Execution) is ..."."""

@@ -11,14 +11,14 @@ from typing import Any
 
 from kbs.answers.knowledge import Knowledge
 from kbs.answers.model import Answer, Claim, ClaimKind
+from kbs.common.visible_text import visible
+from kbs.evidence.vocabulary import Vocabulary, is_capability, words
+from kbs.experience.experiment import Outcome
 from kbs.experience.filters import Filter
 from kbs.experience.past import PastLog, Row, Scope, first_by, quote_exhibit, record_exhibit
-from kbs.experience.recommend import FAILURES, SIMILAR
-from kbs.experience.similarity import Situation
-from kbs.experiment import Outcome
-from kbs.question import Question
-from kbs.visible import visible
-from kbs.vocabulary import Vocabulary, is_capability, words
+from kbs.experience.ranking.recommend import FAILURES, SIMILAR
+from kbs.experience.ranking.similarity import Situation
+from kbs.questions.question import Question
 
 SIMILAR_PAST = "Similar past outcomes"
 WORKED, FAILED, LESSONS = "What worked", "What did not work", "What was noted"

@@ -7,10 +7,10 @@ from decimal import Decimal
 
 from kbs.answers.knowledge import Knowledge, join
 from kbs.answers.model import Answer, Claim, ClaimKind, Step
-from kbs.question import Premise, Question
-from kbs.spec import Spec
-from kbs.units import binary_unit, format_number, says_the_same
-from kbs.vocabulary import PEAK_RATES, PER_SM_LIMITS, SPEC_SHEET
+from kbs.evidence.spec import Spec
+from kbs.evidence.units import binary_unit, format_number, says_the_same
+from kbs.evidence.vocabulary import PEAK_RATES, PER_SM_LIMITS, SPEC_SHEET
+from kbs.questions.question import Premise, Question
 
 
 def answer_spec(question: Question, knowledge: Knowledge, answer: Answer) -> None:

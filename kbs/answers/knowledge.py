@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kbs.answers.model import Claim, ClaimKind
-from kbs.checking import plain_text
-from kbs.citation import Citation, lines_hash
-from kbs.passage import Passage
-from kbs.question import Question
-from kbs.records import AdviceRow
-from kbs.search import SearchResult
-from kbs.spec import Spec
-from kbs.store import Store
-from kbs.vocabulary import Vocabulary
+from kbs.evidence.checking import plain_text
+from kbs.evidence.citation import Citation, lines_hash
+from kbs.evidence.passage import Passage
+from kbs.evidence.spec import Spec
+from kbs.evidence.table_rows import AdviceRow
+from kbs.evidence.vocabulary import Vocabulary
+from kbs.index.search import SearchResult
+from kbs.index.store import Store
+from kbs.questions.question import Question
 
 Searcher = Callable[[Question], SearchResult]
 

@@ -8,10 +8,10 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from kbs.answers.exhibit import Exhibit
-from kbs.citation import Citation
-from kbs.search import Hit
-from kbs.thresholds import Judgement
+from kbs.evidence.citation import Citation
+from kbs.evidence.file_evidence import Exhibit
+from kbs.hardware.thresholds import Judgement
+from kbs.index.search import Hit
 
 if TYPE_CHECKING:
     from kbs.experience.entry import Entry

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from decimal import Decimal
 
-from kbs.answers.exhibit import Exhibits
 from kbs.answers.model import Claim, Step
-from kbs.arithmetic import equation_holds, quantities
-from kbs.checking import plain_text
-from kbs.derived_metrics import DERIVED
-from kbs.profile_metrics import profile_metrics
-from kbs.thresholds import Judgement, Reading, judge
+from kbs.evidence.arithmetic import equation_holds, quantities
+from kbs.evidence.checking import plain_text
+from kbs.evidence.file_evidence import Exhibits
+from kbs.hardware.derived_metrics import DERIVED
+from kbs.hardware.profile_metrics import profile_metrics
+from kbs.hardware.thresholds import Judgement, Reading, judge
 
 CONSTANTS = frozenset({Decimal("0.9"), Decimal(1)})
 """Numbers of a sum that stand in no file: the part of a ceiling that is aimed at, and a whole."""

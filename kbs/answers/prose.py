@@ -10,10 +10,10 @@ from kbs.answers.calculation import measured_with, what_to_try
 from kbs.answers.definition import definition
 from kbs.answers.knowledge import Knowledge, sentences
 from kbs.answers.model import Answer, Claim, ClaimKind
-from kbs.question import Question
-from kbs.records import ThresholdRow
-from kbs.search import Hit, SearchResult
-from kbs.tokens import query_words
+from kbs.evidence.table_rows import ThresholdRow
+from kbs.index.search import Hit, SearchResult
+from kbs.index.tokens import query_words
+from kbs.questions.question import Question
 
 SENTENCES = 8
 PER_PAGE = 4

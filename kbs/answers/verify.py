@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from kbs.answers.exhibit import Exhibits, NoExhibits
 from kbs.answers.model import OWN, Answer, Claim, ClaimKind, Section
 from kbs.answers.own import why_not_own
-from kbs.arithmetic import equation_holds
-from kbs.checking import Library, Status, check_citation, check_text, plain_text, stands_in
-from kbs.vocabulary import Vocabulary
+from kbs.evidence.arithmetic import equation_holds
+from kbs.evidence.checking import Library, Status, check_citation, check_text, plain_text, stands_in
+from kbs.evidence.file_evidence import Exhibits, NoExhibits
+from kbs.evidence.vocabulary import Vocabulary
 
 
 def verify(answer: Answer, library: Library, vocabulary: Vocabulary, exhibits: Exhibits | None = None) -> None:

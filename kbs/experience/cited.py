@@ -11,11 +11,12 @@ import re
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 
-from kbs.checking import MIN_QUOTED_WORDS, Status, stands_in
-from kbs.citation import CitationLine
+from kbs.common.visible_text import visible
+from kbs.evidence.checking import MIN_QUOTED_WORDS, Status, stands_in
+from kbs.evidence.citation import CitationLine
+from kbs.evidence.vocabulary import vocabulary, words
 from kbs.experience.entry import Entry
-from kbs.experience.index import ExperienceIndex
-from kbs.experiment import (
+from kbs.experience.experiment import (
     Experiment,
     Outcome,
     Speedup,
@@ -27,8 +28,7 @@ from kbs.experiment import (
     op_name,
     stall_name,
 )
-from kbs.visible import visible
-from kbs.vocabulary import vocabulary, words
+from kbs.experience.index import ExperienceIndex
 
 UNCLAIMED = "the record exists; nothing was claimed of it in a form that can be compared"
 MOST_METHODS = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from kbs.experiment import Experiment, Join, Mask, Provenance
+from kbs.experience.experiment import Experiment, Join, Mask, Provenance
 
 _BLOCK = ("outcome", "speedup", "receipt", "provenance", "attribution", "metrics_before", "metrics_after")
 """Fields that belong together: they come from one record, never from several."""

@@ -20,10 +20,10 @@ from typing import IO, Any
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
-from kbs.errors import KoptError
-from kbs.experiment import Record, is_unicode
-from kbs.index_file import storage_error
-from kbs.visible import visible
+from kbs.common.errors import KoptError
+from kbs.common.visible_text import visible
+from kbs.experience.experiment import Record, is_unicode
+from kbs.index.sqlite_file import storage_error
 
 MAX_LINE = 1_000_000
 """Bytes of a record. A longer line is reported and left out."""

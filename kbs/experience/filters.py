@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kbs.experiment import Outcome, Provenance
-from kbs.vocabulary import vocabulary
+from kbs.evidence.vocabulary import vocabulary
+from kbs.experience.experiment import Outcome, Provenance
 
 
 @dataclass(frozen=True)
 class Filter:
-    """All that is given must hold; names are those that records have (`kbs.experiment` brings words to them)."""
+    """All that is given must hold; names are those that records have (`kbs.experience.experiment` brings words to
+    them)."""
 
     op: str = ""
     kernel: str = ""

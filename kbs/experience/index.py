@@ -18,12 +18,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from kbs.errors import IndexBusyError, KoptError
+from kbs.common.errors import IndexBusyError, KoptError
 from kbs.experience.entry import Entry, entry_of, groups
+from kbs.experience.experiment import Experiment, Join, Mask
 from kbs.experience.files import LogFiles, Problem
 from kbs.experience.filters import Filter
-from kbs.experience.trials import TRIAL, Trials, labels, pack
-from kbs.experiment import Experiment, Join, Mask
+from kbs.experience.ranking.trials import TRIAL, Trials, labels, pack
 
 SCHEMA = 1
 """Version of the tables. An index of another version is built anew."""

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from kbs.errors import UsageError
+from kbs.common.errors import UsageError
+from kbs.common.ulid import new_ulid
 from kbs.experience.entry import Entry
+from kbs.experience.experiment import MAX_WORDS, Experiment, Join, Mask
 from kbs.experience.files import LogFiles, Problem, first_problem
 from kbs.experience.index import ExperienceIndex
-from kbs.experience.recommend import Advice, recommend
-from kbs.experience.similarity import Situation
-from kbs.experience.transfer import Import
-from kbs.experiment import MAX_WORDS, Experiment, Join, Mask
-from kbs.ulid import new_ulid
+from kbs.experience.ranking.recommend import Advice, recommend
+from kbs.experience.ranking.similarity import Situation
+from kbs.experience.transfer.transfer import Import
 
 FOLDER = "experience"
 """Name of the log's folder in KOPT_HOME, where no setting names another."""

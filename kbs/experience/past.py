@@ -8,19 +8,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from kbs.answers.exhibit import Exhibit
-from kbs.checking import Status
-from kbs.citation import EvidenceKind, find_citations
-from kbs.errors import KoptError
+from kbs.common.errors import KoptError
+from kbs.common.visible_text import visible
+from kbs.evidence.checking import Status
+from kbs.evidence.citation import EvidenceKind, find_citations
+from kbs.evidence.file_evidence import Exhibit
 from kbs.experience.cited import check_record, ratio_words, record_name, record_states
 from kbs.experience.entry import Entry
+from kbs.experience.experiment import Experiment, Outcome, Speedup
 from kbs.experience.filters import Filter
 from kbs.experience.index import ExperienceIndex
-from kbs.experience.nearest import nearest
-from kbs.experience.similarity import Situation
+from kbs.experience.ranking.nearest import nearest
+from kbs.experience.ranking.similarity import Situation
 from kbs.experience.stats import Effect, effect_of
-from kbs.experiment import Experiment, Outcome, Speedup
-from kbs.visible import visible
 
 LOG = "experience log"
 

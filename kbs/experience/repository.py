@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kbs.errors import ConfigurationError, KoptError, UsageError
+from kbs.common.errors import ConfigurationError, KoptError, UsageError
+from kbs.common.git import execute, git_type
+from kbs.common.visible_text import visible
 from kbs.experience.log import ExperienceLog
-from kbs.git_process import execute, git_type
-from kbs.visible import visible
 
 if TYPE_CHECKING:
     pass

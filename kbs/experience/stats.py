@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from statistics import NormalDist, median
 from typing import Literal
 
+from kbs.experience.experiment import Outcome
 from kbs.experience.filters import Filter
 from kbs.experience.index import ExperienceIndex
-from kbs.experiment import Outcome
 
 LEVEL = 0.95
 """Coverage of every interval."""

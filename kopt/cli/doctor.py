@@ -19,10 +19,10 @@ def doctor(json: JsonFlag = False, debug: DebugFlag = False) -> None:
     def work() -> Reply:
         from dataclasses import asdict
 
-        from kbs.errors import ExitCode
+        from kbs.common.errors import ExitCode
         from kopt.cli.doctor_schemas import CheckData, DoctorData, SettingData
-        from kopt.diagnostics import examine
-        from kopt.settings import load_settings
+        from kopt.services.doctor import examine
+        from kopt.services.settings import load_settings
 
         loaded = load_settings()
         checks = examine(loaded)

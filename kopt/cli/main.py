@@ -8,23 +8,23 @@ from typing import Annotated, Any
 
 import typer
 
-from kopt.cli.ask import ask, search
-from kopt.cli.bench import DEFAULT, bench
-from kopt.cli.cite import cite, show
-from kopt.cli.diagnose import diagnose
+from kopt.cli.analysis.diagnose import diagnose
+from kopt.cli.analysis.profile import profile
+from kopt.cli.analysis.roofline import roofline
+from kopt.cli.bench.commands import DEFAULT, bench
 from kopt.cli.doctor import doctor
-from kopt.cli.ingest import ingest
-from kopt.cli.log import log
-from kopt.cli.occupancy import occupancy
+from kopt.cli.knowledge.ask import ask, search
+from kopt.cli.knowledge.cite import cite, show
+from kopt.cli.knowledge.spec import spec
+from kopt.cli.log.commands import log
+from kopt.cli.machine_code.occupancy import occupancy
+from kopt.cli.machine_code.sass import sass
 from kopt.cli.output import fail, whole_pipe
-from kopt.cli.profile import profile
-from kopt.cli.roofline import roofline
-from kopt.cli.run import run
-from kopt.cli.sass import sass
+from kopt.cli.run.commands import run
 from kopt.cli.schema import schema
 from kopt.cli.skill import skill
-from kopt.cli.spec import spec
-from kopt.cli.wiki import wiki
+from kopt.cli.wiki.commands import wiki
+from kopt.cli.wiki.ingest import ingest
 
 app = typer.Typer(
     name="kopt",
@@ -104,7 +104,7 @@ def main() -> None:
         sys.stderr.write("interrupted\n")
         sys.exit(1)
     except typer.TyperException as error:
-        from kbs.errors import ExitCode
+        from kbs.common.errors import ExitCode
 
         context = getattr(error, "ctx", None)
         hint = f"See `{context.command_path} --help`." if context else "See `kopt --help`."

@@ -13,9 +13,9 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kbs.errors import ExitCode, KoptError
-from kbs.visible import visible_lines
-from kopt.settings import debug_requested
+from kbs.common.errors import ExitCode, KoptError
+from kbs.common.visible_text import visible_lines
+from kopt.services.settings import debug_requested
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

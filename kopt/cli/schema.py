@@ -28,7 +28,7 @@ def schema(
     Documents: `receipt`, `external-receipt` (of a command of the user's), `run-request` and `run-proposal` (what a
     proposer is told and answers).
     """
-    from kbs.errors import ExitCode
+    from kbs.common.errors import ExitCode
     from kopt.cli.output import fail
     from kopt.cli.schemas import COMMANDS, json_schema
 
@@ -54,18 +54,18 @@ def schema(
 def _document(name: str) -> type[BaseModel]:
     match name:
         case "receipt":
-            from evaluator.receipt import Receipt
+            from evaluator.receipt.receipt import Receipt
 
             return Receipt
         case "external-receipt":
-            from evaluator.external import ExternalReceipt
+            from evaluator.external.record import ExternalReceipt
 
             return ExternalReceipt
         case "run-request":
-            from loop.request import NextRequest
+            from loop.proposals.request import NextRequest
 
             return NextRequest
         case _:
-            from loop.proposal import Proposal
+            from loop.proposals.proposal import Proposal
 
             return Proposal

@@ -6,14 +6,17 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
-from kopt.cli.answer_schemas import AskData, SearchData
-from kopt.cli.bench_schemas import BenchData, ReplayData, VerifyData
-from kopt.cli.citation_schemas import CiteData, ShowData
+from kopt.cli.analysis.profile_schemas import DiagnoseData, ProfileData
+from kopt.cli.analysis.roofline_schemas import RooflineData
+from kopt.cli.bench.device_schemas import CeilingsData, NoiseData
+from kopt.cli.bench.external_schemas import ExternalData
+from kopt.cli.bench.schemas import BenchData, ReplayData, VerifyData
 from kopt.cli.data import Data
-from kopt.cli.device_schemas import CeilingsData, NoiseData
 from kopt.cli.doctor_schemas import DoctorData
-from kopt.cli.external_schemas import ExternalData
-from kopt.cli.log_schemas import (
+from kopt.cli.knowledge.answer_schemas import AskData, SearchData
+from kopt.cli.knowledge.citation_schemas import CiteData, ShowData
+from kopt.cli.knowledge.spec_schemas import SpecData
+from kopt.cli.log.schemas import (
     AddData,
     ExportData,
     ImportData,
@@ -25,10 +28,9 @@ from kopt.cli.log_schemas import (
     RecommendData,
     SyncData,
 )
-from kopt.cli.occupancy_schemas import OccupancyData
-from kopt.cli.profile_schemas import DiagnoseData, ProfileData
-from kopt.cli.roofline_schemas import RooflineData
-from kopt.cli.run_schemas import (
+from kopt.cli.machine_code.occupancy_schemas import OccupancyData
+from kopt.cli.machine_code.sass_schemas import SassData
+from kopt.cli.run.schemas import (
     RunApplyData,
     RunData,
     RunGateData,
@@ -41,9 +43,7 @@ from kopt.cli.run_schemas import (
     RunSubmitData,
     SkillData,
 )
-from kopt.cli.sass_schemas import SassData
-from kopt.cli.spec_schemas import SpecData
-from kopt.cli.wiki_schemas import IngestData, LintData, ProposeData, StatsData
+from kopt.cli.wiki.schemas import IngestData, LintData, ProposeData, StatsData
 
 COMMANDS: dict[str, type[Data]] = {
     "ask": AskData,

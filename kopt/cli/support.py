@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kbs.errors import UsageError
+from kbs.common.errors import UsageError
 from kopt.cli.output import progress_bar
-from kopt.engine import Engine
-from kopt.settings import load_settings
+from kopt.services.engine import Engine
+from kopt.services.settings import load_settings
 
 _SECONDS = {"": 1, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 

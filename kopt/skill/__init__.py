@@ -8,8 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-from evaluator.files import make_folder, write_whole
-from kbs.errors import KoptError, UsageError
+from kbs.common.errors import KoptError, UsageError
+from kbs.common.files import make_folder, write_whole
 
 NAME = "optimize-gpu-kernel"
 """Of the skill, and of its folder, as the Agent Skills form wants it."""

@@ -13,9 +13,9 @@ import re
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 
-from evaluator.cpp_tokens import Kind, Token, lex
-from kbs.units import parse_quantity, parse_unit
-from kbs.vocabulary import Vocabulary, words
+from evaluator.source.cpp_tokens import Kind, Token, lex
+from kbs.evidence.units import parse_quantity, parse_unit
+from kbs.evidence.vocabulary import Vocabulary, words
 from loop.gate.spec_scanner import FEWEST_SMS, RATES, UNIT_KEYS, FoundSpec
 
 _NOBODY_CHOOSES = frozenset({"l2_capacity"})

@@ -10,19 +10,19 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from evaluator.profile import Launch, Profile, read_profile
-from evaluator.receipt import Receipt, parse
-from kbs.errors import KoptError, UsageError
-from kbs.vocabulary import Vocabulary
-from loop.change import Change, compare, same_machine_code
-from loop.events import Files
-from loop.folder import KERNELS, RunFolder
+from evaluator.profiling.profile import Launch, Profile, read_profile
+from evaluator.receipt.receipt import Receipt, parse
+from kbs.common.errors import KoptError, UsageError
+from kbs.evidence.vocabulary import Vocabulary
 from loop.gate.rule import Stage
-from loop.hints import Hints, parse_hints
-from loop.methods import Methods, read_methods
-from loop.proposal import Proposal
-from loop.record import RunRecord
-from loop.state import RunState, VersionState
+from loop.journal.events import Files
+from loop.journal.folder import KERNELS, RunFolder
+from loop.journal.record import RunRecord
+from loop.journal.state import RunState, VersionState
+from loop.planning.hints import Hints, parse_hints
+from loop.planning.methods import Methods, read_methods
+from loop.proposals.change import Change, compare, same_machine_code
+from loop.proposals.proposal import Proposal
 from loop.tools import DiagnosisNote, MachineNote, Search
 from wiki.library import Wikis
 
@@ -67,7 +67,7 @@ class GateContext:
         *,
         key: bytes | None,
     ) -> GateContext:
-        """Of a run's folder; `key` is `evaluator.seal.load_key(KOPT_HOME)`."""
+        """Of a run's folder; `key` is `evaluator.store.seal.load_key(KOPT_HOME)`."""
         return cls(folder, record, state, wikis, terms, version, stage, proposal, machine, key)
 
     # --- files -------------------------------------------------------------------------------------------------------

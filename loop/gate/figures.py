@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from functools import lru_cache
 
-from kbs.arithmetic import MAX_LENGTH, equation_holds
-from kbs.units import NUMBER, Number, Quantity, Unit, parse_number, parse_quantity, says_the_same
-from kbs.vocabulary import vocabulary
+from kbs.evidence.arithmetic import MAX_LENGTH, equation_holds
+from kbs.evidence.units import NUMBER, Number, Quantity, Unit, parse_number, parse_quantity, says_the_same
+from kbs.evidence.vocabulary import vocabulary
 
 MAX_QUANTITIES = 5_000
 """Numbers with units that are read of one text; one with more is no explanation."""

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
-from evaluator.profile import Launch
-from kbs.profile_metrics import profile_metrics
-from kbs.units import NUMBER, Quantity, says_the_same
+from evaluator.profiling.profile import Launch
+from kbs.evidence.units import NUMBER, Quantity, says_the_same
+from kbs.hardware.profile_metrics import profile_metrics
 from loop.gate.figures import Figures, Stated, exact, normal, plain_number, sentences
 from loop.gate.sources import PROFILE_UNITS, is_element
 from loop.gate.spec_scanner import COUNTS

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from loop.events import Files
-from loop.folder import HINTS
 from loop.gate.context import GateContext
+from loop.journal.events import Files
+from loop.journal.folder import HINTS
 
 
 def recorded_files(context: GateContext) -> Files:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kbs.errors import KoptError
+from kbs.common.errors import KoptError
 from loop import pages
 from loop.gate.context import GateContext
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel, ConfigDict
 
-from kbs.visible import visible
-from loop.events import Files
+from kbs.common.visible_text import visible
 from loop.gate.context import GateContext
 from loop.gate.registry import RULES, RULES_BY_ID
 from loop.gate.rule import STAGES, Broken, Rule, Stage
+from loop.journal.events import Files
 
 SHOWN = 12
 """Places that are shown of one rule; all are counted."""

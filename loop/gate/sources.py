@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from evaluator.profile import Launch, Profile
-from evaluator.receipt import Receipt
-from kbs.checking import CheckedCitation, Checker, Status, check_line, stands_in
-from kbs.citation import CitationLine, EvidenceKind, Reference, find_citations
-from kbs.spec import same_text
-from kbs.units import NUMBER, Quantity, parse_quantity
-from kbs.vocabulary import words
+from evaluator.profiling.profile import Launch, Profile
+from evaluator.receipt.receipt import Receipt
+from kbs.evidence.checking import CheckedCitation, Checker, Status, check_line, stands_in
+from kbs.evidence.citation import CitationLine, EvidenceKind, Reference, find_citations
+from kbs.evidence.spec import same_text
+from kbs.evidence.units import NUMBER, Quantity, parse_quantity
+from kbs.evidence.vocabulary import words
 from loop.gate.context import GateContext
 from loop.gate.figures import Equation, Figures, Stated, equations, exact, plain_number, sentences
 from wiki.page import Page
@@ -211,7 +211,7 @@ def _profile_says(reference: Reference, context: GateContext) -> tuple[Status, s
 
 def find_counter(launch: Launch, name: str) -> str | None:
     """What a launch has under one of our ids or a name of Nsight Compute."""
-    from kbs.profile_metrics import profile_metrics
+    from kbs.hardware.profile_metrics import profile_metrics
 
     known = profile_metrics().all.get(name)
     found = launch.counter(known.ncu[0] if known else name)

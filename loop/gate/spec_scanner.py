@@ -17,9 +17,9 @@ from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
 
-from evaluator.cpp_tokens import lex
-from kbs.units import Quantity, parse_quantity, parse_unit
-from kbs.vocabulary import Vocabulary, words
+from evaluator.source.cpp_tokens import lex
+from kbs.evidence.units import Quantity, parse_quantity, parse_unit
+from kbs.evidence.vocabulary import Vocabulary, words
 from loop.gate.figures import Figures, Sentence, Stated, normal, sentences
 
 RATES = frozenset(

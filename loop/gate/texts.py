@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from evaluator.markdown_text import without_quoted
-from loop.folder import KERNELS
+from kbs.common.markdown import without_quoted
 from loop.gate.constants import hardware_constants
 from loop.gate.context import GateContext
 from loop.gate.figures import Figures
@@ -21,7 +20,8 @@ from loop.gate.sources import (
     wiki_specs,
 )
 from loop.gate.spec_scanner import FoundSpec, SpecScanner, comments, each_comment, known_specs
-from loop.proposal import Expected, Proposal
+from loop.journal.folder import KERNELS
+from loop.proposals.proposal import Expected, Proposal
 
 RAW = frozenset(
     {

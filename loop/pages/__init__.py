@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from loop.folder import RunFolder
+from loop.journal.folder import RunFolder
+from loop.journal.record import RunRecord
+from loop.journal.state import RunState
 from loop.pages import citations, final, measured, reasons, run, standalone
 from loop.pages.artifacts import VersionFiles, targets
 from loop.pages.benchmark import benchmark
 from loop.pages.drawing import Drawing, Painter, drawing
 from loop.pages.measured import correctness
 from loop.pages.run import step0_files
-from loop.record import RunRecord
-from loop.state import RunState
 
 __all__ = ["Drawing", "Painter", "correctness", "drawing", "final_files", "rendered", "run_files", "step0_files"]
 

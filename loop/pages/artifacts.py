@@ -10,17 +10,17 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from evaluator.profile import Chosen, Profile, read_profile
-from evaluator.receipt import Receipt, parse
-from evaluator.timing_words import duration
-from kbs.errors import KoptError, UsageError
-from kbs.profile_metrics import profile_metrics
-from loop.evidence import NAME as SEARCHES
-from loop.evidence import read as read_searches
-from loop.folder import KERNELS, RunFolder
-from loop.proposal import Proposal
-from loop.record import RunRecord
-from loop.step0 import ENVIRONMENT, ROOFLINE, EnvNote
+from evaluator.profiling.profile import Chosen, Profile, read_profile
+from evaluator.receipt.receipt import Receipt, parse
+from evaluator.receipt.timing_text import duration
+from kbs.common.errors import KoptError, UsageError
+from kbs.hardware.profile_metrics import profile_metrics
+from loop.journal.folder import KERNELS, RunFolder
+from loop.journal.record import RunRecord
+from loop.planning.step0 import ENVIRONMENT, ROOFLINE, EnvNote
+from loop.proposals.evidence import NAME as SEARCHES
+from loop.proposals.evidence import read as read_searches
+from loop.proposals.proposal import Proposal
 from loop.tools import DiagnosisNote, MachineNote, Search, Targets
 
 NOT_THERE = "N/A"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from evaluator import timing_words as words
-from evaluator.markdown_text import Markdown, bullets, inert, quoted, table
-from evaluator.receipt import Receipt
-from evaluator.timing_records import WorkloadTiming
-from evaluator.verdict import Verdict
+from evaluator.receipt import timing_text as words
+from evaluator.receipt.receipt import Receipt
+from evaluator.receipt.timing import WorkloadTiming
+from evaluator.receipt.verdict import Verdict
+from kbs.common.markdown import Markdown, bullets, inert, quoted, table
+from loop.journal.record import RunRecord
 from loop.pages.artifacts import NOT_THERE, VersionFiles
 from loop.pages.measured import text
-from loop.record import RunRecord
 
 
 def benchmark(record: RunRecord, files: Mapping[int, VersionFiles], final: Receipt | None) -> bytes:

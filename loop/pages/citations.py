@@ -7,12 +7,12 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from evaluator.canonical import dumps
-from kbs.citation import EvidenceKind, Reference, find_citations, lines_hash, parse_reference
-from loop.folder import RunFolder
+from kbs.common.canonical_json import dumps
+from kbs.evidence.citation import EvidenceKind, Reference, find_citations, lines_hash, parse_reference
+from loop.journal.folder import RunFolder
+from loop.journal.record import RunRecord
+from loop.journal.state import RunState
 from loop.pages.artifacts import VersionFiles, targets
-from loop.record import RunRecord
-from loop.state import RunState
 from wiki.library import Wiki
 from wiki.reader import split_lines
 

@@ -1,14 +1,14 @@
-"""What the pictures of a run show. They are drawn by `kopt.run_plots`: matplotlib is used there alone."""
+"""What the pictures of a run show. They are drawn by `kopt.services.plots.run`: matplotlib is used there alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from loop.folder import RunFolder
+from loop.journal.folder import RunFolder
+from loop.journal.record import RunRecord
+from loop.journal.state import RunState
 from loop.pages.artifacts import VersionFiles, targets
-from loop.record import RunRecord
-from loop.state import RunState
 
 
 @dataclass(frozen=True)

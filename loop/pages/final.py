@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from evaluator import timing_words as words
-from evaluator.canonical import dumps
-from evaluator.markdown_text import Markdown, bullets, inert, quoted, table
-from evaluator.receipt import Receipt, parse
-from evaluator.timing_records import Ratio
-from kbs.citation import EvidenceKind, parse_reference
-from kbs.errors import KoptError
-from loop.events import FinalMeasured
-from loop.folder import RunFolder
+from evaluator.receipt import timing_text as words
+from evaluator.receipt.receipt import Receipt, parse
+from evaluator.receipt.timing import Ratio
+from kbs.common.canonical_json import dumps
+from kbs.common.errors import KoptError
+from kbs.common.markdown import Markdown, bullets, inert, quoted, table
+from kbs.evidence.citation import EvidenceKind, parse_reference
+from loop.journal.events import FinalMeasured
+from loop.journal.folder import RunFolder
+from loop.journal.record import RunRecord
+from loop.journal.state import Attempt, RunState, VersionState
 from loop.pages.artifacts import NOT_THERE, VersionFiles, targets
 from loop.pages.measured import text
 from loop.pages.movement import movements
 from loop.pages.reasons import cited
 from loop.pages.run import closed_words, evaluated_words, outcome, ratio, stop_words
-from loop.proposal import Proposal
-from loop.record import RunRecord
-from loop.state import Attempt, RunState, VersionState
+from loop.proposals.proposal import Proposal
 from loop.tools import MachineNote
 
 PICTURES = "pictures"

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from decimal import Decimal
 from itertools import groupby
 
-from evaluator import timing_words as words
-from evaluator.canonical import dumps
-from evaluator.findings import Trial
-from evaluator.hazards import Severity
-from evaluator.markdown_text import Markdown, bullets, inert, quoted, table
-from evaluator.profile_report import details, summary
-from evaluator.receipt import Receipt
-from evaluator.resources import dominant_stall
-from evaluator.verdict import Verdict
-from kbs.profile_metrics import STALLS, profile_metrics
-from kbs.units import format_number
+from evaluator.diagnosis.binding_resource import dominant_stall
+from evaluator.diagnosis.report import details, summary
+from evaluator.receipt import timing_text as words
+from evaluator.receipt.findings import Trial
+from evaluator.receipt.receipt import Receipt
+from evaluator.receipt.verdict import Verdict
+from evaluator.scan.hazards import Severity
+from kbs.common.canonical_json import dumps
+from kbs.common.markdown import Markdown, bullets, inert, quoted, table
+from kbs.evidence.units import format_number
+from kbs.hardware.profile_metrics import STALLS, profile_metrics
 from loop.pages.artifacts import NOT_THERE, VersionFiles
 from loop.tools import MachineNote, Targets
 

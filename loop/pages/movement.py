@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from evaluator import timing_words as words
+from evaluator.receipt import timing_text as words
 from loop.pages.artifacts import NOT_THERE, VersionFiles, is_time
-from loop.proposal import Expected
+from loop.proposals.proposal import Expected
 
 PARENT = "parent"
 """Name of the baseline that is the parent's kernel."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evaluator.canonical import dumps
-from evaluator.markdown_text import bullets, inert, table
-from kbs.citation import parse_claim, parse_reference
-from kbs.visible import visible
+from kbs.common.canonical_json import dumps
+from kbs.common.markdown import bullets, inert, table
+from kbs.common.visible_text import visible
+from kbs.evidence.citation import parse_claim, parse_reference
 from loop.pages.artifacts import NOT_THERE, VersionFiles
 from loop.pages.measured import text
-from loop.proposal import Proposal, Selected
+from loop.proposals.proposal import Proposal, Selected
 from loop.tools import DiagnosisNote, FoundPassage
 
 

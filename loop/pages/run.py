@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evaluator import timing_words as words
-from evaluator.canonical import dumps
-from evaluator.markdown_text import Markdown, bullets, inert, quoted, table
-from evaluator.verdict import Verdict
-from loop.events import Closed, Evaluated, Stopped
-from loop.evidence import render as render_searches
-from loop.folder import RunFolder
-from loop.model import ModelChoice
+from evaluator.receipt import timing_text as words
+from evaluator.receipt.verdict import Verdict
+from kbs.common.canonical_json import dumps
+from kbs.common.markdown import Markdown, bullets, inert, quoted, table
+from loop.journal.events import Closed, Evaluated, Stopped
+from loop.journal.folder import RunFolder
+from loop.journal.language_model import ModelChoice
+from loop.journal.record import RunRecord
+from loop.journal.state import RunState, VersionState
 from loop.pages.artifacts import NOT_THERE, VersionFiles, environment, targets
 from loop.pages.measured import text
-from loop.record import RunRecord
-from loop.state import RunState, VersionState
-from loop.step0 import ENVIRONMENT, ROOFLINE, EnvNote, stop_conditions
+from loop.planning.step0 import ENVIRONMENT, ROOFLINE, EnvNote, stop_conditions
+from loop.proposals.evidence import render as render_searches
 from loop.tools import Search, Targets
 
 

@@ -6,10 +6,10 @@ import pprint
 from importlib import resources
 from typing import Any
 
-from evaluator.cuda_source import solve_parameters
-from evaluator.source import Form, SourceFile, is_cuda, recognise
-from loop.folder import KERNELS, RunFolder
-from loop.record import RunRecord
+from evaluator.source.cuda_signature import solve_parameters
+from evaluator.source.forms import Form, SourceFile, is_cuda, recognise
+from loop.journal.folder import KERNELS, RunFolder
+from loop.journal.record import RunRecord
 
 NAME = "test_kernel.py"
 _TEMPLATE = "test_kernel.py.txt"

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from evaluator.command import end_group, ended_by_signals
-from kbs.errors import ConfigurationError, UsageError
-from kbs.visible import visible
-from loop.proposal import Proposal
+from evaluator.external.command import end_group, ended_by_signals
+from kbs.common.errors import ConfigurationError, UsageError
+from kbs.common.visible_text import visible
+from loop.proposals.proposal import Proposal
 from loop.proposers.reading import MAX_BYTES, Unread, read_proposal
 
 SECONDS = 900.0

@@ -13,17 +13,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kbs.errors import ConfigurationError, KoptError
-from kbs.visible import visible
-from loop.model import ModelCall, ModelChoice, Provider
-from loop.proposal import Proposal
+from kbs.common.errors import ConfigurationError, KoptError
+from kbs.common.visible_text import visible
+from loop.journal.language_model import ModelCall, ModelChoice, Provider
+from loop.proposals.proposal import Proposal
+from loop.proposals.request import NextRequest
 from loop.proposers.anthropic_wire import AnthropicWire
 from loop.proposers.model_http import Lost, Received, post
 from loop.proposers.model_wire import Question, Said, Wire
 from loop.proposers.openai_wire import OpenAIWire
 from loop.proposers.prompts import answer_schema, prompt
 from loop.proposers.reading import Unread, read_proposal
-from loop.request import NextRequest
 
 SENDS = 4
 """How often one question is sent to a service that is busy or cannot be reached. One that got it and then ended the

@@ -15,8 +15,8 @@ from typing import Literal
 
 import httpx
 
-from kbs.errors import ConfigurationError
-from kbs.visible import visible
+from kbs.common.errors import ConfigurationError
+from kbs.common.visible_text import visible
 
 MAX_BODY = 8 * 1024 * 1024
 """Bytes of an answer: more than any model writes."""

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from loop.model import MAX_TOKENS
+from loop.journal.language_model import MAX_TOKENS
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from kbs.visible import visible
-from loop.proposal import Proposal
-from loop.request import NextRequest
+from kbs.common.visible_text import visible
+from loop.proposals.proposal import Proposal
+from loop.proposals.request import NextRequest
 
 HISTORY = 40
 """Past versions that are told: the last ones."""

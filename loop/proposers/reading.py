@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from kbs.visible import visible
-from loop.proposal import MAX_KERNEL, Proposal
+from kbs.common.visible_text import visible
+from loop.proposals.proposal import MAX_KERNEL, Proposal
 
 RULE = "schema"
 """Under which a refusal is recorded where there was no proposal to look at."""

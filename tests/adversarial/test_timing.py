@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evaluator.hazards import Severity
-from evaluator.scan import scan
-from evaluator.source import Backend, read_source
+from evaluator.scan.hazards import Severity
+from evaluator.scan.scan import scan
+from evaluator.source.forms import Backend, read_source
 from tests.adversarial.corpus import HERE, UNPROFITABLE, Cheat, caught, load, reported, row_name
 from tests.adversarial.naive_runs import NaiveServer, naive_accepts
 from tests.adversarial.support import bench, rejecting, said
@@ -242,7 +242,7 @@ WATCH = """
 import json, os, runpy, sys
 import torch
 import triton.testing
-from evaluator.worker.integrity import watch
+from evaluator.worker.measurement.integrity import watch
 
 for path in sys.argv[1:]:
     reader, writer = os.pipe()

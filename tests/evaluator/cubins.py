@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.disassembler import find_tool
+from evaluator.sass.tools import find_tool
 
 PTX = """
 .version {version}

@@ -77,7 +77,7 @@ SOFTMAX: Metrics = {
 
 def changed(metrics: Metrics = SOFTMAX, **values: str) -> dict[str, tuple[str, str]]:
     """`metrics` with other values, by our names."""
-    from kbs.profile_metrics import profile_metrics
+    from kbs.hardware.profile_metrics import profile_metrics
 
     new = dict(metrics)
     for id, text in values.items():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from evaluator.clocks import DeviceClock
-from evaluator.racer import Racer
+from evaluator.timing.gpu_clocks import DeviceClock
+from evaluator.timing.timed_process import Racer
 
 
 class NvmlError(Exception):

@@ -6,14 +6,12 @@ import hashlib
 import math
 from typing import Any
 
-from evaluator.environment import Environment, Layer, WorkerEnvironment
-from evaluator.findings import CandidateOutput, NotTried, TaskCheck, Trial
-from evaluator.hazards import Hazard, Severity
-from evaluator.plan import Plan, SeedSchedule
-from evaluator.receipt import Receipt, ReceiptContent
-from evaluator.records import CandidateRecord, ProblemRecord, SourceRecord
-from evaluator.source import Backend, Form
-from evaluator.timing_records import (
+from evaluator.receipt.environment import Environment, Layer, WorkerEnvironment
+from evaluator.receipt.findings import CandidateOutput, NotTried, TaskCheck, Trial
+from evaluator.receipt.plan import Plan, SeedSchedule
+from evaluator.receipt.problem import CandidateRecord, ProblemRecord, SourceRecord
+from evaluator.receipt.receipt import Receipt, ReceiptContent
+from evaluator.receipt.timing import (
     AuditWitness,
     BackToBack,
     Baseline,
@@ -30,7 +28,9 @@ from evaluator.timing_records import (
     Timing,
     WorkloadTiming,
 )
-from evaluator.verdict import Improvement, Verdict
+from evaluator.receipt.verdict import Improvement, Verdict
+from evaluator.scan.hazards import Hazard, Severity
+from evaluator.source.forms import Backend, Form
 
 SCHEDULE = SeedSchedule.given("17")
 KERNEL = "def run(x):\n    return x.softmax(-1)  # π\n"

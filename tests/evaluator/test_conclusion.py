@@ -8,15 +8,15 @@ from typing import Any, cast
 import pytest
 
 from evaluator.conclusion import improvement, not_checked, verdict
-from evaluator.findings import Findings, SanitizerRun, TaskCheck
-from evaluator.hazards import Hazard, Severity
-from evaluator.plan import SeedOrigin
+from evaluator.receipt.findings import Findings, SanitizerRun, TaskCheck
+from evaluator.receipt.plan import SeedOrigin
+from evaluator.receipt.timing import Timing
+from evaluator.receipt.verdict import Improvement, Verdict
 from evaluator.request import Request
-from evaluator.source import Backend, Form, Recognised, SourceFile
-from evaluator.timing_records import Timing
-from evaluator.verdict import Improvement, Verdict
-from evaluator.worker.isolation import Layer
-from evaluator.worker_process import Worker, WorkerLostError
+from evaluator.sandbox.worker_process import Worker, WorkerLostError
+from evaluator.scan.hazards import Hazard, Severity
+from evaluator.source.forms import Backend, Form, Recognised, SourceFile
+from evaluator.worker.process.isolation import Layer
 from tests.evaluator import receipts
 from tests.evaluator.receipts import baseline, trial, workload_timing
 

@@ -11,16 +11,16 @@ from typing import Any, cast
 import pytest
 
 from evaluator import noise
-from evaluator.clocks import DeviceClock
+from evaluator.correctness.reference import Oracle
 from evaluator.noise import NoiseRun, compare_with_itself
-from evaluator.oracle import Oracle
-from evaluator.plan import TimingPlan
+from evaluator.receipt.plan import TimingPlan
+from evaluator.receipt.timing import Baseline, WorkloadTiming
+from evaluator.receipt.verdict import Improvement
 from evaluator.request import InputsFile, Request
-from evaluator.sandbox import ForkServer
-from evaluator.source import SourceFile
-from evaluator.timing_records import Baseline, WorkloadTiming
-from evaluator.verdict import Improvement
-from kbs.errors import KoptError
+from evaluator.sandbox.fork_server import ForkServer
+from evaluator.source.forms import SourceFile
+from evaluator.timing.gpu_clocks import DeviceClock
+from kbs.common.errors import KoptError
 from tests.evaluator import receipts
 from tests.evaluator.racers import Nvml
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from evaluator.plan import BaselineChoice, TimingPlan
-from evaluator.receipt import parse, render
-from evaluator.records import CandidateRecord, DeclaredTolerance, InputsRecord, SourceRecord
+from evaluator.receipt.plan import BaselineChoice, TimingPlan
+from evaluator.receipt.problem import CandidateRecord, DeclaredTolerance, InputsRecord, SourceRecord
+from evaluator.receipt.receipt import parse, render
 from evaluator.request import InputsFile, Request, of_receipt
-from evaluator.source import Backend, Form, SourceFile
-from kbs.errors import UsageError
+from evaluator.source.forms import Backend, Form, SourceFile
+from kbs.common.errors import UsageError
 from tests.evaluator.receipts import (
     KERNEL,
     PEAK,

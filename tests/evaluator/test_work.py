@@ -12,10 +12,10 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from evaluator.request import InputsFile, Request
-from evaluator.sandbox import ForkServer, passed_environment
-from evaluator.source import SourceFile, read_source, recognise
+from evaluator.sandbox.fork_server import ForkServer, passed_environment
+from evaluator.source.forms import SourceFile, read_source, recognise
 from evaluator.work import COUNTING_MODULES, Work, _work, count_work, declared
-from kbs.errors import UsageError
+from kbs.common.errors import UsageError
 
 LEVEL1 = Path(__file__).parent.parent / "third_party" / "kernelbench" / "level1"
 Count = Callable[..., Work]

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.request import Request
-from evaluator.source import SourceFile
+from evaluator.source.forms import SourceFile
 from evaluator.workloads import check_declared, declared, workloads
-from kbs.errors import UsageError
+from kbs.common.errors import UsageError
 
 
 def request(**words: Any) -> Request:

@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from evaluator.contender import Contender
-from evaluator.oracle import Oracle, Values
-from evaluator.sandbox import ForkServer
-from evaluator.worker.isolation import Limits
-from evaluator.worker.memory import spec_of
-from evaluator.worker.values import flatten, names_of
+from evaluator.correctness.candidate import Contender
+from evaluator.correctness.reference import Oracle, Values
+from evaluator.sandbox.fork_server import ForkServer
+from evaluator.worker.memory.tensors import spec_of
+from evaluator.worker.memory.values import flatten, names_of
+from evaluator.worker.process.isolation import Limits
 
 LIMITS = Limits(memory=3 << 30, processes=32, file_size=1 << 30, limit_data=True)
 CPU = torch.device("cpu")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ingest.carried import bundled_texts, carried_vectors
-from kbs.embedding import DefaultEncoder, default_identity
+from kbs.index.encoder import DefaultEncoder, default_identity
 
 
 def test_every_passage_has_its_vector() -> None:

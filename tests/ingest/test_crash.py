@@ -22,11 +22,11 @@ import pytest
 
 import ingest.update
 from ingest.update import Index
-from kbs.citation import lines_hash
-from kbs.embedding import Vectors, default_identity
-from kbs.errors import IndexBusyError
-from kbs.index_file import DamagedIndexError
-from kbs.vocabulary import vocabulary
+from kbs.common.errors import IndexBusyError
+from kbs.evidence.citation import lines_hash
+from kbs.evidence.vocabulary import vocabulary
+from kbs.index.encoder import Vectors, default_identity
+from kbs.index.sqlite_file import DamagedIndexError
 from tests.command_server import Command
 from tests.conftest import command_server
 from wiki.library import Wikis, bundled_wiki, open_wiki
@@ -46,7 +46,7 @@ WRITER = textwrap.dedent(
     import ingest.update as update
     from ingest.update import Index
     from kbs import index_file, vectors
-    from kbs.vocabulary import vocabulary
+    from kbs.evidence.vocabulary import vocabulary
     from wiki.library import open_wiki
 
     seed, homes, root = map(Path, sys.argv[1:])

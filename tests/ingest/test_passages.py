@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from ingest.passages import MAX_WORDS, passages_of
-from kbs.citation import lines_hash
-from kbs.vocabulary import vocabulary
+from kbs.evidence.citation import lines_hash
+from kbs.evidence.vocabulary import vocabulary
 from wiki.library import bundled_wiki
 from wiki.page import Page
 from wiki.reader import read_page

@@ -14,12 +14,12 @@ import pytest
 import ingest.update
 from ingest.carried import carried_vectors, write_carried_vectors
 from ingest.update import Index, UpdateResult, problem_count
-from kbs.embedding import Vectors
-from kbs.errors import IndexBusyError
-from kbs.index_file import DamagedIndexError
-from kbs.lock import index_lock
-from kbs.vectors import VectorIndex, VectorIndexError
-from kbs.vocabulary import vocabulary
+from kbs.common.errors import IndexBusyError
+from kbs.evidence.vocabulary import vocabulary
+from kbs.index.chroma import VectorIndex, VectorIndexError
+from kbs.index.encoder import Vectors
+from kbs.index.lock import index_lock
+from kbs.index.sqlite_file import DamagedIndexError
 from wiki.library import Wiki, open_wiki
 
 MakePage = Callable[..., str]

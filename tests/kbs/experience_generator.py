@@ -81,7 +81,8 @@ class Query:
 
 @dataclass(frozen=True)
 class GeneratedLog:
-    """Records as `kbs.experiment` wants them (plain dictionaries), queries, queries of operations without records."""
+    """Records as `kbs.experience.experiment` wants them (plain dictionaries), queries, queries of operations without
+    records."""
 
     records: list[dict[str, Any]]
     queries: list[Query]

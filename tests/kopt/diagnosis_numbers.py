@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from kbs.arithmetic import equation_holds
-from kopt.cli.diagnose_words import lines
-from kopt.cli.profile_schemas import DiagnoseData
-from tests.evaluator.test_profile_report import NUMBER
+from kbs.evidence.arithmetic import equation_holds
+from kopt.cli.analysis.diagnose_text import lines
+from kopt.cli.analysis.profile_schemas import DiagnoseData
+from tests.evaluator.diagnosis.test_report import NUMBER
 
 
 def stray_numbers(data: DiagnoseData, known: frozenset[Decimal]) -> list[str]:

@@ -19,10 +19,10 @@ from typing import Any
 from git.cmd import Git
 
 from kbs.experience.files import LogFiles
-from loop.driver import Driver, create_run, read_run
-from loop.folder import RunFolder
-from loop.record import RunRecord
-from loop.state import Phase
+from loop.journal.folder import RunFolder
+from loop.journal.record import RunRecord
+from loop.journal.state import Phase
+from loop.run.driver import Driver, create_run, read_run
 from tests.loop import tools
 
 CALLS = ("fsync", "replace", "rename", "unlink", "mkdir", "rmdir", "ftruncate", "write")

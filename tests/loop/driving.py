@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from loop.driver import Driver, create_run, read_run
-from loop.folder import RunFolder
-from loop.state import Phase
+from loop.journal.folder import RunFolder
+from loop.journal.state import Phase
+from loop.run.driver import Driver, create_run, read_run
 from tests.loop import tools
 
 Made = Callable[[int, int], str]

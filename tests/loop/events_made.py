@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evaluator.verdict import Improvement, Verdict
-from loop.events import (
+from evaluator.receipt.verdict import Improvement, Verdict
+from loop.journal.events import (
     Closed,
     Committed,
     Created,
@@ -23,7 +23,7 @@ from loop.events import (
     Stopped,
     Submitted,
 )
-from loop.journal import FIRST, Entry
+from loop.journal.journal import FIRST, Entry
 
 HASH = "a" * 64
 COMMIT = "b" * 40

@@ -18,27 +18,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evaluator import canonical
-from evaluator.findings import TaskCheck
-from evaluator.hazards import Hazard, Severity
-from evaluator.plan import BaselineChoice, SeedSchedule, TimingPlan
-from evaluator.receipt import Receipt
-from evaluator.records import CandidateRecord
+from evaluator.receipt.findings import TaskCheck
+from evaluator.receipt.plan import BaselineChoice, SeedSchedule, TimingPlan
+from evaluator.receipt.problem import CandidateRecord
+from evaluator.receipt.receipt import Receipt
+from evaluator.receipt.verdict import Improvement, Verdict
 from evaluator.request import InputsFile, Request
-from evaluator.seal import ensure_key, seal
-from evaluator.source import Backend, SourceFile
-from evaluator.verdict import Improvement, Verdict
-from kbs.errors import UsageError
+from evaluator.scan.hazards import Hazard, Severity
+from evaluator.source.forms import Backend, SourceFile
+from evaluator.store.seal import ensure_key, seal
+from kbs.common import canonical_json as canonical
+from kbs.common.errors import UsageError
 from kbs.experience.log import ExperienceLog
-from loop import durable, evidence, past, seeds
-from loop.events import HintsRead, Recorded
-from loop.folder import RunFolder
 from loop.gate.report import GateReport, RuleResult
 from loop.gate.rule import Broken, Stage
-from loop.keep import words
-from loop.proposal import Evidence, Expected, Hypothesis, Proposal, Query, Selected
-from loop.record import KeptFile, ProblemWords, RunRecord
-from loop.state import RunState
+from loop.journal import seeds
+from loop.journal.events import HintsRead, Recorded
+from loop.journal.folder import RunFolder
+from loop.journal.record import KeptFile, ProblemWords, RunRecord
+from loop.journal.state import RunState
+from loop.planning.acceptance import words
+from loop.proposals import evidence
+from loop.proposals import experience as past
+from loop.proposals.proposal import Evidence, Expected, Hypothesis, Proposal, Query, Selected
+from loop.run import atomic_steps as durable
 from loop.tools import DiagnosisNote, FoundPassage, MachineNote, Search, TakenProfile, Targets
 from tests.evaluator import receipts
 
@@ -242,7 +245,7 @@ def said(text: str, name: str, otherwise: str) -> str:
 
 @dataclass
 class FakeParts:
-    """What `loop.parts.Parts` asks for, with a gate that finds what kernels say."""
+    """What `loop.run.parts.Parts` asks for, with a gate that finds what kernels say."""
 
     folder: RunFolder
     record: RunRecord

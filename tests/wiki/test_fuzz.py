@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from ingest.passages import passages_of
 from ingest.update import Index
-from kbs.citation import lines_hash
-from kbs.vocabulary import vocabulary
+from kbs.evidence.citation import lines_hash
+from kbs.evidence.vocabulary import vocabulary
 from wiki.library import Wiki, Wikis
 from wiki.page import Page
 from wiki.reader import links, read_page, split_lines

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kbs.checking import Status, check_text
-from kbs.citation import lines_hash
-from kbs.errors import ConfigurationError
-from kbs.vocabulary import vocabulary
+from kbs.common.errors import ConfigurationError
+from kbs.evidence.checking import Status, check_text
+from kbs.evidence.citation import lines_hash
+from kbs.evidence.vocabulary import vocabulary
 from wiki.library import Wiki, Wikis, bundled_wiki, open_wiki, products_of
 from wiki.page import Page
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from kbs.vocabulary import vocabulary
+from kbs.evidence.vocabulary import vocabulary
 from wiki.page import Page, Problem
 from wiki.reader import MAX_PAGE_BYTES, links, read_page, split_lines
 

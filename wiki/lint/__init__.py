@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 from pathlib import Path
 
-from kbs.vocabulary import Vocabulary
+from kbs.evidence.vocabulary import Vocabulary
 from wiki.library import Wiki
 from wiki.lint import (
     anchors,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from urllib.parse import unquote
 
-from kbs.checking import plain_text
+from kbs.evidence.checking import plain_text
 from wiki.library import INDEX_PAGE
 from wiki.lint.rule import Finding, rule
 from wiki.lint.view import WikiView, text_lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kbs.spec import Spec, same_text
+from kbs.evidence.spec import Spec, same_text
 from wiki.lint.rule import Finding, rule
 from wiki.lint.view import WikiView
 

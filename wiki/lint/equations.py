@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from kbs.arithmetic import MAX_LENGTH, equation_holds
-from kbs.units import NUMBER
-from kbs.vocabulary import Vocabulary
+from kbs.evidence.arithmetic import MAX_LENGTH, equation_holds
+from kbs.evidence.units import NUMBER
+from kbs.evidence.vocabulary import Vocabulary
 from wiki.lint.rule import Finding, rule
 from wiki.lint.view import WikiView, text_lines
 

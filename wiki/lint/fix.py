@@ -8,8 +8,8 @@ import os
 import shutil
 from dataclasses import dataclass
 
-from kbs.errors import KoptError
-from kbs.vocabulary import Vocabulary
+from kbs.common.errors import KoptError
+from kbs.evidence.vocabulary import Vocabulary
 from wiki.index_page import is_generated, render_index
 from wiki.library import INDEX_PAGE, Wiki
 from wiki.lint.view import read_wiki

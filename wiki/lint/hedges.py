@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kbs.records import MeasuredRow, ThresholdRow
-from kbs.spec import Spec
+from kbs.evidence.spec import Spec
+from kbs.evidence.table_rows import MeasuredRow, ThresholdRow
 from wiki.lint.quantities import Quantities
 from wiki.lint.rule import Finding, rule
 from wiki.lint.view import WikiView, prose_lines, text_lines

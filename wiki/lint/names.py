@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kbs.vocabulary import words
+from kbs.evidence.vocabulary import words
 from wiki.lint.rule import Finding, rule
 from wiki.lint.view import WikiView, front_matter_line
 from wiki.page import Page

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kbs.citation import find_citations
+from kbs.evidence.citation import find_citations
 from wiki.lint.quantities import Quantities
 from wiki.lint.rule import Finding, rule
 from wiki.lint.view import WikiView, is_derived, prose_lines

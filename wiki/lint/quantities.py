@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kbs.units import NUMBER
-from kbs.vocabulary import Vocabulary, words
+from kbs.evidence.units import NUMBER
+from kbs.evidence.vocabulary import Vocabulary, words
 
 _COUNTS = frozenset({"threads", "warps", "blocks", "registers", "sectors", "FLOP"})
 """Units of things that a sentence may simply choose or count ("a block of 256 threads")."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from kbs.checking import plain_text
+from kbs.evidence.checking import plain_text
 from wiki.lint.rule import Finding, rule
 from wiki.lint.view import WikiView, front_matter_line
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kbs.spec import Spec
-from kbs.units import parse_unit
+from kbs.evidence.spec import Spec
+from kbs.evidence.units import parse_unit
 from wiki.lint.rule import Finding, rule
 from wiki.lint.view import WikiView, front_matter_line
 from wiki.page import VENDOR_SOURCES, Page

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kbs.citation import MAX_LINE
-from kbs.vocabulary import Vocabulary
+from kbs.evidence.citation import MAX_LINE
+from kbs.evidence.vocabulary import Vocabulary
 from wiki.library import INDEX_PAGE, Wiki, products_of
 from wiki.page import Page, Problem
 from wiki.reader import MAX_PAGE_BYTES, read_page

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel, ValidationError
 
-from evaluator.ncu_csv import read_table
-from kbs.errors import KoptError
+from evaluator.profiling.ncu_csv import read_table
+from kbs.common.errors import KoptError
 from loop.gate.context import GateContext
 from loop.gate.rendering import render_version
 from loop.gate.rule import Broken, rule
-from loop.proposal import Proposal
+from loop.proposals.proposal import Proposal
 from loop.tools import DiagnosisNote, MachineNote, Search
 
 _MODELS: dict[str, type[BaseModel]] = {

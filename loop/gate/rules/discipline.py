@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, rule
-from loop.methods import REWRITE
+from loop.planning.methods import REWRITE
 
 
 @rule("discipline", "A version makes exactly one change, and a change of language is the method `rewrite`.", "proposal")

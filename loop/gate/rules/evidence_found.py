@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kbs.citation import EvidenceKind, find_citations, parse_reference
+from kbs.evidence.citation import EvidenceKind, find_citations, parse_reference
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, rule
 

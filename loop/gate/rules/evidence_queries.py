@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from loop.evidence import MANDATORY
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, rule
+from loop.proposals.evidence import MANDATORY
 
 
 @rule("evidence-queries", "Queries about the kernel, the bottleneck and past experience were put.", "proposal")

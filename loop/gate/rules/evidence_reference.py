@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kbs.checking import Status
-from kbs.citation import find_citations, parse_reference
+from kbs.evidence.checking import Status
+from kbs.evidence.citation import find_citations, parse_reference
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, rule
 from loop.gate.sources import check_citation

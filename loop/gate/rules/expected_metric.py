@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from kbs.profile_metrics import profile_metrics
+from kbs.hardware.profile_metrics import profile_metrics
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, rule
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kbs.errors import KoptError
+from kbs.common.errors import KoptError
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, rule
-from loop.journal import read
+from loop.journal.journal import read
 
 
 @rule("journal", "The journal is as kopt wrote it, line after line.", "proposal", always=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, rule
-from loop.state import VersionState
+from loop.journal.state import VersionState
 
 
 @rule("known-failure", "A method that did not help before, here or in the log, says what is different now.", "proposal")

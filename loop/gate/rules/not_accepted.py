@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evaluator.verdict import Verdict
+from evaluator.receipt.verdict import Verdict
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, rule
 

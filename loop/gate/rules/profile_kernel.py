@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from evaluator.profile import function_name
+from evaluator.profiling.profile import function_name
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, rule
 

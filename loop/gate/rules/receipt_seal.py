@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evaluator.seal import verify
+from evaluator.store.seal import verify
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, rule
 

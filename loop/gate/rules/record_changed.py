@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from evaluator import canonical
+from kbs.common import canonical_json as canonical
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, rule
 

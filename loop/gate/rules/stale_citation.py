@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kbs.checking import Status
+from kbs.evidence.checking import Status
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, rule
 from loop.gate.texts import grounds

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, rule
-from loop.methods import REWRITE
+from loop.planning.methods import REWRITE
 
 
 @rule("unknown-method", "Every declared method has a page in a wiki of the run.", "proposal")

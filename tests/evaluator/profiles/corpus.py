@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from evaluator.cuda_source import evaluate_size
+from evaluator.source.cuda_signature import evaluate_size
 
 HERE = Path(__file__).resolve().parent
 KERNELS = HERE / "kernels"

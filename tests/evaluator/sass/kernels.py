@@ -1,6 +1,6 @@
 """Triton kernels that have a method, and kernels that have not: `<has|lacks>__<method>__<what>`.
 
-Compiled by tests/evaluator/test_sass_corpus.py for each target; nothing here is run.
+Compiled by tests/evaluator/sass/test_sass_corpus.py for each target; nothing here is run.
 """
 
 # ruff: noqa: N803 - constants of Triton kernels are written large

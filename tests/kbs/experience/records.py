@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kbs.experiment import Experiment
-from kbs.ulid import new_ulid
+from kbs.common.ulid import new_ulid
+from kbs.experience.experiment import Experiment
 
 
 def experiment(**changes: Any) -> Experiment:

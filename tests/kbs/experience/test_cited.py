@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbs.checking import Status
-from kbs.citation import find_citations
+from kbs.common.ulid import new_ulid
+from kbs.evidence.checking import Status
+from kbs.evidence.citation import find_citations
 from kbs.experience.cited import check_record, ratio_words
+from kbs.experience.experiment import Experiment, Outcome, Speedup
 from kbs.experience.index import ExperienceIndex
 from kbs.experience.log import ExperienceLog
 from kbs.experience.past import quote_exhibit, record_exhibit
-from kbs.experiment import Experiment, Outcome, Speedup
-from kbs.ulid import new_ulid
 
 FACTS: dict[str, Any] = {
     "time": "2026-11-21T14:00:00Z", "kernel": "softmax.py", "op": "softmax", "backend": "triton", "gpu": "NVIDIA H200",

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbs.errors import KoptError
+from kbs.common.errors import KoptError
+from kbs.experience.experiment import Experiment
 from kbs.experience.files import MAX_LINE, LogFiles
 from kbs.experience.filters import Filter
 from kbs.experience.log import ExperienceLog
-from kbs.experiment import Experiment
 from tests.kbs.experience.records import experiment
 
 ROOT = Path(__file__).parents[3]

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbs.errors import IndexBusyError, UsageError
+from kbs.common.errors import IndexBusyError, UsageError
+from kbs.common.ulid import milliseconds, new_ulid, ulid_at
 from kbs.experience.entry import groups, joined
+from kbs.experience.experiment import Experiment, Join, Mask, Outcome, Provenance
 from kbs.experience.filters import Filter
 from kbs.experience.log import ExperienceLog, find, now_utc
 from kbs.experience.stats import effects, median_interval, wilson
-from kbs.experiment import Experiment, Join, Mask, Outcome, Provenance
-from kbs.ulid import milliseconds, new_ulid, ulid_at
 from tests.kbs.experience.records import experiment, measured
 
 EVERY = Filter(masked=None)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kbs.errors import KoptError, UsageError
+from kbs.common.errors import KoptError, UsageError
 from kbs.experience.filters import Filter
 from kbs.experience.log import ExperienceLog
 from kbs.experience.repository import sync

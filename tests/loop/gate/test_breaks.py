@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from evaluator.plan import SeedSchedule
-from evaluator.receipt import parse, render
-from evaluator.seal import ensure_key, seal
-from evaluator.source import SourceFile
-from kbs.citation import lines_hash
-from loop import evidence
-from loop.driver import read_run
-from loop.events import HintsRead
+from evaluator.receipt.plan import SeedSchedule
+from evaluator.receipt.receipt import parse, render
+from evaluator.source.forms import SourceFile
+from evaluator.store.seal import ensure_key, seal
+from kbs.evidence.citation import lines_hash
 from loop.gate.registry import RULES
 from loop.gate.report import GateReport, run_gate
-from loop.methods import Method, Methods
-from loop.proposal import Expected, Query, Selected, Skipped
+from loop.journal.events import HintsRead
+from loop.planning.methods import Method, Methods
+from loop.proposals import evidence
+from loop.proposals.proposal import Expected, Query, Selected, Skipped
+from loop.run.driver import read_run
 from loop.tools import FoundPassage, PastMethod, Search
 from tests.evaluator import receipts
 from tests.evaluator.ncu_reports import changed, raw_csv

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbs.vocabulary import vocabulary
+from kbs.evidence.vocabulary import vocabulary
 from loop.gate.constants import hardware_constants
 from tests.conftest import ROOT
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.canonical import dumps
-from loop.driver import Driver, read_run
-from loop.folder import RunFolder
-from loop.proposal import Expected, Proposal
-from loop.state import Phase
+from kbs.common.canonical_json import dumps
+from loop.journal.folder import RunFolder
+from loop.journal.state import Phase
+from loop.proposals.proposal import Expected, Proposal
+from loop.run.driver import Driver, read_run
 from tests.loop.gate.valid import GpuTools, RealParts, ValidRun, build, kernel, place
 
 CITED = "H100 SXM HBM bandwidth: 3.35 TB/s"

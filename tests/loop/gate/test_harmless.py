@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
-from evaluator.receipt import parse
-from loop.driver import read_run
-from loop.evidence import render
+from evaluator.receipt.receipt import parse
 from loop.gate.report import GateReport, run_gate
-from loop.proposal import Expected, Selected, Skipped
+from loop.proposals.evidence import render
+from loop.proposals.proposal import Expected, Selected, Skipped
+from loop.run.driver import read_run
 from loop.tools import Search
 from tests.loop.gate.test_breaks import RECORD, Way, _filled, adds, comments, finds_record, proposes, says, writes
 from tests.loop.gate.valid import ValidRun, context, kernel

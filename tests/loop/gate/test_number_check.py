@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.profile import Launch, read_profile
-from kbs.units import parse_quantity
+from evaluator.profiling.profile import Launch, read_profile
+from kbs.evidence.units import parse_quantity
 from loop.gate.figures import Figures, equations
 from loop.gate.number_check import loose_numbers
 from loop.gate.sources import derived, measured, receipt_figures

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.profile import read_profile
-from evaluator.profile_report import details, summary
-from evaluator.receipt import Receipt
-from kbs.vocabulary import vocabulary
+from evaluator.diagnosis.report import details, summary
+from evaluator.profiling.profile import read_profile
+from evaluator.receipt.receipt import Receipt
+from kbs.evidence.vocabulary import vocabulary
 from loop.gate.figures import Figures, equations, sentences
 from loop.gate.sources import measured
 from loop.gate.spec_scanner import SpecScanner, code_without_comments, comments, known_specs

@@ -13,26 +13,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evaluator.canonical import dumps
-from evaluator.receipt import Receipt
+from evaluator.receipt.receipt import Receipt
 from evaluator.request import InputsFile, Request
-from evaluator.seal import load_key
-from kbs.citation import lines_hash
-from kbs.vocabulary import vocabulary
+from evaluator.store.seal import load_key
+from kbs.common.canonical_json import dumps
+from kbs.evidence.citation import lines_hash
+from kbs.evidence.vocabulary import vocabulary
 from loop import pages
-from loop.driver import Driver, create_run, read_run
-from loop.events import HintsRead
-from loop.folder import RunFolder
 from loop.gate.context import GateContext
 from loop.gate.report import GateReport, run_gate
 from loop.gate.rule import Stage
-from loop.hints import parse_hints
-from loop.methods import read_methods
+from loop.journal.events import HintsRead
+from loop.journal.folder import RunFolder
+from loop.journal.record import KeptFile, PinnedWiki, RunRecord
+from loop.journal.state import Phase, RunState
 from loop.pages.run import environment_page, plan, readme
-from loop.proposal import Evidence, Expected, Hypothesis, Proposal, Query, Selected
-from loop.record import KeptFile, PinnedWiki, RunRecord
-from loop.state import Phase, RunState
-from loop.step0 import Check, EnvNote, spec_notes
+from loop.planning.hints import parse_hints
+from loop.planning.methods import read_methods
+from loop.planning.step0 import Check, EnvNote, spec_notes
+from loop.proposals.proposal import Evidence, Expected, Hypothesis, Proposal, Query, Selected
+from loop.run.driver import Driver, create_run, read_run
 from loop.tools import DiagnosisNote, FoundPassage, MachineNote, Named, Search, TakenProfile, Targets
 from tests.evaluator.ncu_reports import changed, raw_csv
 from tests.loop.tools import FakeParts, FakeTools, run_files, run_record

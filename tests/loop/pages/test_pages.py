@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
-from evaluator.canonical import dumps
-from kbs.arithmetic import equation_holds
+from kbs.common.canonical_json import dumps
+from kbs.evidence.arithmetic import equation_holds
 from loop import pages
-from loop.driver import View, read_run
-from loop.folder import RunFolder
+from loop.journal.folder import RunFolder
+from loop.journal.record import RunRecord
 from loop.pages import citations, standalone
 from loop.pages.artifacts import VersionFiles
 from loop.pages.movement import movements
-from loop.proposal import Expected, Selected
-from loop.record import RunRecord
+from loop.proposals.proposal import Expected, Selected
+from loop.run.driver import View, read_run
 from tests.loop.gate import valid
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\w)")
@@ -248,7 +248,7 @@ def test_a_cited_line_is_kept_when_its_page_changes(ended: valid.ValidRun, tmp_p
 
 
 def test_a_damaged_file_is_named(ended: valid.ValidRun, tmp_path: Path) -> None:
-    from kbs.errors import KoptError
+    from kbs.common.errors import KoptError
 
     run = ended.copy(tmp_path)
     view = read_run(run.root)

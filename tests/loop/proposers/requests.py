@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from loop.request import (
+from loop.proposals.request import (
     BrokenRule,
     DirectivesNote,
     Fact,

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbs.errors import ConfigurationError, UsageError
-from loop.proposal import Proposal
+from kbs.common.errors import ConfigurationError, UsageError
+from loop.proposals.proposal import Proposal
 from loop.proposers import command
 from loop.proposers.command import ask, find_program, split_command
 from loop.proposers.reading import Unread, read_proposal

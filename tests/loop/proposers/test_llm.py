@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbs.errors import ConfigurationError, KoptError
-from loop.model import ModelChoice
-from loop.proposal import Proposal
+from kbs.common.errors import ConfigurationError, KoptError
+from loop.journal.language_model import ModelChoice
+from loop.proposals.proposal import Proposal
 from loop.proposers import llm
 from loop.proposers.llm import Access, ModelAnswer, ask
 from loop.proposers.model_http import MAX_BODY, check_address

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from loop.model import MAX_TOKENS
+from loop.journal.language_model import MAX_TOKENS
 from loop.proposers.anthropic_wire import AnthropicWire
 from loop.proposers.model_wire import Said, Wire
 from loop.proposers.openai_wire import OpenAIWire

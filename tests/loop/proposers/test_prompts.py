@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loop.proposal import Proposal
+from loop.proposals.proposal import Proposal
 from loop.proposers import prompts
 from loop.proposers.prompts import HISTORY, answer_schema, draw_fence, prompt
 from tests.loop.proposers.requests import past, proposal, request

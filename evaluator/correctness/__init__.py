@@ -1,0 +1,1 @@
+"""Whether a candidate computes what its reference computes."""

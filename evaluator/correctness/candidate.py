@@ -1,0 +1,282 @@
+"""The candidate in its worker: every call gets fresh inputs and filled outputs, and is judged from memory alone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from evaluator.correctness.reference import Values, _wait
+from evaluator.sandbox.replies import claimed
+from evaluator.sandbox.shared_buffers import SharedTensor, shared_tensor
+from evaluator.sandbox.worker_process import Worker
+
+_NAN = {
+    torch.float64: 0x7FF8_6B6F_7074_DEAD,
+    torch.float32: 0x7FC0_DEAD,
+    torch.float16: 0x7E5A,
+    torch.bfloat16: 0x7FDA,
+}
+"""NaNs of a payload that no arithmetic makes: what still has these bits was not written."""
+_INTEGERS = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.uint8}
+_GUARD = 0xA5
+
+
+@dataclass
+class Called:
+    """What one call left behind."""
+
+    outputs: list[torch.Tensor]
+    """Copies of the results, in the order of the reference's: returned tensors, then written arguments."""
+    returned: list[dict[str, Any]]
+    """What the worker says of each returned value: type, shape, dtype, stride, alias."""
+    unwritten: list[int]
+    """For each output, elements that still hold the fill."""
+    guards: list[str]
+    """Names of tensors beside which memory was written."""
+    changed: list[str]
+    """Names of inputs that were written, though the reference leaves them alone."""
+    moved: bool
+    """Whether the inputs lay elsewhere than in the call before."""
+    seconds: float
+    reply: dict[str, Any] = field(default_factory=dict)
+    """The worker's own answer: operators, patched names, threads."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """How a call is timed."""
+
+    spin_us: float
+    """Length of the spin kernel before it."""
+    spans: bool = False
+    """Whether the profiler looks on."""
+
+
+class CandidateError(Exception):
+    """The candidate raised, or did not load: its own words."""
+
+    def __init__(self, stage: str, error: dict[str, Any]) -> None:
+        super().__init__(f"{error['type']}: {error['message']}")
+        self.stage = stage
+        self.error = error
+
+
+@dataclass
+class _Memory:
+    """Where one call's arguments and results lie."""
+
+    arguments: list[SharedTensor]
+    results: list[SharedTensor]
+
+    def close(self) -> None:
+        for shared in (*self.arguments, *self.results):
+            shared.close()
+
+
+class Contender:
+    """One candidate process and the memory that it is lent."""
+
+    def __init__(
+        self,
+        worker: Worker,
+        device: torch.device,
+        load_seconds: float,
+        call_seconds: float,
+        draw: random.Random,
+        places: int = 2,
+    ) -> None:
+        """`places` is how many sets of memory its arguments and results are drawn from."""
+        self.worker = worker
+        self.device = device
+        self.load_seconds = load_seconds
+        self.call_seconds = call_seconds
+        self.draw = draw
+        self.places = places
+        self._places: list[_Memory] = []
+        self._shapes: Any = None
+        self._last = -1
+
+    def ask(self, op: str, seconds: float, lent: Sequence[SharedTensor] = (), **fields: Any) -> dict[str, Any]:
+        """A request; raises `CandidateError` when the candidate raised, `WorkerLostError` when it ended."""
+        reply = claimed(self.worker, self.worker.request(op, seconds, [t.buffer for t in lent], **fields))
+        if not reply["ok"]:
+            raise CandidateError(op, reply["error"])
+        return reply
+
+    def load(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Execute or compile the candidate's file."""
+        return self.ask("load", self.load_seconds, **message)
+
+    def build(self, init: Values, seed: int) -> list[dict[str, Any]]:
+        """KernelBench form: construct the model; name and shape of its weights."""
+        lent = self._copies(init)
+        reply = self.ask("build", self.load_seconds, lent, tree=init.tree, tensors=[t.message for t in lent], seed=seed)
+        for shared in lent:
+            shared.close()
+        return list(reply["weights"])
+
+    def set_weights(self, weights: Values, names: Sequence[str]) -> None:
+        """Load the reference's weights under the candidate's names for them."""
+        lent = self._copies(weights)
+        self.ask("set_weights", self.call_seconds, lent, names=list(names), tensors=[t.message for t in lent])
+        for shared in lent:
+            shared.close()
+
+    def _copies(self, values: Values) -> list[SharedTensor]:
+        lent = [shared_tensor({**spec, "stride": None}, self.device) for spec in values.specs]
+        for shared, tensor in zip(lent, values.tensors, strict=True):
+            shared.tensor.copy_(tensor)
+        _wait(self.device)
+        return lent
+
+    def call(
+        self,
+        values: Values,
+        returned: Sequence[dict[str, Any]],
+        written: Sequence[int],
+        filled: Sequence[int],
+        *,
+        watch: str = "",
+        late: bool = False,
+        strides: Sequence[list[int] | None] | None = None,
+        turn: Turn | None = None,
+        seconds: float | None = None,
+    ) -> Called:
+        """One call, timed on the device where `turn` says how; `seconds` in place of the usual limit.
+
+        `returned` are the shapes that it should return, `written` the arguments that it should write, `filled` those of
+        them whose former content does not count. `watch` says how operators are counted, see
+        `evaluator.worker.measurement.operations.watching`. `late` brings the inputs on the current stream only when
+        the call is
+        already under way, on a GPU. `strides` lays the inputs out otherwise than contiguous.
+        """
+        place, moved = self._place(values, returned, strides)
+        for n, shared in enumerate(place.arguments):
+            shared.buffer.base.fill_(_GUARD)
+            if n in filled:
+                fill(shared.tensor, self.draw)
+            else:
+                shared.tensor.copy_(values.tensors[n])
+        for shared in place.results:
+            shared.buffer.base.fill_(_GUARD)
+            fill(shared.tensor, self.draw)
+        _wait(self.device)
+        lent = [*place.arguments, *place.results]
+        how = {"watch": watch, "late": late, "written": list(written)} if turn is None else vars(turn)
+        reply = self.ask(
+            "call" if turn is None else "turn",
+            self.call_seconds if seconds is None else seconds,
+            lent,
+            tree=values.tree,
+            tensors=[t.message for t in place.arguments],
+            returns=[t.message for t in place.results],
+            **how,
+        )
+        outputs = [t.tensor.clone() for t in place.results] + [place.arguments[n].tensor.clone() for n in written]
+        filled_too = [True] * len(place.results) + [n in filled for n in written]
+        return Called(
+            outputs=outputs,
+            returned=reply.get("returned", []),
+            unwritten=[_unwritten(o) if was else 0 for o, was in zip(outputs, filled_too, strict=True)],
+            guards=self._overwritten(place, values),
+            changed=[
+                values.specs[n]["name"]
+                for n, shared in enumerate(place.arguments)
+                if n not in written and not _same_bits(shared.tensor, values.tensors[n])
+            ],
+            moved=moved,
+            seconds=float(reply["seconds"]),
+            reply=reply,
+        )
+
+    def _place(
+        self, values: Values, returned: Sequence[dict[str, Any]], strides: Sequence[list[int] | None] | None
+    ) -> tuple[_Memory, bool]:
+        """One of the sets of memory, drawn at random: of two, a result remembered by address is wrong half of the
+        time."""
+        arguments = [
+            {"shape": spec["shape"], "dtype": spec["dtype"], "stride": strides[n] if strides else None}
+            for n, spec in enumerate(values.specs)
+        ]
+        results = [{"shape": spec["shape"], "dtype": spec["dtype"], "stride": None} for spec in returned]
+        shapes = (arguments, results)
+        if shapes != self._shapes:
+            self._release()
+            self._shapes = shapes
+            self._last = -1
+        while len(self._places) < self.places:
+            self._places.append(
+                _Memory(
+                    [shared_tensor(spec, self.device) for spec in arguments],
+                    [shared_tensor(spec, self.device) for spec in results],
+                )
+            )
+        chosen = self.draw.randrange(self.places)
+        moved = chosen != self._last
+        self._last = chosen
+        return self._places[chosen], moved
+
+    def _overwritten(self, place: _Memory, values: Values) -> list[str]:
+        names = [spec["name"] for spec in values.specs] + [f"result {n}" for n in range(len(place.results))]
+        return [
+            name
+            for name, shared in zip(names, (*place.arguments, *place.results), strict=True)
+            if any(bool((guard != _GUARD).any()) for guard in shared.guards())
+        ]
+
+    def kernels(self, values: Values) -> list[dict[str, Any]]:
+        """Device kernels of one call, where the last call's memory still stands."""
+        place = self._places[max(self._last, 0)]
+        reply = self.ask(
+            "kernels",
+            self.call_seconds + 30,
+            place.arguments,
+            tree=values.tree,
+            tensors=[t.message for t in place.arguments],
+        )
+        return list(reply["kernels"])
+
+    def _release(self) -> None:
+        for place in self._places:
+            self.worker.forget(t.buffer for t in (*place.arguments, *place.results))
+            place.close()
+        self._places = []
+
+    def close(self) -> None:
+        """End the process and let go of its memory."""
+        self.worker.close()
+        self._release()
+
+
+def fill(tensor: torch.Tensor, draw: random.Random) -> None:
+    """Fill with what no computation writes: a NaN of known payload, or random bits for integers."""
+    if tensor.is_complex():
+        fill(torch.view_as_real(tensor), draw)
+        return
+    bits = tensor.view(_INTEGERS[tensor.element_size()]) if tensor.dtype is not torch.bool else tensor.view(torch.uint8)
+    if tensor.dtype in _NAN:
+        bits.fill_(_NAN[tensor.dtype])
+    elif tensor.dtype is torch.bool:
+        bits.fill_(draw.randrange(2))
+    else:
+        bits.fill_(draw.randrange(120) + 5)
+
+
+def _unwritten(output: torch.Tensor) -> int:
+    """Elements that still have the bits of the fill; counted for floats alone, since an integer may equal its fill."""
+    if output.is_complex():
+        return _unwritten(torch.view_as_real(output))
+    if not output.numel() or output.dtype not in _NAN:
+        return 0
+    return int((output.view(_INTEGERS[output.element_size()]) == _NAN[output.dtype]).sum())
+
+
+def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    kind = _INTEGERS.get(a.element_size(), torch.uint8)
+    if a.numel() == 0:
+        return True
+    return bool(torch.equal(a.contiguous().view(-1).view(kind), b.contiguous().view(-1).view(kind)))

@@ -1,0 +1,310 @@
+"""Cases of a problem: inputs of every distribution, and what the reference makes of them."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from evaluator.correctness import weights
+from evaluator.correctness.candidate import fill
+from evaluator.correctness.distributions import DISTRIBUTIONS, Distribution, draw, jitter, must_be_exact
+from evaluator.correctness.reference import Oracle, Results, Values
+from evaluator.correctness.tolerance import Comparison, compare
+from evaluator.receipt.findings import Findings
+from evaluator.receipt.plan import SeedSchedule
+from evaluator.scan.hazards import Severity
+from kbs.common.errors import KoptError, UsageError
+
+GIVEN = DISTRIBUTIONS[0]
+_FULL = 1.05
+"""The sum above is one of peaks that do not all fall together: this part of the memory was seen to be enough."""
+_SLOW_DRAW = 0.2
+"""Seconds. Random numbers from the CPU take four for 10⁹."""
+
+
+@dataclass
+class Case:
+    """One draw of inputs and what the reference makes of it."""
+
+    distribution: Distribution
+    values: Values
+    oracle: list[torch.Tensor]
+    """Float64 results; the reference's own where it cannot run in float64."""
+    native: list[torch.Tensor]
+    """PyTorch's own results at the problem's precision, TF32 off."""
+    exact: list[bool]
+    """For each output, whether no rounding is allowed."""
+
+    @property
+    def stretched(self) -> bool:
+        """Whether the wider constant holds."""
+        return self.distribution.stretched
+
+
+@dataclass
+class Shape:
+    """What the reference's first run told of the problem."""
+
+    returned: list[dict[str, Any]]
+    """Shapes of what is returned, with the argument that each shares memory with."""
+    written: list[int]
+    """Numbers of the arguments that are results."""
+    filled: list[int]
+    """Those of them whose former content does not count."""
+    names: list[str]
+    """Names of the outputs: returned ones, then written ones."""
+    operators: list[dict[str, Any]]
+
+
+class Cases:
+    """The reference's side of one workload: it makes the cases, and says how results compare with its own."""
+
+    def __init__(
+        self,
+        seeds: SeedSchedule,
+        oracle: Oracle,
+        findings: Findings,
+        *,
+        tolerance: tuple[float, float] | None,
+        own_oracle: bool,
+        first_index: int,
+    ) -> None:
+        self.seeds = seeds
+        self.oracle = oracle
+        self.found = findings
+        self.tolerance = tolerance
+        self.own_oracle = own_oracle
+        self.generator = torch.Generator(oracle.device).manual_seed(seeds.seed("draw", first_index))
+        self.draw = random.Random(seeds.seed("fill", first_index))
+        self.fixed = False
+        self.jitters = True
+        self.init = Values({"list": []}, [])
+        self.weights = Values({}, [])
+        self.shape = Shape([], [], [], [], [])
+        self.bytes = 0
+        """Of the inputs and the results."""
+        self.exact = True
+        """Whether the oracle runs in float64."""
+        self._slow: bool | None = None
+        """Whether drawing inputs takes too long for each turn; None before the first."""
+        self._drawn: Values | None = None
+
+    def prepare(self, *, kernelbench: bool, outputs: Any) -> Case:
+        """Learn the problem's shape from the reference; the first case. `outputs` turns what the reference wrote, and
+        what it names itself, into the names that count."""
+        if kernelbench:
+            seed = self.seeds.seed("weights", 0)
+            self.init, constructed = self.oracle.build(seed)
+            self.weights = weights.randomized(constructed, torch.Generator().manual_seed(seed))
+            if self.weights.tensors:
+                self.oracle.set_weights(self.weights)
+        first, named = self.oracle.inputs(self.seeds.seed("inputs", 0))
+        second, _ = self.oracle.inputs(self.seeds.seed("inputs", 1))
+        self.fixed = bool(first.tensors) and all(
+            a.shape == b.shape and torch.equal(a, b) for a, b in zip(first.tensors, second.tensors, strict=True)
+        )
+        if self.fixed:
+            self._try_jitter(first)
+        values = self._fresh(first)
+        result = self.oracle.run(values, "native", mutations=True, watch="operators")
+        self.shape = self._shape(values, result, outputs(named, [first.specs[n]["name"] for n in result.mutated]))
+        self.bytes = sum(t.nbytes for t in (*values.tensors, *result.tensors))
+        self._leave_out_float64(sum(t.nbytes for t in values.tensors), sum(t.nbytes for t in result.tensors))
+        del result, first, second
+        case = self._case(GIVEN, values)
+        self._deterministic(case)
+        return case
+
+    def _fresh(self, values: Values) -> Values:
+        """Inputs that cannot be drawn anew are moved a little, which no remembered result survives."""
+        if not self.fixed or not self.jitters:
+            return values
+        return self._moved(values)
+
+    def _try_jitter(self, values: Values) -> None:
+        """Whether the reference takes inputs that were moved a little; they stay as they are where it does not."""
+        said = "every draw of the inputs is the same; floats are moved by up to 1/64 of themselves"
+        if not any(t.is_floating_point() for t in values.tensors):
+            self.jitters, said = (
+                False,
+                "every draw of the inputs is the same, and they hold no float that could be moved",
+            )
+        elif not self._takes_moved(values):
+            self.jitters, said = False, "every draw of the inputs is the same, and the reference takes no others"
+        self.found.hazard("fixed_inputs", Severity.NOTE, said)
+
+    def _moved(self, values: Values) -> Values:
+        return values.with_tensors([jitter(t, self.generator) for t in values.tensors])
+
+    def _takes_moved(self, values: Values) -> bool:
+        """Whether the reference takes inputs that were moved a little."""
+        try:
+            result = self.oracle.run(self._moved(values), "native")
+        except UsageError:
+            return False
+        return not any(t.is_floating_point() and bool(t.isnan().any()) for t in result.tensors)
+
+    def _shape(self, values: Values, result: Results, named: Sequence[str]) -> Shape:
+        names = [spec["name"] for spec in values.specs]
+        missing = [name for name in named if name not in names]
+        if missing:
+            raise UsageError(
+                f"the output {missing[0]} is no tensor among the inputs {', '.join(names)}",
+                code="outputs_unknown",
+                hint="Outputs are arguments that setup makes and the kernel writes.",
+            )
+        written = sorted({names.index(name) for name in named} | set(result.mutated))
+        if not written and not result.specs:
+            raise UsageError(
+                "the reference returns nothing and writes nothing",
+                code="reference_form",
+                hint="Return a tensor, or name the outputs in setup or with --outputs.",
+            )
+        filled = self._filled(values, written, result) if named else []
+        returned_names = [f"result {n}" if len(result.specs) > 1 else "result" for n in range(len(result.specs))]
+        return Shape(result.specs, written, filled, [*returned_names, *(names[n] for n in written)], result.operators)
+
+    def _filled(self, values: Values, written: list[int], result: Results) -> list[int]:
+        """The written arguments that the reference does not read: filled beforehand, its results stay the same."""
+        plain = self.oracle.run(values, "native", written).tensors[len(result.specs) :]
+        blank = [t.clone() for t in values.tensors]
+        for n in written:
+            fill(blank[n], self.draw)
+        again = self.oracle.run(values.with_tensors(blank), "native", written).tensors[len(result.specs) :]
+        return [n for n, a, b in zip(written, plain, again, strict=True) if same_bits(a, b)]
+
+    def _case(self, distribution: Distribution, values: Values) -> Case:
+        native = self.oracle.run(values, "native", self.shape.written).tensors
+        exactly = native
+        if not self.own_oracle and self.exact:
+            exactly = self._exactly(values, native)
+            if [t.shape for t in exactly] != [t.shape for t in native]:
+                exactly = native
+        exact = [
+            distribution.name == "binary" and must_be_exact(o, n, n.dtype) for o, n in zip(exactly, native, strict=True)
+        ]
+        return Case(distribution, values, exactly, native, exact)
+
+    def _leave_out_float64(self, read: int, written: int) -> None:
+        """Where it cannot fit: two cases here, with their float64 results and what drawing and comparing needs; the
+        reference's own float64 arguments, results and one more of these; and the candidate's."""
+        if self.oracle.device.type != "cuda" or self.own_oracle:
+            return
+        need = 5 * read + 8 * written + (2 * read + 4 * written) + (read + 2 * written)
+        total = torch.cuda.mem_get_info(self.oracle.device)[1]
+        if need > total * _FULL:
+            self.exact = False
+            why = f"it needs about {need / 1e9:.0f} GB, the device has {total / 1e9:.0f}"
+            self.found.skipped("float64 oracle", f"{why}; the reference's own result is the oracle")
+
+    def _exactly(self, values: Values, native: list[torch.Tensor]) -> list[torch.Tensor]:
+        """Float64 results; the native ones where there are none, and then there are none for later cases either."""
+        try:
+            return self.oracle.run(values, "double", self.shape.written).tensors
+        except UsageError:  # code that names float32 itself
+            why = "the reference does not run in float64; its own result is the oracle"
+        except torch.OutOfMemoryError:
+            why = "it does not fit into the device's memory; the reference's own result is the oracle"
+        except KoptError as error:
+            if error.code != "out_of_memory":
+                raise
+            why = "it does not fit into the device's memory; the reference's own result is the oracle"
+        self.found.skipped("float64 oracle", why)
+        self.exact = False
+        torch.cuda.empty_cache()
+        return native
+
+    def _deterministic(self, case: Case) -> None:
+        """A reference that disagrees with itself says nothing about anybody."""
+        again = self.oracle.run(case.values, "native", self.shape.written).tensors
+        for n, tensor in enumerate(again):
+            if not same_bits(tensor, case.native[n]) and not self.compare(case, n, tensor).passed:
+                raise UsageError(
+                    "the reference gives different results for the same inputs",
+                    code="reference_random",
+                    hint="Take random numbers out of it, such as dropout, or pass them in as inputs.",
+                )
+
+    def case(self, distribution: Distribution, index: int) -> Case | None:
+        """Inputs of another distribution, or None with the reason on record."""
+        values, _ = self.oracle.inputs(self.seeds.seed("inputs", index))
+        values = self._fresh(values)
+        if distribution.name != "given":
+            outputs = set(self.shape.filled)
+            values = values.with_tensors(
+                [t if n in outputs else draw(distribution, t, self.generator) for n, t in enumerate(values.tensors)]
+            )
+            if not any(t.is_floating_point() for n, t in enumerate(values.tensors) if n not in outputs):
+                self.found.skipped(distribution.name, "no input is a float tensor")
+                return None
+        try:
+            case = self._case(distribution, values)
+        except KoptError as error:
+            if distribution.name == "given":
+                raise
+            self.found.skipped(distribution.name, f"the reference does not take it: {error.message}")
+            return None
+        for o, n in zip(case.oracle, case.native, strict=True):
+            if n.is_floating_point() and distribution.name != "given":
+                cast = o.to(n.dtype)
+                if bool(cast.isnan().any()):
+                    self.found.skipped(distribution.name, "the reference gives NaN")
+                    return None
+                if not _same_classes(cast, n):
+                    self.found.skipped(distribution.name, "PyTorch's own result is not finite where the exact one is")
+                    return None
+        return case
+
+    def another(self, index: int) -> Case:
+        """A fresh draw of the problem's own inputs, for a timed turn. Where drawing takes long, the first draw is moved
+        a little instead, which no remembered result survives."""
+        if self._slow is None or not self._slow:
+            began = time.monotonic()
+            values, _ = self.oracle.inputs(self.seeds.seed("inputs", index))
+            took = time.monotonic() - began
+            values = self._fresh(values)
+            if self._slow is None:
+                self._slow = took > _SLOW_DRAW and self._can_move(values)
+                self._drawn = values if self._slow else self._drawn
+        else:
+            assert self._drawn is not None
+            values = self._moved(self._drawn)
+        return self._case(GIVEN, values)
+
+    def _can_move(self, values: Values) -> bool:
+        """Whether moving the inputs a little makes others of them, which the reference takes."""
+        if not self.jitters or not any(t.is_floating_point() or t.is_complex() for t in values.tensors):
+            return False
+        return self.fixed or self._takes_moved(values)
+
+    def save_memory(self) -> None:
+        """Hold later results against the reference's own alone: those before were held against float64."""
+        self.exact = False
+
+    def compare(self, case: Case, n: int, got: torch.Tensor) -> Comparison:
+        """Hold one output against the oracle's."""
+        native = None if self.own_oracle or case.oracle is case.native else case.native[n]
+        return compare(
+            got,
+            case.oracle[n],
+            native,
+            stretched=case.stretched,
+            exact=case.exact[n],
+            declared=self.tolerance,
+        )
+
+
+def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors have the same shape, element type and bits."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    return torch.equal(a.contiguous().flatten().view(torch.uint8), b.contiguous().flatten().view(torch.uint8))
+
+
+def _same_classes(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return torch.equal(a.isnan(), b.isnan()) and torch.equal(a.isinf(), b.isinf())

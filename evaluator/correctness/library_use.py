@@ -1,0 +1,82 @@
+"""Whether a candidate computed with the library that it should replace, by what really ran."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from evaluator.receipt.findings import DeviceKernel, LibraryOperation
+from evaluator.scan.hazards import Hazard, Severity
+
+SHARE = 0.25
+"""Part of the problem's bytes that library operators may touch: a last sum over partial results is honest."""
+TIME_SHARE = 0.25
+"""Part of the device time that library kernels may take."""
+_MOVES = frozenset(
+    "aten::" + name
+    for name in (
+        "_local_scalar_dense", "_pin_memory", "_reshape_alias", "_to_copy", "_unsafe_view", "alias", "arange",
+        "as_strided", "as_strided_", "broadcast_to", "chunk", "clone", "contiguous", "copy", "copy_", "data_ptr",
+        "detach", "detach_", "diagonal", "empty", "empty_like", "empty_permuted", "empty_strided", "expand",
+        "expand_as", "eye", "fill", "fill_", "flatten", "full", "full_like", "imag", "is_nonzero", "is_pinned",
+        "item", "lift_fresh", "mT", "movedim", "narrow", "new_empty", "new_empty_strided", "new_full", "new_ones",
+        "new_tensor", "new_zeros", "numpy_T", "ones", "ones_like", "permute", "real", "record_stream",
+        "requires_grad_", "reshape", "reshape_as", "resize_", "resolve_conj", "resolve_neg", "result_type",
+        "scalar_tensor", "select", "set_", "size", "slice", "split", "split_with_sizes", "squeeze", "squeeze_",
+        "stride", "swapaxes", "t", "t_", "to", "transpose", "transpose_", "tril_indices", "type_as", "unbind",
+        "unflatten", "unfold", "unsqueeze", "unsqueeze_", "view", "view_as", "view_as_real", "zero_", "zeros",
+        "zeros_like",
+    )
+)  # fmt: skip
+"""Operators that make memory or move it, and compute nothing."""
+_LIBRARY_KERNELS = re.compile(
+    r"at::native|cublas|cudnn|cutlass_\d|_xmma_|nvjet_|cub::|cufft|cusparse|cusolver"
+    r"|^(?:maxwell|volta|turing|ampere|hopper)_\w*gemm_\w*\d+x\d+"  # the tile stands in the name
+    r"|flash::flash_(?:fwd|bwd)|flash::FlashAttn|fmha_cutlass|PyTorchMemEff|flashinfer::"
+    r"|namespace\)::softmax_warp_|cunn_SoftMax|(?:regular|vector)_fft\w*<"
+    r"|\btriton_(?:poi|red|per|tem|for|spl)_fused|gemmk1_kernel|splitKreduce",
+    re.IGNORECASE,
+)
+_PLAIN_KERNELS = re.compile(r"FillFunctor|CopyFunctor|copy_kernel|Memcpy|Memset|direct_copy|arange", re.IGNORECASE)
+
+
+def operations(operators: Sequence[dict[str, Any]], problem_bytes: int) -> list[LibraryOperation]:
+    """The computing operators of a call, with their part of the problem's bytes (at most 1)."""
+    found = []
+    for entry in operators:
+        name, calls, size = str(entry["name"])[:200], int(entry["calls"]), int(entry["bytes"])
+        if name not in _MOVES and calls > 0:
+            found.append(LibraryOperation(name=name, calls=calls, share=min(1.0, size / max(1, problem_bytes))))
+    return found
+
+
+def device_kernels(kernels: Sequence[dict[str, Any]]) -> list[DeviceKernel]:
+    """The kernels of a call, each told apart as a library's or the candidate's own."""
+    return [
+        DeviceKernel(
+            name=str(kernel["name"])[:200],
+            library=bool(_LIBRARY_KERNELS.search(str(kernel["name"]))),
+            calls=max(1, int(kernel["calls"])),
+            microseconds=max(0.0, float(kernel["microseconds"])),
+        )
+        for kernel in kernels
+    ]
+
+
+def judge(operators: Sequence[LibraryOperation], kernels: Sequence[DeviceKernel], *, allowed: bool) -> list[Hazard]:
+    """The hazard `library_call`, where operators or kernels of a library did a real part of the work."""
+    severity = Severity.NOTE if allowed else Severity.REJECT
+    share = sum(operation.share for operation in operators)
+    if share > SHARE:
+        names = ", ".join(operation.name for operation in operators[:4])
+        evidence = f"{names}: operators of PyTorch touched {min(share, 1):.0%} of the problem's bytes"
+        return [Hazard(id="library_call", severity=severity, evidence=evidence)]
+    total = sum(kernel.microseconds or 0.0 for kernel in kernels)
+    computing = [k for k in kernels if k.library and not _PLAIN_KERNELS.search(k.name)]
+    taken = sum(kernel.microseconds or 0.0 for kernel in computing)
+    if total and taken / total > TIME_SHARE:
+        names = ", ".join(kernel.name[:60] for kernel in computing[:2])
+        evidence = f"{names}: kernels of a library took {taken / total:.0%} of the device time"
+        return [Hazard(id="library_call", severity=severity, evidence=evidence)]
+    return []

@@ -1,0 +1,293 @@
+"""The correctness protocol: the candidate called on every case, its every output held against the oracle."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import torch
+
+from evaluator.correctness import library_use as library
+from evaluator.correctness.candidate import Called, CandidateError, Contender
+from evaluator.correctness.cases import GIVEN, Case, Cases, same_bits
+from evaluator.correctness.degenerate_task import TaskExaminer
+from evaluator.correctness.distributions import DISTRIBUTIONS
+from evaluator.correctness.reference import LARGE
+from evaluator.correctness.tolerance import Comparison, looser
+from evaluator.receipt.findings import Findings, Trial
+from evaluator.receipt.plan import Plan, SeedSchedule
+from evaluator.scan.hazards import Severity
+from kbs.common.errors import UsageError
+
+_REALS = ("kappa", "rms_ratio", "max_ratio", "expected", "got")
+"""What a trial keeps of a comparison, NaN where nothing could be compared."""
+
+
+class Protocol:
+    """One workload: the candidate called on every case of it."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        dims: dict[str, int],
+        seeds: SeedSchedule,
+        cases: Cases,
+        task: TaskExaminer,
+        *,
+        allow_library: bool,
+        first_index: int,
+    ) -> None:
+        self.plan = plan
+        self.dims = dims
+        self.cases = cases
+        self.task = task
+        self.found: Findings = cases.found
+        self.allow_library = allow_library
+        self.index = first_index
+        self.draw = random.Random(seeds.seed("order", first_index))
+        self.firsts: dict[str, torch.Tensor] = {}
+        self.profiled_at = first_index + self.draw.randrange(1, len(plan.distributions) + plan.repeats)
+        """After which call the profiler looks on: one that nobody knows before."""
+
+    def run(self, first: Case, contender: Contender | None) -> None:
+        """All distributions, in an order drawn at random; the first case three times, at the start, between, and last.
+
+        Without a contender, because it did not load, the task alone is examined.
+        """
+        self._examine(first)
+        others = [d for d in DISTRIBUTIONS if d.name in self.plan.distributions and d.name != "given"]
+        self.draw.shuffle(others)
+        repeats = iter(range(self.plan.repeats))
+        self._try(contender, first, next(repeats))
+        for n, distribution in enumerate(others):
+            case = self.cases.case(distribution, 10 + n)
+            if case is not None:
+                self._examine(case)
+                self._try(contender, case, 0)
+            if n == len(others) // 2:
+                self._again(contender, first, repeats)
+        fresh = self.cases.case(GIVEN, 2)
+        if fresh is not None:
+            self._try(contender, fresh, 0, label="given, drawn again")
+        for repeat in repeats:
+            self._try(contender, first, repeat)
+        self._try(contender, first, self.plan.repeats, watch=True)
+        if contender is not None and self.found.failure is None:
+            if not self.cases.own_oracle:
+                judged = library.judge(self.found.operations, self.found.kernels, allowed=self.allow_library)
+                self.found.hazards += judged
+            if self.plan.strided:
+                self._strided(contender, first)
+
+    def _watch(self, always: bool) -> str:
+        """How operators are counted in this call: in half of the calls, drawn at random, so that none is known to be
+        unwatched; in all threads, where the text can start some or hides what it does."""
+        hidden = {"uses_threads", "dynamic_code", "loads_libraries", "hides_operations"}
+        if not always and self.draw.random() < 0.5:
+            return ""
+        return "threads" if hidden & {hazard.id for hazard in self.found.hazards} else "operators"
+
+    def _again(self, contender: Contender | None, case: Case, repeats: Any) -> None:
+        repeat = next(repeats, None)
+        if repeat is not None:
+            self._try(contender, case, repeat)
+
+    def _examine(self, case: Case) -> None:
+        inputs = [t for n, t in enumerate(case.values.tensors) if n not in self.cases.shape.filled]
+        self.task.add(inputs, case.oracle, case.native, stretched=case.stretched, exact=case.exact)
+
+    def _try(
+        self, contender: Contender | None, case: Case, repeat: int, *, watch: bool = False, label: str = ""
+    ) -> None:
+        if contender is None or self.found.failure is not None:
+            return
+        shape = self.cases.shape
+        if self.cases.bytes > LARGE and self.cases.oracle.device.type == "cuda":
+            torch.cuda.empty_cache()  # the candidate's process needs memory too
+        try:
+            late = self.cases.oracle.device.type == "cuda" and repeat == self.plan.repeats - 1
+            how = "" if late else self._watch(watch)
+            called = contender.call(case.values, shape.returned, shape.written, shape.filled, watch=how, late=late)
+        except CandidateError as error:
+            self._raised(error, case)
+            return
+        note_behaviour(called, self.found)
+        problems = problems_of(called, self.cases, self.found)
+        name = label or case.distribution.name
+        for n, output in enumerate(called.outputs):
+            problem = problems.get(n, "")
+            compared = None if problem else self.cases.compare(case, n, output)
+            self._record(name, repeat, n, called, compared, problem)
+        if how:
+            total = sum(t.nbytes for t in (*case.values.tensors, *called.outputs))
+            seen = library.operations(called.reply.get("operators", []), total)
+            self.found.operations = max(self.found.operations, seen, key=lambda found: sum(o.share for o in found))
+        if self.profiled_at == self.index:
+            self._kernels(contender, case)
+        if self.cases.tolerance is not None:
+            for exactly, own in zip(case.oracle, case.native, strict=True):
+                if own.is_floating_point():
+                    self.found.tolerance_looser = looser(self.cases.tolerance, exactly, own) or bool(
+                        self.found.tolerance_looser
+                    )
+
+    def _raised(self, error: CandidateError, case: Case) -> None:
+        kind = error.error["type"]
+        if kind == "MissingError" and error.error["usage"]:
+            raise UsageError(error.error["message"], code="dims_do_not_fit", hint="Check --dims and setup.") from error
+        if kind in ("SystemExit", "KeyboardInterrupt"):
+            self.found.hazard("exits_early", Severity.REJECT, f"{kind} raised in place of a result")
+        where = [line.strip() for line in error.error["traceback"].splitlines() if "candidate" in line][-1:]
+        words = f"{error} ({', '.join(where)})" if where else str(error)
+        self.found.failure = (error.stage, f"on {case.distribution.name} inputs: {words}"[:2000])
+
+    def _record(
+        self, name: str, repeat: int, n: int, called: Called, compared: Comparison | None, problem: str
+    ) -> None:
+        key = f"{name} {n}"
+        bitwise = None
+        if not problem:
+            bitwise = same_bits(called.outputs[n], self.firsts[key]) if key in self.firsts else None
+            if bitwise is False:
+                said = f"{self.cases.shape.names[n]}: repeated calls on the same inputs differ in their bits"
+                self.found.hazard("nondeterministic", Severity.NOTE, said)
+            if name == GIVEN.name:  # nothing else is called twice
+                self.firsts.setdefault(key, called.outputs[n])
+        self.found.trials.append(
+            Trial(
+                index=self.index,
+                dims=self.dims,
+                distribution=name,
+                repeat=repeat,
+                memory="new" if called.moved else "same",
+                output=self.cases.shape.names[n],
+                passed=not problem and compared is not None and compared.passed,
+                **_figures(compared),
+                bitwise=bitwise,
+                detail=(problem or (compared.detail if compared else "")).replace("\n", " ")[:500],
+                seconds=called.seconds,
+            )
+        )
+        if n == len(called.outputs) - 1:
+            self.index += 1
+
+    def _kernels(self, contender: Contender, case: Case) -> None:
+        """Which device kernels run, on a GPU."""
+        if self.cases.oracle.device.type == "cuda" and self.plan.name == "verdict":
+            try:
+                self.found.kernels = library.device_kernels(contender.kernels(case.values))
+            except CandidateError as error:
+                self.found.skipped("device kernels", f"the profiler did not run: {error}")
+
+    def _strided(self, contender: Contender, case: Case) -> None:
+        """The same numbers in another layout. Many honest kernels ask for contiguous inputs: a failure is a note."""
+        strides = [_transposed(t) for t in case.values.tensors]
+        if self.cases.shape.written or not any(strides):
+            self.found.skipped("strided inputs", "no input of two or more dimensions is only read")
+            return
+        shape = self.cases.shape
+        try:
+            called = contender.call(case.values, shape.returned, [], [], strides=strides)
+        except CandidateError as error:
+            self.found.hazard("noncontiguous_inputs", Severity.NOTE, f"it raised: {error}")
+            return
+        wrong = problems_of(called, self.cases, self.found) or any(
+            not self.cases.compare(case, n, output).passed for n, output in enumerate(called.outputs)
+        )
+        if wrong:
+            self.found.hazard("noncontiguous_inputs", Severity.NOTE, "its result is wrong on them")
+
+
+def wrong_trial(
+    cases: Cases, dims: dict[str, int], what: str, n: int, compared: Comparison | None, problem: str, *, moved: bool
+) -> Trial:
+    """Write down that output `n` of a call beside the protocol's own was wrong; `what` says which call."""
+    detail = problem or (compared.detail if compared else "") or "it is outside its bound"
+    found = Trial(
+        index=1 + max((trial.index for trial in cases.found.trials), default=-1),
+        dims=dims,
+        distribution=what,
+        repeat=0,
+        memory="new" if moved else "same",
+        output=cases.shape.names[n],
+        passed=False,
+        **_figures(compared),
+        bitwise=None,
+        detail=detail.replace("\n", " ")[:500],
+        seconds=0.0,
+    )
+    cases.found.trials.append(found)
+    return found
+
+
+def _figures(compared: Comparison | None) -> dict[str, Any]:
+    """What a trial keeps of a comparison; None: there was nothing to compare."""
+    if compared is None:
+        rule = "the result has the reference's type, shape and place"
+        return {"rule": rule, "worst": -1, **dict.fromkeys(_REALS, math.nan)}
+    return {name: getattr(compared, name) for name in ("rule", "worst", *_REALS)}
+
+
+def note_behaviour(called: Called, found: Findings) -> None:
+    """Hazards in what a call left behind, whatever it computed."""
+    reply = called.reply
+    for name in reply.get("patched", ())[:5]:
+        found.hazard("patched", Severity.REJECT, f"{name} was replaced")
+    if reply.get("threads"):
+        found.hazard("threads_left", Severity.NOTE, "a thread was still running when the call had returned")
+    if reply.get("processes"):
+        found.hazard("processes_left", Severity.NOTE, "a process was still running when the call had returned")
+    if called.guards:
+        found.hazard("guard_overwritten", Severity.NOTE, f"memory beside {called.guards[0]} was written")
+    if called.changed:
+        found.hazard("input_changed", Severity.NOTE, f"the input {called.changed[0]} was written")
+
+
+def problems_of(called: Called, cases: Cases, found: Findings) -> dict[int, str]:
+    """Output number → what is wrong with it before any value is looked at: type, shape, place, what was not written,
+    and what was written that nobody may. Hazards go to `found`."""
+    problems = _returned(called, cases, found)
+    for n, name in enumerate(cases.shape.names):
+        if n in problems:
+            continue
+        if called.unwritten[n]:
+            problems[n] = f"{called.unwritten[n]} elements were never written"
+            found.hazard("output_unwritten", Severity.NOTE, f"{name}: {problems[n]}")
+        elif called.guards:
+            problems[n] = f"memory beside {called.guards[0]} was written"
+        elif called.changed:
+            problems[n] = f"the input {called.changed[0]} was changed"
+    return problems
+
+
+def _returned(called: Called, cases: Cases, found: Findings) -> dict[int, str]:
+    """Output number → what is wrong with what the candidate returned for it."""
+    problems: dict[int, str] = {}
+    wanted = cases.shape.returned
+    everything = "" if len(called.returned) == len(wanted) else (
+        f"{len(called.returned)} values were returned, the reference returns {len(wanted)}"
+    )  # fmt: skip
+    for n, spec in enumerate(wanted):
+        entry = called.returned[n] if n < len(called.returned) else None
+        if everything or entry is None:
+            problems[n] = everything or "nothing was returned"
+        elif not entry["exact"]:
+            problems[n] = f"a {entry['type']} was returned, not a torch.Tensor"
+            if "ensor" in entry["type"]:
+                found.hazard("output_type", Severity.REJECT, problems[n])
+        elif (entry["shape"], entry["dtype"]) != (spec["shape"], spec["dtype"]):
+            problems[n] = f"shape {entry['shape']} {entry['dtype']}, wanted {spec['shape']} {spec['dtype']}"
+        elif entry["device"] != cases.oracle.device.type:
+            problems[n] = f"the result lies on {entry['device']}"
+        elif entry["alias"] is not None and spec["alias"] is None:
+            problems[n] = "the result lies in the memory of an input"
+            found.hazard("output_aliases_input", Severity.REJECT, problems[n])
+    return problems
+
+
+def _transposed(tensor: torch.Tensor) -> list[int] | None:
+    """Strides of the same shape with its last two dimensions swapped in memory."""
+    if tensor.dim() < 2 or tensor.shape[-1] < 2 or tensor.shape[-2] < 2:
+        return None
+    return list(tensor.transpose(-1, -2).contiguous().transpose(-1, -2).stride())

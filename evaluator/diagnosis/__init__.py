@@ -1,0 +1,1 @@
+"""What bounds a kernel, from its profile."""

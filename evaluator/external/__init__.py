@@ -1,0 +1,1 @@
+"""The user's own benchmark command and the figures that it prints."""

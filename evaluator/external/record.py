@@ -1,0 +1,213 @@
+"""The user's own benchmark: a command that is run as it is, and the sealed record of what it printed.
+
+kopt measures nothing of it. The record says so wherever it is shown: `evidence: external`.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from evaluator.external import command
+from evaluator.external.command import Printed
+from evaluator.external.figures import MAX_FIGURES, Figure, read_figures, readable
+from evaluator.receipt.document import EXTERNAL_KIND, SealedDocument, content_id
+from evaluator.receipt.environment import cpu_model, driver_version, gpu_names
+from evaluator.receipt.problem import SourceRecord
+from evaluator.source.forms import SourceFile
+from kbs.common.canonical_json import Line, Seconds, UtcTime
+from kbs.common.errors import UsageError
+
+TIME_LIMIT = 600.0
+"""Seconds that the command has where the user names none."""
+NOT_CHECKED = (
+    "correctness: kopt did not run the kernel, and held no result against a reference",
+    "times: every figure is what the command printed; kopt measured none of them",
+    "the kernel: nothing shows that the command ran the file whose text stands here",
+    "isolation: the command ran with the rights and the environment of the user",
+)
+"""What no external receipt says."""
+
+Option = Literal["--bench-command", "--signal-command"]
+
+
+class Machine(BaseModel):
+    """Where the command ran. What it used of it (GPU, interpreter, libraries) kopt does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    kopt: Line
+    """Version of kopt."""
+    platform: Line
+    """Operating system and architecture."""
+    kernel: Line
+    """Release of the kernel."""
+    cpu: Line
+    """Model of the processor."""
+    cpu_count: int = Field(ge=1)
+    """Processors that the command could use."""
+    memory: int = Field(ge=0)
+    """Bytes of host memory."""
+    gpus: tuple[Line, ...]
+    """Names of all NVIDIA GPUs, by nvidia-smi; empty where there is none or it could not be asked."""
+    driver: Line | None
+    """Version of the NVIDIA driver; None where there is none or it could not be asked."""
+
+
+class ExternalContent(BaseModel):
+    """All that is known of a run of the user's command, before the record has its id."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    schema_version: Literal[1] = 1
+    """Version of this schema."""
+    kind: Literal["kopt-external-receipt"] = EXTERNAL_KIND
+    """What this document is."""
+    created: UtcTime
+    """When the command ended."""
+    evidence: Literal["external"] = "external"
+    """What a command of the user's printed, not measured by kopt."""
+    plan: Literal["signal", "verdict"]
+    """The plan that was asked for."""
+    option: Option
+    """The option that gave the command."""
+    command: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Its words. No shell read them, and kopt added none."""
+    time_limit: Seconds
+    """Seconds that it had."""
+    exit_code: int | None
+    """Its exit code; the number of the signal, negative, that ended it; None where it was ended at the time limit."""
+    timed_out: bool
+    """Whether it was ended at the time limit."""
+    seconds: Seconds
+    """Time that it took, start of the program and all."""
+    left_running: int = Field(ge=0)
+    """Processes that it left in its process group; they were ended."""
+    patterns: dict[str, str]
+    """The user's own patterns for figures: name → regular expression. Where there are any, no others were used."""
+    figures: Annotated[tuple[Figure, ...], Field(max_length=MAX_FIGURES)]
+    """Numbers that it printed, in the order of their lines."""
+    notes: tuple[Line, ...]
+    """What a reader should know of the run, and of how the figures were read."""
+    stdout: Printed
+    """The end of what it printed."""
+    stderr: Printed
+    """The end of what it printed there."""
+    candidate: SourceRecord
+    """The file that the user says was measured."""
+    environment: Machine
+    """Where it ran."""
+    not_checked: tuple[Line, ...]
+    """What this record does not say, in sentences."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the command did not come to a good end by itself."""
+        return self.exit_code != 0
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.timed_out != (self.exit_code is None):
+            raise ValueError("a command has an exit code exactly where it was not ended at its time limit")
+        if self.option == "--signal-command" and self.plan != "signal":
+            raise ValueError("the command for the plan signal was run for another plan")
+        lines = {"stdout": readable(self.stdout), "stderr": readable(self.stderr)}
+        for figure in self.figures:
+            printed = lines[figure.stream]
+            if figure.line > len(printed) or figure.text not in printed[figure.line - 1]:
+                raise ValueError(f"line {figure.line} of {figure.stream} is not the one that {figure.name} stands in")
+            if figure.source == "pattern" and figure.name not in self.patterns:
+                raise ValueError(f"there is no pattern {figure.name}")
+        return self
+
+
+class ExternalReceipt(ExternalContent, SealedDocument):
+    """The record of a run of the user's own command. `of` computes the id, `evaluator.store.seal.seal` adds the
+    seal."""
+
+    @classmethod
+    def of(cls, content: ExternalContent) -> ExternalReceipt:
+        """The record with its id, not sealed yet."""
+        fields = {name: getattr(content, name) for name in ExternalContent.model_fields}
+        return cls(**fields, id=content_id(content.model_dump(mode="json")))
+
+
+def choose(bench: str | None, signal: str | None, plan: str) -> tuple[Option, tuple[str, ...]]:
+    """(option, words) of the command that a plan runs: `signal` the one for it if there is one, else the other.
+
+    Both are read, so that what is wrong with either is told. UsageError.
+    """
+    read: dict[Option, tuple[str, ...]] = {}
+    if bench is not None:
+        read["--bench-command"] = command.split(bench, "--bench-command")
+    if signal is not None:
+        read["--signal-command"] = command.split(signal, "--signal-command")
+    if plan not in ("signal", "verdict"):
+        raise UsageError(f"{plan!r} is no plan", code="plan_unknown", hint="Plans are signal and verdict.")
+    option: Option = "--signal-command" if plan == "signal" and signal is not None else "--bench-command"
+    if option not in read:
+        raise UsageError(
+            "--signal-command is run by --plan signal alone",
+            code="bench_command_invalid",
+            hint="Add --plan signal, or give --bench-command too.",
+        )
+    return option, read[option]
+
+
+def run_external(
+    candidate: SourceFile,
+    option: Option,
+    words: tuple[str, ...],
+    *,
+    plan: Literal["signal", "verdict"],
+    seconds: float,
+    patterns: Mapping[str, str],
+    kopt: str,
+) -> ExternalReceipt:
+    """Run the command, read its figures, and write down both. Raises as `evaluator.external.command.run` does."""
+    machine = look(kopt)
+    ran = command.run(words, seconds)
+    by_itself = ran.exit_code is not None and ran.exit_code >= 0
+    figures, notes = read_figures(ran.stdout, ran.stderr, patterns, whole=by_itself)
+    if ran.left:
+        notes.append(f"the command left {ran.left} processes running, which were ended")
+    return ExternalReceipt.of(
+        ExternalContent(
+            created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            plan=plan,
+            option=option,
+            command=words,
+            time_limit=seconds,
+            exit_code=ran.exit_code,
+            timed_out=ran.exit_code is None,
+            seconds=ran.seconds,
+            left_running=ran.left,
+            patterns=dict(patterns),
+            figures=tuple(figures),
+            notes=tuple(notes),
+            stdout=ran.stdout,
+            stderr=ran.stderr,
+            candidate=SourceRecord(name=candidate.name, text=candidate.text, hash=candidate.hash),
+            environment=machine,
+            not_checked=NOT_CHECKED,
+        )
+    )
+
+
+def look(kopt: str) -> Machine:
+    """This machine."""
+    return Machine(
+        kopt=kopt,
+        platform=platform.platform(),
+        kernel=platform.release(),
+        cpu=cpu_model(),
+        cpu_count=len(os.sched_getaffinity(0)),
+        memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        gpus=gpu_names(),
+        driver=driver_version(),
+    )

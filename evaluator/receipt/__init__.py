@@ -1,0 +1,1 @@
+"""What an evaluation leaves behind: the receipt and its parts."""

@@ -1,0 +1,1 @@
+"""Processes that run code nobody has vouched for, as their parent holds them."""

@@ -1,0 +1,189 @@
+"""What oracle and candidate are told to load: files and entry points, a form at a time."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from evaluator.request import Request
+from evaluator.source.c_types import ELEMENT_TYPES
+from evaluator.source.cuda_signature import Parameter, evaluate_size, solve_parameters
+from evaluator.source.forms import Backend, Form, Recognised
+from kbs.common.errors import ConfigurationError, UsageError
+
+DRAWN = "drawn.json"
+"""Shapes of buffers that no setup makes."""
+_SETUP = "candidate_setup.py"
+
+
+def files_of_oracle(request: Request, recognised: Recognised, dims: dict[str, int]) -> dict[str, bytes]:
+    """The files in the oracle's folder."""
+    source = request.reference or request.candidate
+    files: dict[str, bytes] = {}
+    if request.inputs is not None:
+        files |= {Path(name).name: content for name, content in request.inputs.beside.items()}
+        files[_inputs(request.inputs.name)] = request.inputs.content
+    files[_file("reference", source.name)] = source.text.encode()
+    if recognised.setup_from == "candidate":
+        files[_SETUP] = request.candidate.text.encode()
+    if recognised.form is Form.SOLVE and request.inputs is None and recognised.setup_from == "none":
+        files[DRAWN] = json.dumps(_drawn(request, dims)).encode()
+    return files
+
+
+def oracle_message(request: Request, recognised: Recognised, dims: dict[str, int]) -> dict[str, Any]:
+    """What the oracle loads."""
+    source = request.reference or request.candidate
+    python = source.name.endswith(".py")
+    form = Form.SETUP if recognised.form is Form.SOLVE and python else recognised.form
+    file = _file("reference", source.name)
+    inputs = {"reference": file, "candidate": _SETUP, "inputs": "", "none": ""}[recognised.setup_from]
+    if request.inputs is not None:
+        inputs = _inputs(request.inputs.name)
+    elif form in (Form.SETUP, Form.SOLVE) and not inputs:
+        inputs = DRAWN
+    return {
+        "form": form.value,
+        "role": "oracle",
+        "file": file,
+        "entry": recognised.reference_entry,
+        "inputs": inputs,
+        "dims": dims,
+        "device": request.device,
+        "maps_cuda": maps_cuda(request),
+        **(_solve(request) if recognised.form is Form.SOLVE else {}),
+    }
+
+
+def candidate_message(request: Request, recognised: Recognised, dims: dict[str, int]) -> dict[str, Any]:
+    """What the candidate's worker loads."""
+    return {
+        "form": recognised.form.value,
+        "role": "candidate",
+        "file": _file("candidate", request.candidate.name),
+        "entry": recognised.entry,
+        "dims": dims,
+        "device": request.device,
+        "maps_cuda": maps_cuda(request),
+        **(_solve(request) if recognised.form is Form.SOLVE else {}),
+    }
+
+
+def baseline_message(request: Request, recognised: Recognised, dims: dict[str, int], how: str) -> dict[str, Any]:
+    """What a baseline's worker loads: the reference, `eager` or `compile`d, or the library's `module:callable`."""
+    message = {**oracle_message(request, recognised, dims), "role": "baseline", "inputs": "", "how": how}
+    if ":" in how:
+        return {**message, "form": "library", "entry": how}
+    return message
+
+
+def counting_message(request: Request, recognised: Recognised, dims: dict[str, int], *, runs: bool) -> dict[str, Any]:
+    """What the oracle loads to be counted: no compiler and no GPU are needed. `runs`: whether the reference is called,
+    or only its inputs are made."""
+    parameters: list[dict[str, Any]] = []
+    if recognised.form is Form.SOLVE:
+        parameters = [_parameter(p) for p in solve_parameters(request.candidate)]
+        recognised = recognised.model_copy(update={"form": Form.SETUP})
+    message = {**oracle_message(request, recognised, dims), "parameters": parameters}
+    if not message["inputs"] and parameters:
+        message["inputs"] = DRAWN
+    return message if runs else {**message, "form": "inputs"}
+
+
+def files_of_candidate(request: Request) -> dict[str, bytes]:
+    """The files in the candidate's folder: itself alone."""
+    return {_file("candidate", request.candidate.name): request.candidate.text.encode()}
+
+
+def maps_cuda(request: Request) -> bool:
+    """Whether any of the sources names CUDA while the CPU is asked for."""
+    texts = [request.candidate.text, request.reference.text if request.reference else ""]
+    if request.inputs is not None:
+        texts.append(request.inputs.content.decode("utf-8", "replace") if request.inputs.name.endswith(".py") else "")
+    return request.device == "cpu" and any("cuda" in text for text in texts)
+
+
+def _file(role: str, name: str) -> str:
+    return role + Path(name).suffix
+
+
+def _inputs(name: str) -> str:
+    """Where a file of inputs lies: in its worker's folder, whatever a stranger's receipt calls it, over no other."""
+    return "inputs_" + Path(name).name.replace("\0", "")[-60:]
+
+
+def _drawn(request: Request, dims: dict[str, int]) -> dict[str, Any]:
+    pointers = [p for p in solve_parameters(request.candidate) if p.pointer]
+    unsized = [p.name for p in pointers if p.name not in request.ptr_sizes]
+    if unsized:
+        raise UsageError(
+            f"nothing says how long the buffers {', '.join(unsized)} are",
+            code="ptr_size_missing",
+            hint=f"Give the reference a setup(**dims), or say --ptr-size {unsized[0]}=M*N.",
+        )
+    return {
+        p.name: {"shape": [evaluate_size(request.ptr_sizes[p.name], dims)], "dtype": _buffer_dtype(p)} for p in pointers
+    }
+
+
+def _buffer_dtype(parameter: Parameter) -> str:
+    known = ELEMENT_TYPES.get(parameter.type)
+    if known is None or not known.torch:
+        raise UsageError(
+            f"nothing says what the elements of {parameter.name}, a pointer to {parameter.type}, are",
+            code="ptr_type_unknown",
+            hint="Give the reference a setup(**dims) that makes it, or declare it with the type of its elements.",
+        )
+    return known.torch
+
+
+def _solve(request: Request) -> dict[str, Any]:
+    parameters = [_parameter(p) for p in solve_parameters(request.candidate)]
+    return {"parameters": parameters, "nvcc": str(nvcc_path(request)), "flags": list(nvcc_flags(request))}
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    known = ELEMENT_TYPES.get(parameter.type)
+    ctype = known.ctypes if known else ""
+    return {"name": parameter.name, "pointer": parameter.pointer, "ctype": ctype}
+
+
+def nvcc_path(request: Request) -> Path:
+    """The CUDA compiler. Raises `ConfigurationError` where there is none."""
+    home = request.cuda_home or request.environment.get("CUDA_HOME") or request.environment.get("CUDA_PATH")
+    inside = Path(home) / "bin" / "nvcc" if home else None
+    if inside is not None and inside.exists():
+        return inside
+    found = shutil.which("nvcc", path=request.environment.get("PATH"))
+    if found is None:
+        raise ConfigurationError(
+            "there is no nvcc",
+            code="no_nvcc",
+            hint="Put nvcc on the PATH, or name the CUDA toolkit with --cuda-home. Triton kernels need none.",
+        )
+    return Path(found)
+
+
+def nvcc_flags(request: Request) -> tuple[str, ...]:
+    """Flags for the device that is present."""
+    import torch
+
+    major, minor = torch.cuda.get_device_capability(request.device)
+    feature = "a" if major >= 9 else ""  # wgmma, TMA and their successors exist for the exact architecture alone
+    folders = [*request.include]
+    cutlass = request.environment.get("CUTLASS_PATH")
+    if cutlass:
+        folders += [Path(cutlass) / "include", Path(cutlass) / "tools" / "util" / "include"]
+    words = [f"-arch=sm_{major}{minor}{feature}", "-O3", "-std=c++17", *(f"-I{folder}" for folder in folders)]
+    return (*words, *request.nvcc_flags)
+
+
+def readable(request: Request, recognised: Recognised) -> tuple[str, ...]:
+    """Folders that the workers may read besides the system's: headers and the CUDA toolkit."""
+    if recognised.backend is Backend.TRITON:
+        return ()
+    named = [request.environment.get(name) for name in ("CUDA_HOME", "CUDA_PATH", "CUTLASS_PATH")]
+    compiler = nvcc_path(request).resolve().parent.parent if recognised.form is Form.SOLVE else None
+    return tuple(str(path) for path in (*request.include, request.cuda_home, *named, compiler) if path)

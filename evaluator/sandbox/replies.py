@@ -1,0 +1,212 @@
+"""What a worker claims in an answer, held to its form: the code that it runs could have written it.
+
+Whether a claim is true is another question; most of what counts is read from memory instead.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NoReturn, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError, model_validator
+
+from evaluator.sandbox.worker_process import Worker, WorkerLostError
+from kbs.common.canonical_json import Seconds
+
+
+def _whole(text: str) -> str:
+    text.encode("utf-8")  # raises for half of a surrogate pair, which no receipt can hold
+    return text
+
+
+Text = Annotated[str, AfterValidator(_whole)]
+"""Text that can be written down."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True)
+
+
+class TensorClaim(_Part):
+    """A tensor that stays in the worker until it is fetched."""
+
+    name: Text = ""
+    shape: list[NonNegativeInt]
+    dtype: Text
+    stride: list[int] | None = None
+    alias: NonNegativeInt | None = None
+
+
+class ReturnedClaim(_Part):
+    """Something that a candidate returned."""
+
+    type: Text
+    exact: bool
+    shape: list[NonNegativeInt] | None = None
+    dtype: Text | None = None
+    stride: list[int] | None = None
+    device: Text | None = None
+    alias: NonNegativeInt | None = None
+
+
+class OperatorClaim(_Part):
+    """An operator of PyTorch that ran."""
+
+    name: Text
+    calls: NonNegativeInt
+    bytes: NonNegativeInt
+
+
+class KernelClaim(_Part):
+    """A kernel that ran on the device."""
+
+    name: Text
+    calls: NonNegativeInt
+    microseconds: float = Field(ge=0, allow_inf_nan=False)
+
+
+Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class TurnClaim(_Part):
+    """One timed turn, in microseconds; under the profiler also where the device's work lay."""
+
+    us: Number
+    enqueue_us: Number
+    late: bool
+    watched: bool = False
+    kernels: NonNegativeInt = 0
+    outside: NonNegativeInt = 0
+    outside_name: Text = ""
+    busy_us: Number = 0.0
+
+
+class TrafficClaim(_Part):
+    """A tensor that one call of the reference reads or writes."""
+
+    name: Text
+    what: Text
+    shape: list[NonNegativeInt]
+    dtype: Text
+    bytes: NonNegativeInt
+    factors: list[NonNegativeInt]
+    exact: bool
+
+
+class WorkClaim(_Part):
+    """Operations of one kind."""
+
+    name: Text
+    pipe: Literal["tensor", "vector", "integer"]
+    dtype: Text
+    factors: list[NonNegativeInt]
+    calls: NonNegativeInt
+
+
+class UncountedClaim(_Part):
+    """An operator whose operations nobody knows."""
+
+    name: Text
+    calls: NonNegativeInt
+
+
+class CountClaim(_Part):
+    """What one call of the reference must do."""
+
+    run: Literal["fake", "real", "none"]
+    why: Text
+    reads: list[TrafficClaim]
+    writes: list[TrafficClaim]
+    operations: list[WorkClaim]
+    unknown: list[UncountedClaim]
+    opaque: list[Text]
+
+
+class RunClaim(_Part):
+    """What a tool of compute-sanitizer did: its exit code, and the end of what it printed."""
+
+    code: int | None
+    """None where it did not run, or did not end."""
+    text: Text
+
+
+class ProfileClaim(_Part):
+    """What came of a run under ncu: names of files in the worker's folder, empty where there are none."""
+
+    code: int | None
+    text: Text
+    report: Text
+    csv: Text
+
+
+class BinaryClaim(_Part):
+    """A kernel that Triton compiled; the binary and the assembler's log lie in the worker's folder."""
+
+    name: Text
+    shared: NonNegativeInt
+    num_warps: NonNegativeInt
+    num_stages: NonNegativeInt
+    signature: dict[Text, Text]
+    constants: dict[Text, Text]
+
+
+class FailureClaim(_Part):
+    """What was raised."""
+
+    type: Text
+    message: Text
+    traceback: Text
+    compile: bool
+    usage: bool
+
+
+class Claim(_Part):
+    """An answer, with every field that one of `evaluator.worker.process.child` can have. What was not asked for is
+    empty."""
+
+    ok: bool
+    seconds: Seconds = 0.0
+    error: FailureClaim | None = None
+    unfilled: Text = ""
+    patched: list[Text] = []
+    threads: NonNegativeInt = 0
+    processes: NonNegativeInt = 0
+    returned: list[ReturnedClaim] = []
+    operators: list[OperatorClaim] = []
+    kernels: list[KernelClaim] = []
+    runs: list[RunClaim] = []
+    turn: TurnClaim | None = None
+    profile: ProfileClaim | None = None
+    times: list[Number] = []
+    l2_bytes: NonNegativeInt = 0
+    flush_bytes: NonNegativeInt = 0
+    tree: dict[str, Any] = {}
+    tensors: list[TensorClaim] = []
+    weights: list[TensorClaim] = []
+    results: list[TensorClaim] = []
+    mutated: list[NonNegativeInt] = []
+    binaries: list[BinaryClaim] = []
+    skipped: NonNegativeInt = 0
+    stopped: Text = ""
+    failed: list[Text] = []
+    outputs: list[Text] = []
+    count: CountClaim | None = None
+
+    @model_validator(mode="after")
+    def _failed_with_an_error(self) -> Self:
+        if self.ok == (self.error is not None):
+            raise ValueError("an answer has an error exactly where it is not ok")
+        return self
+
+
+def claimed(worker: Worker, reply: dict[str, Any]) -> dict[str, Any]:
+    """The answer with every field that one can have. Ends the worker and raises `WorkerLostError` where it is none."""
+    try:
+        return Claim.model_validate(reply).model_dump()
+    except (ValidationError, RecursionError) as error:
+        _lost(worker, error)
+
+
+def _lost(worker: Worker, error: Exception) -> NoReturn:
+    why = "its answer does not have the form of one"
+    worker.kill("protocol", why)
+    raise WorkerLostError("protocol", why) from error

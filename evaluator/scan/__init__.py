@@ -1,0 +1,1 @@
+"""Hazards found in a text."""

@@ -1,0 +1,1 @@
+"""Source files of candidates and references, read as text and never executed."""

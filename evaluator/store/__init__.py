@@ -1,0 +1,1 @@
+"""Receipts as files: sealed, stored, replayed, reported."""

@@ -1,0 +1,1 @@
+"""How fast a candidate is, and whether its times can be believed."""

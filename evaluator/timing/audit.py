@@ -1,0 +1,126 @@
+"""Audit turns: several calls on as many inputs, with no flush and no spin, between two readings of kopt's own clock."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from evaluator.correctness.candidate import Contender, fill
+from evaluator.correctness.cases import Case, Cases
+from evaluator.correctness.distributions import jitter
+from evaluator.correctness.protocol import wrong_trial
+from evaluator.correctness.reference import Oracle, _wait
+from evaluator.sandbox.shared_buffers import SharedTensor, shared_tensor
+from evaluator.timing.clock_checks import Audit
+from evaluator.timing.timed_process import WrongResultError
+
+TURNS = 3
+"""The fastest of them counts: kopt's clock sees everything else that the host does."""
+
+
+def most_calls(case: Case) -> int:
+    """How many calls' arguments a message holds."""
+    return max(2, 800 // (len(case.values.tensors) + len(case.native)))
+
+
+def audit_turns(
+    contender: Contender,
+    cases: Cases,
+    dims: dict[str, int],
+    fresh: Iterator[Case],
+    calls: int,
+    draw: random.Random,
+    *,
+    before: int = 0,
+    blamed: bool = True,
+) -> Audit:
+    """Walls of audit turns of the candidate, and of turns without calls in the reference's process.
+
+    In each turn one call, nobody knows which, has inputs whose result is known; the others' are moved a little from
+    them, so that no call was made before. They are filled in when the candidate's process has its arguments: nothing
+    that it does until the turn begins can be of use to it. `before` as many calls come first, of the same kind, with
+    walls of their own. Raises `WrongResultError` where the result that is known is wrong; `blamed`, and it stands among
+    the candidate's trials.
+    """
+    case = next(fresh)
+    shape = cases.shape
+    specs = [{"shape": s["shape"], "dtype": s["dtype"], "stride": None} for s in case.values.specs]
+    returns = [{"shape": s["shape"], "dtype": s["dtype"], "stride": None} for s in shape.returned]
+    sets: list[list[SharedTensor]] = []
+    results: list[list[SharedTensor]] = []
+    try:
+        for _ in range(before + calls):
+            sets.append([shared_tensor(spec, contender.device) for spec in specs])
+            results.append([shared_tensor(spec, contender.device) for spec in returns])
+        arguments = [[t.message for t in one] for one in sets]
+        places = [[t.message for t in one] for one in results]
+        every = {"tree": case.values.tree, "sets": arguments, "returns": places, "empty": False}
+        none = {"tree": case.values.tree, "sets": [], "returns": places[before:], "empty": True}
+        lent = [t for one in (*sets, *results) for t in one]
+        copied = [t for one in results[before:] for t in one]
+        walls, empty, first = [], [], []
+        for n in range(TURNS):
+            case = case if n == 0 else next(fresh)
+            known = draw.randrange(before + calls)
+            _lend(cases.oracle, copied, none)
+            empty.append(_wall(cases.oracle, calls))
+            _lend(contender, lent, every)
+            _fill(sets, results, case, cases, known, draw)
+            _wait(contender.device)
+            if before:
+                first.append(_wall(contender, before))
+            walls.append(_wall(contender, calls))
+            outputs = [t.tensor for t in results[known]] + [sets[known][n].tensor for n in shape.written]
+            _judge(cases, dims if blamed else None, case, outputs)
+        return Audit(calls, tuple(walls), tuple(empty), len(returns), before_us=tuple(first))
+    finally:
+        for asked in (contender.worker, cases.oracle.worker):
+            asked.forget(t.buffer for one in (*sets, *results) for t in one)
+        for shared in (t for one in (*sets, *results) for t in one):
+            shared.close()
+
+
+def _fill(
+    sets: list[list[SharedTensor]],
+    results: list[list[SharedTensor]],
+    case: Case,
+    cases: Cases,
+    known: int,
+    draw: random.Random,
+) -> None:
+    for number, one in enumerate(sets):
+        for n, shared in enumerate(one):
+            if n in cases.shape.filled:
+                fill(shared.tensor, draw)
+            elif number == known:
+                shared.tensor.copy_(case.values.tensors[n])
+            else:
+                shared.tensor.copy_(jitter(case.values.tensors[n], cases.generator))
+    for one in results:
+        for shared in one:
+            fill(shared.tensor, draw)
+
+
+def _lend(asked: Contender | Oracle, lent: list[SharedTensor], message: dict[str, Any]) -> None:
+    asked.ask("lend", asked.call_seconds, lent, **message)
+
+
+def _wall(asked: Contender | Oracle, calls: int) -> float:
+    """Microseconds from the question to the answer, by this process's clock, of so many calls on what was lent."""
+    began = time.perf_counter()
+    asked.ask("audit", asked.call_seconds, calls=calls)
+    return (time.perf_counter() - began) * 1e6
+
+
+def _judge(cases: Cases, dims: dict[str, int] | None, case: Case, outputs: list[Any]) -> None:
+    """`dims` of the candidate's trial; None: a wrong result is no fault of the candidate's."""
+    for n, output in enumerate(outputs):
+        compared = cases.compare(case, n, output)
+        if compared.passed:
+            continue
+        if dims is not None:
+            wrong_trial(cases, dims, "given, one call of many", n, compared, "", moved=True)
+        said = compared.detail or "it is outside its bound"
+        raise WrongResultError(f"{cases.shape.names[n]} of one call of many: {said}")

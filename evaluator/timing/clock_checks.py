@@ -1,0 +1,135 @@
+"""What stands witness for a device time that the candidate's own process measured.
+
+Spans: after the turns of one restart, the driver's profiling interface sees every kernel and copy of the candidate;
+they must lie inside the timed window, and may not last longer than the time that was claimed.
+Audit: several calls on as many inputs, one behind the other, timed by kopt's own clock, which no candidate reaches.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evaluator.receipt.timing import AuditWitness, SpanWitness
+
+TOLERATED = 1.25
+"""A call may take this much longer than claimed: back to back, calls share caches and memory with each other."""
+SHORT_US = 50.0
+"""Below this the host's share of a call hides the device's."""
+LEAST_US = 1000.0
+"""What a turn of several calls must take at the claim for the parent's clock to say something."""
+LAUNCH_US = 10.0
+"""What a call of a candidate that waits for the device costs besides: its launch is not hidden under a spin kernel."""
+HOST_VARIES = 1.5
+"""How much longer than in its turns the host may need in a row of calls: 1.45 times was seen of an honest kernel."""
+COPY_US = 10.0
+"""What launching the copy of one result may cost the host."""
+_JITTER_US = 150.0
+"""Part of a message's way that differs from one turn to the next."""
+_SPAN_US = 2.0
+"""By how much spans may exceed a claim: the resolution of events and time stamps."""
+_SPAN_PART = 1.10
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Walls of audit turns, in microseconds by kopt's clock."""
+
+    calls: int
+    walls_us: Sequence[float]
+    empty_us: Sequence[float]
+    """With no calls, and as many results copied, all of them by one launch."""
+    results: int = 0
+    """How many a call returns."""
+    why: str = ""
+    """Why there are none."""
+    before_us: Sequence[float] = ()
+    """Of the calls that come before each turn, where there are some."""
+
+
+def spans(turns: Sequence[dict[str, Any]], claim_us: float | None, why: str = "") -> SpanWitness:
+    """Judge turns under the profiler, each as `evaluator.sandbox.replies.TurnClaim` says."""
+    if why or not turns or not all(turn["watched"] for turn in turns):
+        said = why or ("the profiler saw nothing" if turns else "no turn was watched")
+        return SpanWitness(
+            status="not run", turns=len(turns), kernels=0, outside=0, busy_us=None, claim_us=claim_us, detail=said
+        )
+    outside = sum(turn["outside"] for turn in turns)
+    busy = statistics.median(turn["busy_us"] for turn in turns)
+    idle = sum(not turn["kernels"] for turn in turns)
+    detail = ""
+    if idle:
+        detail = f"in {idle} of {len(turns)} turns the results were there, and the device had done nothing"
+    elif outside:
+        name = next(turn["outside_name"] for turn in turns if turn["outside"])
+        detail = f"{name[:160]} ran outside the timed window"
+    elif claim_us is not None and busy > _SPAN_PART * claim_us + _SPAN_US:
+        detail = f"the device worked for {busy:.1f} us, and {claim_us:.1f} us were claimed"
+    return SpanWitness(
+        status="refuted" if detail else "confirmed",
+        turns=len(turns),
+        kernels=sum(turn["kernels"] for turn in turns),
+        outside=outside,
+        busy_us=busy,
+        claim_us=claim_us,
+        detail=detail,
+    )
+
+
+def audit(found: Audit, claim_us: float, enqueue_us: float, *, waits: bool) -> AuditWitness:
+    """Judge audit turns by the fastest of them. `waits`: the call itself waits for the device.
+
+    What fits the device's claim alone confirms it; what the host could not have needed either, launches of the copies
+    among it, refutes it. While the device works those launches cost nothing, so that they are no reason to confirm.
+    """
+    if found.why or not found.walls_us or not found.empty_us:
+        return AuditWitness(
+            status="not run",
+            calls=found.calls,
+            turns=len(found.walls_us),
+            per_call_us=None,
+            empty_us=None,
+            claim_us=claim_us,
+            allowed_us=None,
+            detail=found.why or "no audit turn was made",
+        )
+    empty = min(found.empty_us)
+    per_call = max(0.0, min(found.walls_us) - empty) / found.calls
+    device = TOLERATED * claim_us + (LAUNCH_US if waits else 0.0)
+    host = LAUNCH_US if waits else enqueue_us
+    fits = device + (min(host, device) + _JITTER_US) / found.calls
+    slowest = device if waits else max(device, HOST_VARIES * max(host, LAUNCH_US))
+    allowed = slowest + COPY_US * found.results + (host + _JITTER_US) / found.calls
+    status, detail = "confirmed", ""
+    if per_call > allowed:
+        status = "refuted"
+        detail = f"a call took {per_call:.1f} us by kopt's clock, and at {claim_us:.1f} us claimed {allowed:.1f} us fit"
+    elif claim_us < SHORT_US:
+        status, detail = "not binding", f"below {SHORT_US:.0f} us the launch hides what the device does"
+    elif found.calls * claim_us < LEAST_US:
+        status, detail = "not binding", f"{found.calls} calls are too short for the clock"
+    elif per_call > fits:
+        status = "not binding"
+        detail = (
+            f"a call took {per_call:.1f} us by kopt's clock, and {fits:.1f} us fit, unless the host was the slower one"
+        )
+    return AuditWitness(
+        status=status,  # type: ignore[arg-type]  # one of its words
+        calls=found.calls,
+        turns=len(found.walls_us),
+        per_call_us=per_call,
+        empty_us=empty,
+        claim_us=claim_us,
+        allowed_us=allowed,
+        detail=detail,
+    )
+
+
+def audit_calls(claim_us: float, bytes_per_call: int, free_bytes: int) -> int:
+    """How many calls an audit turn has: long enough for the clock, and no more than memory allows."""
+    wanted = math.ceil(4 * LEAST_US / max(claim_us, 1.0))
+    fitting = max(1, free_bytes // 4 // max(1, bytes_per_call))
+    return max(2, min(wanted, 64, fitting))

@@ -1,0 +1,301 @@
+"""What a race comes to: summaries, ratios, what the witnesses say, and the improvement that follows."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaluator.receipt import statistics as intervals
+from evaluator.receipt.plan import Plan, TimingPlan
+from evaluator.receipt.statistics import Groups
+from evaluator.receipt.timing import (
+    BackToBack,
+    Baseline,
+    Ceiling,
+    Physics,
+    Series,
+    Summary,
+    Timed,
+    Timing,
+    WorkloadTiming,
+)
+from evaluator.receipt.verdict import Improvement
+from evaluator.request import Request
+from evaluator.scan.hazards import Severity
+from evaluator.timing import clock_checks as witnesses
+from evaluator.timing.clock_checks import SHORT_US, Audit
+from evaluator.timing.gpu_clocks import DeviceClock
+from evaluator.timing.timed_process import Racer
+from evaluator.workloads import declared
+
+SLOWED = 1.05
+"""A baseline that is slower by this beside the candidate makes the comparison unstable."""
+SLOWED_ON_PURPOSE = 1.20
+"""By this, at the same clock, it is held against the candidate."""
+SAME_CLOCK = 0.03
+LARGE = 10.0
+"""A ratio above this is worth a second look."""
+CONTRADICTED = 0.02
+"""By how much a ratio without pauses must lie on the other side of 1 to count against the one with pauses."""
+_FLAGS = ("TF32 off",)
+
+
+@dataclass(frozen=True)
+class Results:
+    """All that was measured of one workload."""
+
+    dims: dict[str, int]
+    plan: TimingPlan
+    restarts: list[list[Racer]]
+    """By restart: the candidate's, then the baselines'."""
+    failed: dict[str, str]
+    clock: DeviceClock
+    audit: Audit
+    span_turns: Sequence[dict[str, Any]]
+    spans_why: str
+    """Why no turn was watched; empty where some were."""
+    read_bytes: int
+    written_bytes: int
+    ceiling: Ceiling | None
+    fixed: bool
+    """Whether the inputs were the same in all turns."""
+    notes: tuple[str, ...]
+    seed: int
+    seconds: float
+    """Time that it all took."""
+    back_to_back: BackToBack | None = None
+    """Rows of calls without a pause, where there were some."""
+
+
+@dataclass
+class Found:
+    """The record, and what is held against the candidate or only reported."""
+
+    timing: WorkloadTiming
+    hazards: list[tuple[str, Severity, str]] = field(default_factory=list)
+
+
+def workload_timing(results: Results, request: Request, physics: Callable[[int, float], Physics]) -> Found:
+    """Draw the conclusions. `physics` takes the L2 cache's bytes and the candidate's 20th percentile."""
+    candidates = [racers[0] for racers in results.restarts]
+    first = candidates[0]
+    timed = _timed("candidate", candidates, results)
+    own = _summary(timed)
+    enqueue = statistics.median(t for racer in candidates for t in racer.turns.enqueue_us)
+    waits = any(racer.waits for racer in candidates)
+    claim = own.median_us
+    span = witnesses.spans(results.span_turns, claim, results.spans_why)
+    audit = witnesses.audit(results.audit, claim, enqueue, waits=waits)
+    possible = physics(first.l2_bytes, own.p20_us)
+    confirmed = "refuted" not in (span.status, audit.status) and "confirmed" in (span.status, audit.status)
+    hazards = _against(span.status, span.detail, audit.status, audit.detail, possible)
+    notes = list(results.notes)
+    unstable = []
+    if not confirmed:
+        unstable.append("no witness confirms the device time")
+        hazards.append(("device_time_unconfirmed", Severity.NOTE, audit.detail or span.detail or "no witness"))
+    if timed.late > own.n:
+        unstable.append("more than half of the candidate's turns were dropped, by its own word")
+    if results.fixed:
+        unstable.append("the inputs were the same in every turn")
+    slowed = _slowed(results)
+    if slowed > SLOWED:
+        unstable.append(f"the baseline was {slowed:.2f} times as slow beside the candidate as alone")
+        clocks = results.clock.record()
+        steady = clocks.status == "sampled" and clocks.min_mhz >= (1 - SAME_CLOCK) * clocks.max_mhz
+        if slowed > SLOWED_ON_PURPOSE and steady:
+            hazards.append(("slows_baseline", Severity.REJECT, unstable[-1]))
+    if waits:
+        notes.append("the call waits for the device by itself: its time includes the way back to the host")
+        hazards.append(("host_bound", Severity.NOTE, "the call waits for the device by itself"))
+    if own.median_us < SHORT_US:
+        notes.append(f"below {SHORT_US:.0f} us a launch is a large part: the device time says little of the whole")
+    baselines = _baselines(results, unstable, own.median_us)
+    against = next((name for name, one in baselines.items() if one.ratio is not None), "")
+    if against and (said := _contradicted(baselines[against], results.back_to_back)):
+        unstable.append(said)
+        baselines = _baselines(results, unstable, own.median_us)
+    improvement = baselines[against].improvement if against else Improvement.NOT_COMPARED
+    if not against and any(one.timed.status == "timed" for one in baselines.values()):
+        unstable.append("there is no pair of turns in which both sides count")
+        improvement = Improvement.UNSTABLE
+    ratio = baselines[against].ratio if against else None
+    if ratio is not None and ratio.median > LARGE:
+        notes.append(f"a ratio of {ratio.median:.1f} is rare: look at the baseline, and at what the sanitizers say")
+    named, operations = declared(request, results.dims)
+    size = results.read_bytes + results.written_bytes if named is None else named
+    bandwidth = size / claim / 1e3 if claim else None
+    timing = WorkloadTiming(
+        dims=results.dims,
+        candidate=timed,
+        baselines=baselines,
+        improvement=improvement,
+        against=against,
+        unstable=tuple(unstable),
+        spans=span,
+        audit=audit,
+        confirmed=confirmed,
+        empty_us=statistics.median(t for racer in candidates for t in racer.empty_us),
+        flush_bytes=first.flush_bytes,
+        spin_us=max(racer.spin_us for racer in candidates),
+        read_bytes=results.read_bytes,
+        written_bytes=results.written_bytes,
+        bytes=size,
+        operations=operations,
+        gb_per_s=bandwidth,
+        tflop_per_s=operations / claim / 1e6 if operations is not None and claim else None,
+        ceiling=results.ceiling,
+        of_ceiling=results.ceiling.floor_us / claim if results.ceiling and claim else None,
+        of_peak=bandwidth / possible.peak.gb_per_s if bandwidth is not None and possible.peak else None,
+        physics=possible,
+        back_to_back=results.back_to_back,
+        notes=tuple(notes),
+        seconds=results.seconds,
+    )
+    return Found(timing, hazards)
+
+
+def _against(
+    spans: str, spans_said: str, audit: str, audit_said: str, physics: Physics
+) -> list[tuple[str, Severity, str]]:
+    found = []
+    if spans == "refuted":
+        found.append(("outside_window", Severity.REJECT, spans_said))
+    if audit == "refuted":
+        found.append(("slower_than_claimed", Severity.REJECT, audit_said))
+    if physics.status == "impossible":
+        found.append(("impossible_time", Severity.REJECT, physics.detail))
+    return found
+
+
+def kept(racer: Racer, clock: DeviceClock) -> list[float]:
+    """Its times that count."""
+    turns = racer.turns
+    return [
+        t
+        for t, late, mhz in zip(turns.us, turns.late, turns.clock_mhz, strict=True)
+        if not late and not clock.too_slow(mhz)
+    ]
+
+
+def _timed(name: str, racers: Sequence[Racer], results: Results) -> Timed:
+    """One contender's times over all restarts. Where each turn was dropped, all of them count, and it is said."""
+    dropped = [
+        _why(late, mhz, results.clock)
+        for r in racers
+        for late, mhz in zip(r.turns.late, r.turns.clock_mhz, strict=True)
+    ]
+    detail = ""
+    groups: Groups = [kept(racer, results.clock) for racer in racers]
+    if not any(groups):
+        late, slow = dropped.count("late"), dropped.count("clock")
+        detail = f"no turn counts by the rule, so all do: the host was late in {late}, the clock too low in {slow}"
+        groups = [list(racer.turns.us) for racer in racers]
+        dropped = [""] * len(dropped)
+    return Timed(
+        name=name,
+        status="timed",
+        detail=detail,
+        flags=_FLAGS,
+        summary=intervals.summary([g for g in groups if len(g)], results.seed),
+        first_call_seconds=max(r.first_call_seconds for r in racers),
+        late=dropped.count("late"),
+        slow_clock=dropped.count("clock"),
+        series=Series(
+            restart=tuple(r.restart for r in racers for _ in r.turns.us),
+            pair=tuple(p for r in racers for p in r.turns.pair),
+            us=tuple(round(t, 3) for r in racers for t in r.turns.us),
+            enqueue_us=tuple(round(t, 1) for r in racers for t in r.turns.enqueue_us),
+            clock_mhz=tuple(m for r in racers for m in r.turns.clock_mhz),
+            dropped=tuple(dropped),  # type: ignore[arg-type]  # its three words
+        ),
+    )
+
+
+def _why(late: bool, megahertz: int, clock: DeviceClock) -> str:
+    return "late" if late else "clock" if clock.too_slow(megahertz) else ""
+
+
+def _summary(timed: Timed) -> Summary:
+    assert timed.summary is not None  # it is `timed`
+    return timed.summary
+
+
+def _baselines(results: Results, unstable: Sequence[str], median_us: float) -> dict[str, Baseline]:
+    return {choice.name: _baseline(choice.name, results, unstable, median_us) for choice in results.plan.baselines}
+
+
+def _contradicted(baseline: Baseline, found: BackToBack | None) -> str:
+    """Why the improvement over a baseline does not stand without pauses; empty where it does, or nothing is known."""
+    if found is None or found.ratio is None or found.baseline is None or found.baseline.name != baseline.timed.name:
+        return ""
+    lost = baseline.improvement is Improvement.FASTER and found.ratio < 1 - CONTRADICTED
+    won = baseline.improvement is Improvement.SLOWER and found.ratio > 1 + CONTRADICTED
+    said = f"called without a pause it is {found.ratio:.3f} times as fast as {baseline.timed.name}"
+    return said if lost or won else ""
+
+
+def _baseline(name: str, results: Results, unstable: Sequence[str], median_us: float) -> Baseline:
+    racers = [r for group in results.restarts for r in group[1:] if r.name == name]
+    if name in results.failed or not racers:
+        detail = results.failed.get(name, "it was not started")
+        return Baseline(
+            timed=Timed(name=name, status="failed", detail=detail), ratio=None, improvement=Improvement.NOT_COMPARED
+        )
+    timed = _timed(name, racers, results)
+    candidates = {group[0].restart: group[0] for group in results.restarts}
+    pairs = [quotients(racer, candidates[racer.restart], results.clock) for racer in racers]
+    times = [kept(racer, results.clock) for racer in racers]
+    if not any(pairs):
+        return Baseline(timed=timed, ratio=None, improvement=Improvement.UNSTABLE)
+    ratio = intervals.ratio([p for p in pairs if p], [t for t in times if t], results.seed, median_us=median_us)
+    improvement = Improvement.UNSTABLE if unstable else intervals.improvement(ratio, median_us)
+    return Baseline(timed=timed, ratio=ratio, improvement=improvement)
+
+
+def quotients(baseline: Racer, candidate: Racer, clock: DeviceClock) -> list[float]:
+    """Baseline over candidate, for each pair in which both turns count."""
+    own = {
+        p: t
+        for p, t, late, mhz in zip(
+            candidate.turns.pair, candidate.turns.us, candidate.turns.late, candidate.turns.clock_mhz, strict=True
+        )
+        if not _why(late, mhz, clock) and t > 0
+    }
+    return [
+        t / own[p]
+        for p, t, late, mhz in zip(
+            baseline.turns.pair, baseline.turns.us, baseline.turns.late, baseline.turns.clock_mhz, strict=True
+        )
+        if p in own and t > 0 and not _why(late, mhz, clock)
+    ]
+
+
+def _slowed(results: Results) -> float:
+    """How many times slower the first baseline was beside the candidate than alone; 1 where there is none."""
+    racers = [group[1] for group in results.restarts if len(group) > 1 and group[1].alone]
+    alone = [t for racer in racers for t in racer.alone]
+    beside = [t for racer in racers for t in kept(racer, results.clock)]
+    if len(alone) < 3 or not beside or not (usual := statistics.median(alone)):
+        return 1.0
+    return statistics.median(beside) / usual
+
+
+def timing_of(plan: Plan, timings: Sequence[WorkloadTiming], clock: DeviceClock | None) -> Timing | None:
+    """All workloads' times together; None unless each has some."""
+    if clock is None or not timings or len(timings) != len(plan.workloads):
+        return None
+    against = timings[0].against
+    found = [workload.baselines[against].ratio for workload in timings if against in workload.baselines]
+    ratios = [ratio for ratio in found if ratio is not None]
+    whole = bool(against) and len(ratios) == len(timings)
+    return Timing(
+        plan=plan.name,
+        workloads=tuple(timings),
+        against=against if whole else "",
+        ratio=intervals.combined(ratios) if whole else None,
+        clocks=clock.record(),
+        seconds=sum(workload.seconds for workload in timings),
+    )

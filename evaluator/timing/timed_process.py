@@ -1,0 +1,170 @@
+"""One process of one contender in the race for time: warmed up, then asked for one turn after the other."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from evaluator.correctness.candidate import Called, CandidateError, Contender, Turn
+from evaluator.correctness.cases import Case, Cases
+from evaluator.correctness.protocol import note_behaviour, problems_of, wrong_trial
+from evaluator.receipt.findings import Findings
+from evaluator.sandbox.devices import l2_bytes
+from evaluator.sandbox.worker_process import WorkerLostError
+from evaluator.timing.gpu_clocks import DeviceClock
+from evaluator.worker.measurement.clock import flush_of
+
+WARM_TURNS = 4
+_FIRST_SPIN_US = 1000.0
+_LEAST_SPIN_US = 60.0
+_MOST_SPIN_US = 50_000.0
+_GIVES_UP = 4
+"""After so many turns in a row in which the host was late, whatever the spin, the call waits for the device itself."""
+
+
+class WrongResultError(Exception):
+    """A timed turn gave a wrong result; the text says what."""
+
+
+FAILURES = (CandidateError, WorkerLostError, WrongResultError)
+"""What a contender's process can do instead of a turn."""
+
+
+@dataclass
+class Turns:
+    """Every turn of one contender in one restart."""
+
+    pair: list[int] = field(default_factory=list)
+    us: list[float] = field(default_factory=list)
+    enqueue_us: list[float] = field(default_factory=list)
+    clock_mhz: list[int] = field(default_factory=list)
+    late: list[bool] = field(default_factory=list)
+
+
+class Racer:
+    """A contender's process and its times."""
+
+    def __init__(
+        self, name: str, restart: int, contender: Contender, cases: Cases, clock: DeviceClock, dims: dict[str, int]
+    ) -> None:
+        self.name = name
+        self.restart = restart
+        self.contender = contender
+        self.cases = cases
+        self.clock = clock
+        self.dims = dims
+        self.turns = Turns()
+        self.alone: list[float] = []
+        """Times of a baseline while no candidate runs."""
+        self.spin_us = _FIRST_SPIN_US
+        self.waits = False
+        """Whether the call itself waits for the device, so that the host is late in every turn."""
+        self.empty_us: list[float] = []
+        self.first_call_seconds = 0.0
+        """Of the first call, which compiles what is compiled when it is called."""
+        self.flush_bytes = 0
+        """Bytes that are written before each turn."""
+        self.l2_bytes = 0
+        """As the driver tells this process: a candidate would gain by another size, at the flush and at the physics."""
+        self._late = 0
+
+    @property
+    def is_candidate(self) -> bool:
+        """Whether its results are the candidate's, and its behaviour is looked at."""
+        return self.name == "candidate"
+
+    def warm(self, case: Case) -> None:
+        """Make the clock, compile with the first call, and find how long the host needs.
+
+        Raises `WrongResultError`, and what `Contender.call` raises.
+        """
+        self.l2_bytes = l2_bytes(self.contender.device)
+        self.flush_bytes = flush_of(self.l2_bytes)
+        reply = self.contender.ask("clock", self.contender.call_seconds, flush_bytes=self.flush_bytes)
+        self.empty_us = list(reply["times"])
+        began = time.monotonic()
+        self._turn(case, seconds=self.contender.load_seconds)
+        self.first_call_seconds = time.monotonic() - began
+        for _ in range(WARM_TURNS):
+            measured = self._turn(case)
+            self._adapt(measured.enqueue_us, late=measured.late)
+
+    def turn(self, case: Case, pair: int) -> None:
+        """One timed turn, kept. Raises as `warm` does."""
+        measured = self._turn(case)
+        self._keep(pair, measured)
+
+    def turn_alone(self, case: Case) -> None:
+        """One timed turn of a baseline with no candidate about."""
+        self.alone.append(self._turn(case).us)
+
+    def spans(self, case: Case) -> dict[str, object]:
+        """One turn under the profiler, as `evaluator.sandbox.replies.TurnClaim` says; it counts for nothing else."""
+        called = self._called(
+            case, Turn(max(self.spin_us, _FIRST_SPIN_US), spans=True), 30 + self.contender.call_seconds
+        )
+        return dict(called.reply["turn"])
+
+    def _turn(self, case: Case, seconds: float | None = None) -> _Measured:
+        called = self._called(case, Turn(self.spin_us), seconds)
+        claim = called.reply["turn"]
+        return _Measured(claim["us"], claim["enqueue_us"], claim["late"], self.clock.sample())
+
+    def _called(self, case: Case, turn: Turn, seconds: float | None) -> Called:
+        shape = self.cases.shape
+        called = self.contender.call(
+            case.values, shape.returned, shape.written, shape.filled, turn=turn, seconds=seconds
+        )
+        if called.reply["turn"] is None:
+            raise WrongResultError("the turn has no time")
+        self._judge(case, called)
+        return called
+
+    def _judge(self, case: Case, called: Called) -> None:
+        """Hold every output against the oracle; a wrong one of the candidate's stands in the receipt's table."""
+        found = self.cases.found if self.is_candidate else Findings()  # no fault of the candidate's
+        note_behaviour(called, found)
+        problems = problems_of(called, self.cases, found)
+        for n, output in enumerate(called.outputs):
+            compared = None if n in problems else self.cases.compare(case, n, output)
+            if compared is not None and compared.passed:
+                continue
+            what = "given, timed turn"
+            if self.is_candidate:
+                wrong_trial(self.cases, self.dims, what, n, compared, problems.get(n, ""), moved=called.moved)
+            said = problems.get(n) or (compared.detail if compared else "") or "it is outside its bound"
+            raise WrongResultError(f"{self.cases.shape.names[n]} of a timed turn: {said}")
+
+    def _keep(self, pair: int, measured: _Measured) -> None:
+        late = measured.late and not self.waits
+        self.turns.pair.append(pair)
+        self.turns.us.append(measured.us)
+        self.turns.enqueue_us.append(measured.enqueue_us)
+        self.turns.clock_mhz.append(measured.megahertz)
+        self.turns.late.append(late)
+        if measured.late:
+            self._adapt(measured.enqueue_us, late=True)
+        else:
+            self._late = 0
+
+    def _adapt(self, enqueue_us: float, *, late: bool) -> None:
+        """A spin that is longer than the host needs. A call that waits for the device needs longer than any."""
+        if self.waits:
+            return
+        self._late = self._late + 1 if late else 0
+        if self._late >= _GIVES_UP:
+            self.waits = True
+            self.spin_us = _LEAST_SPIN_US
+            return
+        wanted = 2.5 * enqueue_us + _LEAST_SPIN_US
+        if late:
+            wanted = max(wanted, 2 * self.spin_us)
+        self.spin_us = min(_MOST_SPIN_US, max(_LEAST_SPIN_US, wanted))
+
+
+@dataclass(frozen=True)
+class _Measured:
+    us: float
+    enqueue_us: float
+    late: bool
+    megahertz: int

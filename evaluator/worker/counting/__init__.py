@@ -1,0 +1,1 @@
+"""What a reference must move and compute."""

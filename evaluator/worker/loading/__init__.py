@@ -1,0 +1,1 @@
+"""Code under examination: loaded, run on a CPU, compiled."""

@@ -1,0 +1,1 @@
+"""Time, and what really ran."""

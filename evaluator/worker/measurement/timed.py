@@ -1,0 +1,124 @@
+"""The timed part of a worker's life: turns, audit turns, rates of the device."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from evaluator.worker.measurement.clock import Clock
+from evaluator.worker.measurement.rates import rate
+from evaluator.worker.memory.values import deliver, leaves, rebuild
+
+
+@dataclass
+class Lent:
+    """What an audit turn works on."""
+
+    sets: list[Any]
+    """Arguments, by call."""
+    places: list[list[torch.Tensor]]
+    """Where each call's results go."""
+    blank: list[torch.Tensor] | None
+    """Zeros that go there where nothing is called; None: the calls' results do."""
+
+
+class TimedWorker(ABC):
+    """What a worker does with a clock; `evaluator.worker.process.child.Worker` is one."""
+
+    device: torch.device
+    subject: Any
+    clock: Clock | None = None
+    lent: Lent = Lent([], [], None)
+
+    def do_clock(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Make the clock, before the first turn: its flush, its L2 cache, and what an empty pair of events reads."""
+        self.clock = Clock(self.device, int(message["flush_bytes"]))
+        return {
+            "l2_bytes": self.clock.l2_bytes,
+            "flush_bytes": self.clock.flush_bytes,
+            "times": self.clock.empty_pairs(),
+        }
+
+    def do_turn(self, message: dict[str, Any]) -> dict[str, Any]:
+        """One timed call of the candidate; its results are copied out in the order of the stream, behind it."""
+        arguments = self._arguments(message["tensors"])
+        values = rebuild(message["tree"], arguments)
+        self.subject.before_call()
+        clock = self._clock()
+
+        def call() -> Any:
+            return self.subject.call(values)
+
+        if message["spans"]:
+            measured, result = clock.spans(call, message["spin_us"])
+            answer = {"returned": self._copy_out(result, message["returns"], arguments)}
+        else:
+            enqueued, result = clock.turn(call, message["spin_us"])
+            answer = {"returned": self._copy_out(result, message["returns"], arguments)}
+            measured = clock.finish(enqueued)
+        del result
+        self._wait()
+        return {**answer, "turn": measured, **self._findings()}
+
+    def do_lend(self, message: dict[str, Any]) -> dict[str, Any]:
+        """What the next audit turn works on, so that none of this is in its time. What it will hold is filled in later.
+
+        With `empty` there will be no calls, and what is copied out are zeros: the cost of the copies.
+        """
+        sets = [self._arguments(specs) for specs in message["sets"]]
+        places = [self._arguments(specs) for specs in message["returns"]]
+        blank = [torch.zeros_like(place) for one in places for place in one] if message["empty"] else None
+        self.lent = Lent([rebuild(message["tree"], arguments) for arguments in sets], places, blank)
+        self._wait()
+        return {}
+
+    def do_audit(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The next `calls` on what was lent, one behind the other, then their results copied out.
+
+        The copies are in the order of the stream: what is not there by then is not there.
+        """
+        lent, count = self.lent, message["calls"]
+        self.lent = Lent(lent.sets[count:], lent.places[count:], None)
+        if lent.blank is None:
+            results = [self.subject.call(values) for values in lent.sets[:count]]
+            for result, places in zip(results, lent.places, strict=False):
+                for value, place in zip(leaves(result), places, strict=False):
+                    deliver(value, place)
+        elif lent.blank:  # by one launch: what the device needs for it, and next to nothing of the host
+            torch._foreach_copy_([place for one in lent.places for place in one], lent.blank)
+        self._wait()
+        return {}
+
+    def do_rate(self, message: dict[str, Any]) -> dict[str, Any]:
+        """What the device does at best, see `evaluator.worker.measurement.rates`."""
+        return {"times": rate(self._clock(), self.device, message)}
+
+    def do_device(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Choose the device of a worker that loads nothing."""
+        self.device = torch.device(message["device"])
+        torch.cuda.set_device(self.device)
+        return {}
+
+    def _clock(self) -> Clock:
+        if self.clock is None:
+            raise RuntimeError("the clock was not made")
+        return self.clock
+
+    # --- what the worker has ----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _arguments(self, specs: list[dict[str, Any]]) -> list[torch.Tensor]: ...
+
+    @abstractmethod
+    def _copy_out(
+        self, result: Any, specs: list[dict[str, Any]], arguments: list[torch.Tensor]
+    ) -> list[dict[str, Any]]: ...
+
+    @abstractmethod
+    def _findings(self) -> dict[str, Any]: ...
+
+    @abstractmethod
+    def _wait(self) -> None: ...

@@ -1,0 +1,1 @@
+"""Tensors and values that cross between processes."""

@@ -1,0 +1,126 @@
+"""Tensors over memory that the parent made: a sealed memfd on the CPU, a device allocation on a GPU."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+DTYPES = {
+    name: getattr(torch, name)
+    for name in (
+        "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
+        "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool", "complex64", "complex128",
+    )
+}  # fmt: skip
+"""Element types that can cross between processes, by their name without `torch.`."""
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+_part = torch._C.TensorBase.__getitem__
+_view = torch._C.TensorBase.view
+_as_strided = torch._C.TensorBase.as_strided
+"""Bound before any candidate: what a candidate puts on `torch.Tensor` in their place never runs."""
+
+
+class _DeviceMemory:
+    """A device address in the form that `torch.as_tensor` reads."""
+
+    def __init__(self, address: int, size: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (size,),
+            "typestr": "|u1",
+            "data": (address, False),
+            "version": 3,
+        }
+
+
+@dataclass
+class Mapping:
+    """A buffer as this process sees it."""
+
+    base: torch.Tensor
+    """All its bytes, uint8, shape (size,)."""
+    address: int = 0
+    """On the device; 0 for host memory."""
+    size: int = 0
+    allocation: int = 0
+
+    def close(self) -> None:
+        """Let go of it. Host memory goes with the last tensor over it; a view of device memory that somebody kept
+        is a fault of theirs when it is read."""
+        self.base = torch.empty(0, dtype=torch.uint8)
+        if self.address:
+            from evaluator.worker.memory import cuda_driver
+
+            torch.cuda.synchronize()
+            cuda_driver.release(self.address, self.size, self.allocation)
+            self.address = 0
+
+
+def map_host(descriptor: int, size: int) -> Mapping:
+    """Map a memfd; the descriptor is closed."""
+    memory = mmap.mmap(descriptor, size)
+    os.close(descriptor)
+    return Mapping(torch.frombuffer(memory, dtype=torch.uint8))
+
+
+def map_device(descriptor: int, size: int, device: int) -> Mapping:
+    """Map a device allocation; the descriptor is closed."""
+    from evaluator.worker.memory import cuda_driver
+
+    torch.empty(0, device=f"cuda:{device}")  # makes the context current in this thread
+    allocation = cuda_driver.import_allocation(descriptor)
+    os.close(descriptor)
+    address = cuda_driver.map_allocation(allocation, size, device)
+    return Mapping(device_bytes(address, size, device), address, size, allocation)
+
+
+def device_bytes(address: int, size: int, device: int) -> torch.Tensor:
+    """All bytes at a device address as uint8, shape (size,)."""
+    return torch.as_tensor(_DeviceMemory(address, size), device=f"cuda:{device}")
+
+
+def view(base: torch.Tensor, offset: int, spec: dict[str, Any]) -> torch.Tensor:
+    """A tensor of `spec["shape"]`, `spec["dtype"]` and, where given, `spec["stride"]` (elements) at a byte offset."""
+    dtype = DTYPES[spec["dtype"]]
+    shape = [int(n) for n in spec["shape"]]
+    stride = spec.get("stride")
+    count = extent(shape, stride)
+    flat = _view(_part(base, slice(offset, offset + count * dtype.itemsize)), dtype)
+    return _as_strided(flat, shape, [int(n) for n in stride]) if stride is not None else _view(flat, shape)
+
+
+def extent(shape: list[int], stride: list[int] | None) -> int:
+    """Elements from the first to the last of a strided tensor."""
+    if any(n == 0 for n in shape):
+        return 0
+    if stride is None:
+        count = 1
+        for n in shape:
+            count *= n
+        return count
+    return 1 + sum((n - 1) * step for n, step in zip(shape, stride, strict=True))
+
+
+def spec_of(tensor: torch.Tensor) -> dict[str, Any]:
+    """Shape, element type and strides, for a message."""
+    return {
+        "shape": list(tensor.shape),
+        "dtype": NAMES.get(tensor.dtype, str(tensor.dtype).removeprefix("torch.")),
+        "stride": list(tensor.stride()) if tensor.layout == torch.strided else None,
+    }
+
+
+def alias(tensor: torch.Tensor, arguments: list[torch.Tensor]) -> int | None:
+    """Number of the argument whose storage the tensor shares."""
+    if tensor.numel() == 0 or tensor.layout is not torch.strided:
+        return None
+    start = tensor.untyped_storage().data_ptr()
+    end = start + tensor.untyped_storage().nbytes()
+    for n, argument in enumerate(arguments):
+        first = argument.data_ptr()
+        if argument.numel() and start <= first < end:
+            return n
+    return None

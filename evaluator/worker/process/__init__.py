@@ -1,0 +1,1 @@
+"""The fork server and the life of a worker."""

@@ -1,0 +1,308 @@
+"""A worker's life: take messages, run reference or candidate, put results into memory that the parent made."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import socket
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from evaluator.worker.counting.reference import ReferenceWorker
+from evaluator.worker.loading.compiling import CompilingWorker
+from evaluator.worker.loading.cpu_mode import on_the_cpu
+from evaluator.worker.loading.subjects import CompileError, MissingError, compiled, make_subject
+from evaluator.worker.measurement import integrity
+from evaluator.worker.measurement.operations import device_kernels, watching
+from evaluator.worker.measurement.threads import Threads
+from evaluator.worker.measurement.timed import TimedWorker
+from evaluator.worker.memory import tensors as memory
+from evaluator.worker.memory.inputs import InputsError
+from evaluator.worker.memory.values import UnsupportedValueError, deliver, is_exact, leaves, rebuild
+from evaluator.worker.process import protocol
+from evaluator.worker.process.isolation import Jail
+
+_TEXT = 6000
+"""Characters of an error or a traceback that are passed on."""
+_LATE_CYCLES = 20_000_000
+"""About ten milliseconds of a GPU's clock."""
+
+
+class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
+    """One process, one subject."""
+
+    def __init__(self, channel: socket.socket, jail: Jail) -> None:
+        self.channel = channel
+        self.folder = Path(jail.folder)
+        self.jail = jail
+        self.buffers: dict[int, memory.Mapping] = {}
+        self.subject: Any = None
+        self.device = torch.device("cpu")
+        self.tensors: dict[str, list[torch.Tensor]] = {}
+        """What was made and can be fetched: inputs, init, weights, results."""
+        self.changed: Callable[[], list[str]] = list
+        self.threads = Threads()
+        self.mapping = contextlib.ExitStack()
+
+    def serve(self) -> None:
+        """Answer messages until the parent hangs up."""
+        self._say({"op": "hello", "layers": [vars(layer) for layer in self.jail.layers], "versions": _versions()})
+        while True:
+            received = protocol.receive(self.channel)
+            if received is None:
+                return
+            message, descriptors = received
+            reply = self._answer(message, descriptors)
+            with contextlib.suppress(Exception):  # a candidate may have closed or replaced them
+                sys.stdout.flush()
+                sys.stderr.flush()
+            try:
+                self._say({**reply, "nonce": message["nonce"]})
+            except (protocol.ProtocolError, ValueError, RecursionError) as error:  # too long, or a number of no end
+                unsaid = UnsupportedValueError(f"there is more to tell than a message holds: {error}")
+                self._say({**_failure(unsaid), "nonce": message["nonce"]})
+
+    def _say(self, message: dict[str, Any]) -> None:
+        protocol.send(self.channel, message)
+
+    def _answer(self, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+        try:
+            self._map(message, descriptors)
+            started = time.monotonic()
+            answer: dict[str, Any] = getattr(self, f"do_{message['op']}")(message)
+            return {"ok": True, "seconds": time.monotonic() - started, **answer}
+        except BaseException as error:  # SystemExit and KeyboardInterrupt of a candidate are findings too
+            return _failure(error)
+
+    def _map(self, message: dict[str, Any], descriptors: list[int]) -> None:
+        for id in message.get("forget", ()):
+            known = self.buffers.pop(id, None)
+            if known is not None:
+                known.close()
+        for buffer, descriptor in zip(message.get("buffers", ()), descriptors, strict=True):
+            if buffer["kind"] == "host":
+                mapping = memory.map_host(descriptor, buffer["size"])
+            else:
+                mapping = memory.map_device(descriptor, buffer["size"], self.device.index or 0)
+            self.buffers[buffer["id"]] = mapping
+
+    def _shared(self, spec: dict[str, Any]) -> torch.Tensor:
+        return memory.view(self.buffers[spec["buffer"]].base, spec["offset"], spec)
+
+    def _arguments(self, specs: list[dict[str, Any]]) -> list[torch.Tensor]:
+        """The tensors of a message on the worker's device: shared ones as they are, host ones copied over."""
+        shared = [self._shared(spec) for spec in specs]
+        return [t if t.device.type == self.device.type else t.to(self.device) for t in shared]
+
+    # --- loading ----------------------------------------------------------------------------------------------------
+
+    def do_load(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Execute or compile the subject's file."""
+        self.device = torch.device(message["device"])
+        if self.device.type == "cuda":
+            torch.cuda.set_device(self.device)
+            torch.backends.cuda.matmul.allow_tf32 = False
+            torch.backends.cudnn.allow_tf32 = False
+        elif message["maps_cuda"]:
+            self.mapping.enter_context(on_the_cpu())  # for the rest of this process's life
+        if message["role"] == "candidate":
+            self.changed = integrity.watch()
+        self.threads = Threads()
+        self.subject = make_subject(message, self.folder, self.device)
+        unfilled = getattr(self.subject, "filler", "")
+        return {**self._findings(), "unfilled": unfilled if isinstance(unfilled, str) else ""}
+
+    def _findings(self) -> dict[str, Any]:
+        """What the candidate left behind: replaced functions, threads (also those that `threading` does not list),
+        processes."""
+        children = Path(f"/proc/self/task/{os.getpid()}/children")
+        processes = children.read_text().split() if children.exists() else []
+        return {
+            "patched": self.changed(),
+            "threads": self.threads.count(),
+            "processes": len(processes),
+        }
+
+    def do_map(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Nothing but the buffers that came with the message."""
+        del message
+        return {}
+
+    def do_build(self, message: dict[str, Any]) -> dict[str, Any]:
+        """KernelBench form: construct the model from the arguments that the oracle made."""
+        arguments = rebuild(message["tree"], self._arguments(message["tensors"]))
+        state = self.subject.build(arguments, message["seed"])
+        self.tensors["weights"] = list(state.values())
+        weights = [{"name": name, **memory.spec_of(tensor)} for name, tensor in state.items()]
+        return {"weights": weights, **self._findings()}
+
+    def do_set_weights(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Load parameters and buffers that the parent chose."""
+        tensors = self._arguments(message["tensors"])
+        self.subject.load(dict(zip(message["names"], tensors, strict=True)))
+        return {}
+
+    # --- the candidate's work ---------------------------------------------------------------------------------------
+
+    def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
+        """One call of the candidate; what it returns is judged by type and copied into the parent's buffers at once."""
+        arguments = self._arguments(message["tensors"])
+        values = rebuild(message["tree"], arguments)
+        self.subject.before_call()
+        late = self._make_late(arguments) if message["late"] else nothing
+        watch = watching(message["watch"])
+        with watch:
+            late()
+            result = self.subject.call(values)
+        # In the order of the stream, not after all of the device: work on a stream that nobody joins comes too late.
+        answer: dict[str, Any] = {"returned": self._copy_out(result, message["returns"], arguments)}
+        written = [(arguments[n], arguments[n].clone()) for n in message["written"]] if message["late"] else []
+        del result
+        self._wait()
+        for argument, in_order in written:
+            argument.copy_(in_order)
+        for spec, tensor in zip(message["tensors"], arguments, strict=True):
+            shared = self._shared(spec)
+            if shared.device != tensor.device:
+                shared.copy_(tensor)
+        self._wait()
+        answer["operators"] = watch.table()
+        return {**answer, **self._findings()}
+
+    def _make_late(self, arguments: list[torch.Tensor]) -> Callable[[], None]:
+        """Take the inputs away; the answer brings them back on the current stream, behind work that keeps it busy.
+
+        A kernel on another stream that does not wait for this one finds nothing right there.
+        """
+        kept = [argument.clone() for argument in arguments]
+        for argument in arguments:
+            argument.fill_(float("nan") if argument.is_floating_point() else 0)
+        torch.cuda.synchronize()
+
+        def bring_back() -> None:
+            torch.cuda._sleep(_LATE_CYCLES)  # type: ignore[no-untyped-call]  # torch does not annotate it
+            for argument, content in zip(arguments, kept, strict=True):
+                argument.copy_(content)
+
+        return bring_back
+
+    def _copy_out(
+        self, result: Any, specs: list[dict[str, Any]], arguments: list[torch.Tensor]
+    ) -> list[dict[str, Any]]:
+        found = []
+        for n, value in enumerate(leaves(result)):
+            exact = is_exact(value)
+            entry: dict[str, Any] = {
+                "type": f"{type(value).__module__}.{type(value).__qualname__}"[:200],
+                "exact": exact,
+            }
+            if exact:
+                entry |= {**memory.spec_of(value), "device": value.device.type, "alias": memory.alias(value, arguments)}
+            elif isinstance(value, (int, float)) and n < len(specs) and specs[n]["shape"] == []:
+                entry |= {
+                    "exact": True,
+                    "shape": [],
+                    "dtype": specs[n]["dtype"],
+                    "device": self.device.type,
+                    "alias": None,
+                }
+            if n < len(specs):
+                deliver(value, self._shared(specs[n]))
+            found.append(entry)
+        return found
+
+    def do_kernels(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Which device kernels one call runs."""
+        values = rebuild(message["tree"], self._arguments(message["tensors"]))
+        return {"kernels": device_kernels(lambda: self.subject.call(values))}
+
+    def do_sanitize(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Tools of compute-sanitizer over a few calls, each in a process that it starts itself."""
+        from evaluator.worker.process import server, standalone
+
+        self._write_job(message, profile=False)
+        tools, limit = message["tools"], message["limit"]
+        return {"runs": standalone.under(tools, self.folder, server.STANDALONE, message["package"], limit)}
+
+    def do_profile(self, message: dict[str, Any]) -> dict[str, Any]:
+        """One call under ncu, after others, in a process that ncu starts."""
+        from evaluator.worker.process import server, standalone
+
+        self._write_job(message, profile=True)
+        package, limit = message["package"], message["limit"]
+        return {"profile": standalone.profiled(message["ncu"], self.folder, server.STANDALONE, package, limit)}
+
+    def _write_job(self, message: dict[str, Any], *, profile: bool) -> None:
+        from evaluator.worker.process import standalone
+
+        self.device = torch.device(message["load"]["device"])
+        if message["load"]["form"] == "solve":
+            compiled(message["load"], self.folder)
+        tensors = {name: [self._shared(spec) for spec in message[name]] for name in ("init", "weights", "inputs")}
+        standalone.write_job(message, self.folder, tensors, profile=profile)
+
+    def _wait(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    """What was raised, as it is told."""
+    return {
+        "ok": False,
+        "error": {
+            "type": type(error).__name__,
+            "message": _end(error.msg if isinstance(error, SyntaxError) else str(error)),
+            "traceback": _end("".join(traceback.format_exception(error))),
+            "compile": isinstance(error, (CompileError, SyntaxError, ImportError, MissingError)),
+            "usage": isinstance(error, (MissingError, InputsError, UnsupportedValueError)),
+        },
+    }
+
+
+def _end(text: str) -> str:
+    """The end of a text, without halves of surrogate pairs, which no receipt can hold."""
+    return text[-_TEXT:].encode("utf-8", "replace").decode("utf-8")
+
+
+def nothing() -> None:
+    """Do nothing."""
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"python": platform.python_version()}
+    for package in ("torch", "triton", "numpy"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
+
+
+def live(channel: socket.socket, jail: Jail) -> None:
+    """The worker's whole life after its isolation; never returns to the fork server's code."""
+    folder = Path(jail.folder)
+    output = os.open(folder / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.chdir(folder)
+    tempfile.tempdir = None  # what a module asked for before the fork was the server's
+    kept = {0, 1, 2, channel.fileno()}
+    for descriptor in [int(name) for name in os.listdir("/proc/self/fd")]:  # noqa: PTH208 - names, not paths
+        if descriptor not in kept:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+    sys.path[:] = [path for path in sys.path if path not in ("", ".")]
+    sys.argv[:] = ["worker"]
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError, OSError, protocol.ProtocolError):
+        Worker(channel, jail).serve()

@@ -1,0 +1,249 @@
+"""Checks citations against what the cited lines say now.
+
+A wiki is reached through the `Library` protocol, which the package `wiki` implements: `kbs` knows nothing of files.
+Other kinds of evidence have a checker each, plugged in by whoever owns that evidence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from kbs.evidence.citation import Citation, CitationLine, EvidenceKind, Reference, SpecClaim, find_citations, lines_hash
+from kbs.evidence.spec import Spec, claim_disagrees
+from kbs.evidence.vocabulary import Vocabulary, words
+
+MIN_QUOTED_WORDS = 3
+"""A shorter quotation would be found nearly anywhere."""
+
+
+NOTHING_CLAIMED = "the lines exist; nothing was claimed of them in a form that can be compared"
+
+
+class Status(StrEnum):
+    """The verdict on one citation."""
+
+    OK = "ok"
+    NOT_FOUND = "not found"
+    STALE = "stale"
+    MISMATCH = "mismatch"
+
+
+class Library(Protocol):
+    """The wikis, as the checker needs them."""
+
+    def lines(self, wiki: str, path: str) -> Sequence[str] | None:
+        """All lines of a page as they are now; None where there is no such page."""
+
+    def specs(self, wiki: str, path: str) -> Sequence[Spec]:
+        """The specs that a page states."""
+
+    def pages_of(self, wiki: str) -> Sequence[str] | None:
+        """Paths of all pages of a wiki; None where the wiki is not known."""
+
+    def past_lines(self, wiki: str, path: str, start: int, end: int, hash_prefix: str) -> Sequence[str] | None:
+        """The lines as an earlier revision had them, found by their hash; None where no history holds them."""
+
+
+@dataclass(frozen=True)
+class CheckedCitation:
+    """A citation, and what came of it."""
+
+    line: int
+    """1-based line of the checked text."""
+    text: str
+    reference: str
+    status: Status
+    detail: str
+    """Why, in one sentence; empty for ok."""
+    says: str
+    """What the cited lines say now."""
+    said: str = ""
+    """What they said when they were cited, where that differs and is known."""
+
+
+Checker = Callable[[CitationLine], tuple[Status, str, str]]
+"""Checks what a line claims of evidence of another kind: status, why, and what the evidence says."""
+
+
+def plain_text(markdown: str) -> str:
+    """Markdown lines as the words that a reader sees: no links, marks, footnote references or table rules.
+
+    Every pattern takes a time linear in the text, whatever a page holds.
+    """
+    text = re.sub(r"\[\^[^\]\s]{1,80}\]", "", markdown)
+    text = re.sub(r"!?\[([^\[\]]*)\]\([^)\s]{0,500}\)", r"\1", text)
+    text = re.sub(r"(?m)^[^\S\n]*(?:#{1,6}\s+|>\s?|[-*+]\s+|\d{1,3}[.)]\s+)", "", text)
+    text = re.sub(r"(?<!\w)[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?!\w)|`", "", text)
+    text = re.sub(r"(?:(?<!\s)\s*)?\|\s*", " | ", text)
+    return re.sub(r"\s+", " ", text).strip(" |").strip()
+
+
+def check_text(
+    text: str, library: Library, vocabulary: Vocabulary, checkers: Mapping[EvidenceKind, Checker] | None = None
+) -> list[CheckedCitation]:
+    """Check every citation of `text`."""
+    return [check_line(cited, library, vocabulary, checkers or {}) for cited in find_citations(text)]
+
+
+def check_line(
+    cited: CitationLine, library: Library, vocabulary: Vocabulary, checkers: Mapping[EvidenceKind, Checker]
+) -> CheckedCitation:
+    """Check one citation found in a text."""
+    reference = cited.reference
+
+    def verdict(status: Status, detail: str = "", says: str = "", said: str = "") -> CheckedCitation:
+        return CheckedCitation(cited.line, cited.text, reference.text, status, detail, says, said)
+
+    if reference.kind is not EvidenceKind.WIKI:
+        checker = checkers.get(reference.kind)
+        if checker is None:
+            return verdict(Status.NOT_FOUND, f"there is no {reference.kind} store here to look it up in")
+        return verdict(*checker(cited))
+    found = _cited_lines(reference, library)
+    if isinstance(found, str):
+        return verdict(Status.NOT_FOUND, found)
+    says = "\n".join(found)
+    if reference.hash and not lines_hash(found).startswith(reference.hash):
+        then = library.past_lines(
+            reference.wiki, reference.target, reference.line_start, reference.line_end, reference.hash
+        )
+        said = "\n".join(then) if then is not None else ""
+        detail = "the lines have changed since they were cited"
+        return verdict(Status.STALE, detail + _moved(said, reference, library), says, said)
+    if cited.malformed:
+        return verdict(Status.MISMATCH, cited.malformed, says)
+    if cited.quote:
+        if len(words(cited.quote)) < MIN_QUOTED_WORDS:
+            return verdict(Status.MISMATCH, f"a quotation needs at least {MIN_QUOTED_WORDS} words", says)
+        if stands_in(cited.quote, says):
+            return verdict(Status.OK, says=says)
+        return verdict(Status.MISMATCH, "the lines do not have the quoted words", says)
+    if cited.claim is not None:
+        reason = _claim_against_lines(cited.claim, reference, library, vocabulary)
+        return verdict(Status.MISMATCH if reason else Status.OK, reason, says)
+    return verdict(Status.OK, NOTHING_CLAIMED, says)
+
+
+def stands_in(quote: str, markdown: str) -> bool:
+    """Whether the words of `quote` stand in `markdown`, none of them the cut end of another word, number or unit."""
+    wanted, text = plain_text(quote).casefold(), plain_text(markdown).casefold()
+    return bool(re.search(rf"(?<!\w)(?<!\w[.,/-]){re.escape(wanted)}(?!\w|[.,/-]\w)", text))
+
+
+def check_citation(citation: Citation, library: Library) -> CheckedCitation:
+    """Check a citation that carries its quote and hash: do the lines still read as they did?"""
+    reference = Reference(
+        EvidenceKind.WIKI,
+        citation.reference,
+        citation.path,
+        wiki=citation.wiki,
+        line_start=citation.line_start,
+        line_end=citation.line_end,
+    )
+    found = _cited_lines(reference, library)
+    if isinstance(found, str):
+        return CheckedCitation(0, "", citation.reference, Status.NOT_FOUND, found, "", citation.quote)
+    says = "\n".join(found)
+    if lines_hash(found) == citation.hash:
+        if lines_hash(citation.quote.split("\n")) != citation.hash:
+            detail = "the quote is not what the hash was taken from"
+            return CheckedCitation(0, "", citation.reference, Status.MISMATCH, detail, says, citation.quote)
+        return CheckedCitation(0, "", citation.reference, Status.OK, "", says)
+    detail = "the lines have changed since they were cited" + _moved(citation.quote, reference, library)
+    return CheckedCitation(0, "", citation.reference, Status.STALE, detail, says, citation.quote)
+
+
+def _cited_lines(reference: Reference, library: Library) -> list[str] | str:
+    """The cited lines, or why there are none."""
+    if reference.line_start < 1:
+        return f"“{reference.text}” names no lines that could be looked up"
+    page = library.lines(reference.wiki, reference.target)
+    if page is None:
+        if library.pages_of(reference.wiki) is None:
+            return f"there is no wiki named {reference.wiki}"
+        return f"{reference.wiki} has no page {reference.target}"
+    if reference.line_end < reference.line_start:
+        return f"line {reference.line_end} comes before line {reference.line_start}"
+    if reference.line_end > len(page):
+        return f"{reference.target} ends at line {len(page)}"
+    return list(page[reference.line_start - 1 : reference.line_end])
+
+
+def _moved(said: str, reference: Reference, library: Library) -> str:
+    """Where the quoted lines stand now, if they only moved."""
+    wanted = [line.rstrip() for line in said.split("\n")]
+    page = [line.rstrip() for line in library.lines(reference.wiki, reference.target) or ()]
+    for start in range(len(page) - len(wanted) + 1) if said.strip() else ():
+        if page[start : start + len(wanted)] == wanted:
+            end = f"-L{start + len(wanted)}" if len(wanted) > 1 else ""
+            return f"; the same text is at L{start + 1}{end} now"
+    return ""
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What the words before the colon may mean."""
+
+    product: str
+    """The words that stand for the product; empty where none do."""
+    products: list[str]
+    """Ids of the products that they can mean."""
+    metrics: list[str]
+
+
+def _readings(head: str, vocabulary: Vocabulary) -> list[_Reading]:
+    """Every way to read words as a product and a metric ("H100 PCIe bandwidth" has two), known products first."""
+    tokens = words(head)
+    found: list[_Reading] = []
+    for cut in range(len(tokens)):
+        metrics = vocabulary.resolve("metric", " ".join(tokens[cut:]))
+        if metrics:
+            product = " ".join(tokens[:cut])
+            found.append(_Reading(product, vocabulary.resolve("product", product), metrics))
+    return sorted(found, key=lambda reading: len(reading.products) != 1 and reading.product != "")
+
+
+def _claim_against_lines(claim: SpecClaim, reference: Reference, library: Library, vocabulary: Vocabulary) -> str:
+    """Why the cited lines do not state the claim, however it is read; "" where they do."""
+    reasons = [
+        _reading_against_lines(reading, claim, reference, library, vocabulary)
+        for reading in _readings(claim.subject, vocabulary)
+    ]
+    if not reasons:
+        return f"“{claim.subject}” names no metric of the vocabulary"
+    return "" if "" in reasons else reasons[0]
+
+
+def _reading_against_lines(
+    reading: _Reading, claim: SpecClaim, reference: Reference, library: Library, vocabulary: Vocabulary
+) -> str:
+    page_specs = library.specs(reference.wiki, reference.target)
+    products, metrics = reading.products, reading.metrics
+    if reading.product and not products:
+        return f"“{reading.product}” is no product of the vocabulary"
+    if len(products) > 1:
+        names = ", ".join(vocabulary.products[id].name for id in products)
+        return f"“{reading.product}” leaves open which of {names} is meant"
+    on_lines = [s for s in page_specs if reference.line_start <= s.citation.line_start <= reference.line_end]
+    if not on_lines:
+        return "the cited lines state no hardware value"
+    if not products and len({s.product for s in page_specs}) != 1:
+        return "the claim names no product, and the page describes several"
+    reasons: list[str] = []
+    for spec in on_lines:
+        if products and spec.product != products[0]:
+            reasons.append(f"the line is about {vocabulary.products[spec.product].name}")
+            continue
+        if spec.metric not in metrics:
+            reasons.append(f"the line states {vocabulary.metrics[spec.metric].name}")
+            continue
+        rivals = len({s.qualifier for s in page_specs if s.metric == spec.metric and s.product == spec.product})
+        reason = claim_disagrees(claim, spec, rivals, vocabulary)
+        if not reason:
+            return ""
+        reasons.append(reason)
+    return "; ".join(dict.fromkeys(reasons))

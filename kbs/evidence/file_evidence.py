@@ -1,0 +1,85 @@
+"""Evidence in the user's own files: what a profile, receipt, kernel or count of a reference states, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal, Protocol
+
+from kbs.common.visible_text import visible
+
+Kind = Literal["profile", "receipt", "ceiling", "count", "source", "log", "tally"]
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """One figure or name of a file."""
+
+    kind: Kind
+    """`profile`: a metric of a launch; `receipt`: a field; `ceiling`: a rate that `kopt bench ceilings` measured;
+    `count`: a tensor or an operator of the reference; `source`: a line of the kernel's file; `log`: a record of the
+    experience log; `tally`: how many records there are, and what they come to."""
+    file: str
+    """Its name."""
+    hash: str
+    """SHA-256 of the file's bytes; of a receipt or a record, its id."""
+    place: str
+    """Where in the file: a metric and its launch, a field, a figure's name, a row of the count, a line; of a tally, the
+    command that counts the same records."""
+    name: str
+    """What is stated: the metric, the field, the tensor; of a record, what was tried; empty where `states` quotes
+    it."""
+    states: str
+    """As it stands there, with its unit."""
+    value: Decimal | None = None
+    """The number in `unit`; None for text, and for a product of sizes."""
+    unit: str = ""
+    """us, B, B/s, Hz, %, or empty."""
+    metric: str = ""
+    """Nsight Compute's name of what it is, by which thresholds ask for it; empty where it has none."""
+
+    @property
+    def reference(self) -> str:
+        """`profile/1f0c9a77…#dram__bytes_read.sum[1]`, which `kopt cite` checks; else the file and the place."""
+        if self.kind in ("profile", "receipt"):
+            return f"{self.kind}/{self.hash[:16] if self.kind == 'profile' else self.hash}#{self.place}"
+        if self.kind == "log":
+            return f"log/{self.hash}"
+        return f"{self.file}: {self.place}"
+
+    @property
+    def line(self) -> str:
+        """As sources are printed; of a profile, a receipt or a record it is a citation line."""
+        if self.kind in ("profile", "receipt", "log"):
+            return (
+                f"{self.name}: {self.states} <- {self.reference}"
+                if self.name
+                else (f'"{self.states}" <- {self.reference}')
+            )
+        return visible(f"{self.reference}: {self.states}")
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What it states, in each form in which a sum may have it."""
+        return (self.states,) if self.value is None else (self.states, f"{self.value:f} {self.unit}".strip())
+
+
+class Exhibits(Protocol):
+    """The user's files, as the check of an answer needs them."""
+
+    def why_not(self, exhibit: Exhibit) -> str:
+        """Why the file does not state what the exhibit says; "" where it does."""
+
+
+class NoExhibits:
+    """Where no files were given."""
+
+    def why_not(self, exhibit: Exhibit) -> str:
+        """Nothing stands in a file that is not there."""
+        return f"no file was given that states {exhibit.name}"
+
+
+def in_order(exhibits: Iterable[Exhibit]) -> tuple[Exhibit, ...]:
+    """Each once."""
+    return tuple(dict.fromkeys(exhibits))

@@ -1,0 +1,69 @@
+"""The citable span of a wiki page, and what a search filters by."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kbs.evidence.citation import Citation
+
+FACETS = (
+    "kind",
+    "tag",
+    "language",
+    "arch",
+    "vendor",
+    "symptom",
+    "confidence",
+    "operation",
+    "bottleneck",
+    "technique",
+    "product",
+)
+"""What the pages of a search can be chosen by."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Some lines of a page that belong together, with what is searched for them."""
+
+    id: str
+    """Content address: the same words under the same headings of the same page keep it when lines move."""
+    page_id: str
+    """Id of the page, e.g. kernel/softmax."""
+    title: str
+    trail: tuple[str, ...]
+    """Headings above it, outermost first."""
+    text: str
+    """The lines as they stand in the file."""
+    embedded: str
+    """What is embedded: title, headings and the words, without marks."""
+    citation: Citation
+
+    @property
+    def embedding_key(self) -> str:
+        """SHA-256 of the embedded text: passages that read the same share a vector."""
+        return hashlib.sha256(self.embedded.encode()).hexdigest()
+
+
+def passage_id(wiki: str, path: str, embedded: str, repeat: int) -> str:
+    """Id of a passage; `repeat` tells apart passages of a page that read the same."""
+    return hashlib.sha256(f"{wiki}\0{path}\0{embedded}\0{repeat}".encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class PageEntry:
+    """What the index keeps of a page beside its passages."""
+
+    wiki: str
+    path: str
+    page_id: str
+    kind: str
+    title: str
+    confidence: str
+    size: int
+    mtime_ns: int
+    sha256: str
+    facets: Mapping[str, tuple[str, ...]]
+    """Values of each of `FACETS`."""

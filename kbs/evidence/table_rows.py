@@ -1,0 +1,85 @@
+"""Rows of the wiki's tables: the cost of an operation, advice, thresholds, and measurements. Each knows its line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kbs.evidence.citation import Citation
+from kbs.evidence.opcodes import Pattern
+
+
+@dataclass(frozen=True)
+class CostRow:
+    """One term of what a call of an operation must do: `count` × the product of `dims`."""
+
+    operation: str
+    cost: str
+    """`read` or `write` (elements), `vector FLOP` or `tensor FLOP`."""
+    count: str
+    """A decimal number."""
+    dims: tuple[str, ...]
+    dtype: str
+    """Fixed element type of the term; empty for the operation's own."""
+    note: str
+    citation: Citation
+
+
+@dataclass(frozen=True)
+class AdviceRow:
+    """A technique worth trying against a bottleneck; the order on the page is the ranking."""
+
+    technique: str
+    bottleneck: str
+    because: str
+    source: str
+    citation: Citation
+
+
+@dataclass(frozen=True)
+class ThresholdRow:
+    """A value of a profile's metric from which on a symptom is named."""
+
+    symptom: str
+    metric: str
+    test: str
+    """`<`, `<=`, `>` or `>=`."""
+    value: str
+    unit: str
+    source: str
+    citation: Citation
+
+
+@dataclass(frozen=True)
+class MeasuredRow:
+    """A published measurement."""
+
+    operation: str
+    gpu: str
+    dtype: str
+    shape: str
+    metric: str
+    value: str
+    unit: str
+    what: str
+    source: str
+    citation: Citation
+
+
+@dataclass(frozen=True)
+class SignatureRow:
+    """How machine code shows that a kernel uses a method, on some compilation targets."""
+
+    method: str
+    targets: tuple[int, ...]
+    """Numbers of the targets that it holds for: 90 for sm_90 and sm_90a. On any other nothing is said."""
+    opcodes: tuple[Pattern, ...]
+    """Instructions of any of these families count, or, where they name them, counts of the compiler's."""
+    least: int
+    """How many there must be in the kernel's function."""
+    unclear: tuple[Pattern, ...]
+    """Opcodes that may or may not be the method: where nothing else is found, they leave it open."""
+    source: str
+    citation: Citation
+
+
+TableRow = CostRow | AdviceRow | ThresholdRow | MeasuredRow

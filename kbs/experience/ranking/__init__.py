@@ -1,0 +1,1 @@
+"""Which past experiments are similar, and which methods to try next."""

@@ -1,0 +1,1 @@
+"""Sums about GPUs: occupancy, roofline, profile metrics and thresholds."""

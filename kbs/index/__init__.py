@@ -1,0 +1,1 @@
+"""The derived index: SQLite, words, vectors, and the search over them."""

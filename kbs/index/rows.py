@@ -1,0 +1,96 @@
+"""Specs and rows of an index: what pages state in tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from kbs.evidence.spec import Source, Spec
+from kbs.evidence.table_rows import AdviceRow, CostRow, MeasuredRow, TableRow, ThresholdRow
+from kbs.index.sqlite_file import IndexFile, stored_citation
+
+_ROW_KINDS: dict[str, type[Any]] = {
+    "cost": CostRow,
+    "advice": AdviceRow,
+    "threshold": ThresholdRow,
+    "measured": MeasuredRow,
+}
+
+
+class Rows(IndexFile):
+    """What an index holds of specs and rows; `kbs.index.store.Store` is one."""
+
+    def put_rows(self, page: int, specs: Sequence[Spec], rows: Sequence[TableRow]) -> None:
+        """Add the specs and rows of a page, given by its row."""
+        self.db.executemany(
+            "INSERT INTO specs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    *(page, s.citation.line_start, s.product, s.metric, s.value, s.unit, s.qualifier, s.confidence),
+                    *(json.dumps(asdict(s.source)), s.citation.quote, int(s.recommended)),
+                )
+                for s in specs
+            ],
+        )
+        self.db.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?)", [(page, *_row_values(row)) for row in rows])
+
+    def specs(self, product: str | None = None, metric: str | None = None) -> list[Spec]:
+        """Specs of visible pages, the latest wiki's first, then in the order of their page."""
+        where = ["p.hidden = 0"]
+        values: list[str] = []
+        for column, value in (("product", product), ("metric", metric)):
+            if value is not None:
+                where.append(f"s.{column} = ?")
+                values.append(value)
+        rows = self.db.execute(
+            "SELECT s.product, s.metric, s.value, s.unit, s.qualifier, s.confidence, s.source, s.recommended, s.line,"
+            " s.quote, p.wiki, p.path, w.revision FROM specs s JOIN pages p ON p.id = s.page"
+            f" JOIN wikis w ON w.name = p.wiki WHERE {' AND '.join(where)} ORDER BY w.rank DESC, p.path, s.line",
+            values,
+        )
+        return [
+            Spec(
+                product=r[0],
+                metric=r[1],
+                value=r[2],
+                unit=r[3],
+                qualifier=r[4],
+                confidence=r[5],
+                source=Source(**json.loads(r[6])),
+                citation=stored_citation(r[10], r[11], r[8], r[8], r[12], r[9]),
+                recommended=bool(r[7]),
+            )
+            for r in rows
+        ]
+
+    def rows(self, kind: str, subject: str | None = None, page_id: str | None = None) -> list[Any]:
+        """Rows of a kind (`cost`, `advice`, `threshold`, `measured`) about a subject, in the order of their page."""
+        where, values = ["r.kind = ?", "p.hidden = 0"], [kind]
+        if subject is not None:
+            where.append("r.subject = ?")
+            values.append(subject)
+        if page_id is not None:
+            where.append("p.page_id = ?")
+            values.append(page_id)
+        found = self.db.execute(
+            "SELECT r.data, r.line, r.quote, p.wiki, p.path, w.revision FROM rows r JOIN pages p ON p.id = r.page"
+            f" JOIN wikis w ON w.name = p.wiki WHERE {' AND '.join(where)} ORDER BY w.rank DESC, p.path, r.line",
+            values,
+        )
+        made = []
+        for data, line, quote, wiki, path, revision in found:
+            fields = json.loads(data)
+            if "dims" in fields:
+                fields["dims"] = tuple(fields["dims"])
+            made.append(_ROW_KINDS[kind](**fields, citation=stored_citation(wiki, path, line, line, revision, quote)))
+        return made
+
+
+def _row_values(row: TableRow) -> tuple[str, int, str, str, str]:
+    kind = next(name for name, made in _ROW_KINDS.items() if isinstance(row, made))
+    fields = asdict(row)
+    del fields["citation"]
+    subject = {"cost": "operation", "advice": "bottleneck", "threshold": "symptom", "measured": "operation"}[kind]
+    return kind, row.citation.line_start, fields[subject], json.dumps(fields), row.citation.quote

@@ -1,0 +1,230 @@
+"""The SQLite file of an index: its tables, transactions, and what is said of one that cannot be used."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from kbs.common.errors import IndexBusyError, KoptError
+from kbs.evidence.citation import Citation, lines_hash
+
+APPLICATION_ID = 0x6B6F7074
+SCHEMA_VERSION = 1
+FILE_NAME = "index.sqlite"
+_BUSY_SECONDS = 10.0
+_NOT_WRITABLE = (
+    *(errno.EACCES, errno.EPERM, errno.EROFS),  # no permission
+    *(errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP),  # no folder, and none can be made
+)
+
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE wikis (name TEXT PRIMARY KEY, root TEXT NOT NULL, revision TEXT NOT NULL, rank INTEGER NOT NULL);
+CREATE TABLE pages (
+    id INTEGER PRIMARY KEY, wiki TEXT NOT NULL, path TEXT NOT NULL, page_id TEXT NOT NULL, kind TEXT NOT NULL,
+    title TEXT NOT NULL, confidence TEXT NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
+    sha256 TEXT NOT NULL, hidden INTEGER NOT NULL DEFAULT 0, UNIQUE (wiki, path));
+CREATE INDEX pages_by_page_id ON pages (page_id);
+CREATE TABLE broken (wiki TEXT NOT NULL, path TEXT NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
+    problems TEXT NOT NULL, PRIMARY KEY (wiki, path)) WITHOUT ROWID;
+CREATE TABLE facets (
+    page INTEGER NOT NULL REFERENCES pages ON DELETE CASCADE, facet TEXT NOT NULL, value TEXT NOT NULL);
+CREATE INDEX facets_by_value ON facets (facet, value);
+CREATE INDEX facets_by_page ON facets (page);
+CREATE TABLE passages (
+    id INTEGER PRIMARY KEY, passage TEXT NOT NULL UNIQUE, page INTEGER NOT NULL REFERENCES pages ON DELETE CASCADE,
+    line_start INTEGER NOT NULL, line_end INTEGER NOT NULL, trail TEXT NOT NULL, text TEXT NOT NULL,
+    embedded TEXT NOT NULL, embedding_key TEXT NOT NULL);
+CREATE INDEX passages_by_page ON passages (page);
+CREATE INDEX passages_by_key ON passages (embedding_key);
+CREATE VIRTUAL TABLE words USING fts5(title, headings, body, tokenize = "porter unicode61 tokenchars '_'");
+CREATE TABLE specs (
+    page INTEGER NOT NULL REFERENCES pages ON DELETE CASCADE, line INTEGER NOT NULL, product TEXT NOT NULL,
+    metric TEXT NOT NULL, value TEXT NOT NULL, unit TEXT NOT NULL, qualifier TEXT NOT NULL, confidence TEXT NOT NULL,
+    source TEXT NOT NULL, quote TEXT NOT NULL, recommended INTEGER NOT NULL);
+CREATE INDEX specs_by_product ON specs (product, metric);
+CREATE INDEX specs_by_page ON specs (page);
+CREATE TABLE rows (page INTEGER NOT NULL REFERENCES pages ON DELETE CASCADE, kind TEXT NOT NULL, line INTEGER NOT NULL,
+    subject TEXT NOT NULL, data TEXT NOT NULL, quote TEXT NOT NULL);
+CREATE INDEX rows_by_subject ON rows (kind, subject);
+CREATE INDEX rows_by_page ON rows (page);
+CREATE TABLE products (id TEXT PRIMARY KEY, data TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE embeddings (
+    key TEXT NOT NULL, model TEXT NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (key, model)) WITHOUT ROWID;
+"""
+
+
+class DamagedIndexError(KoptError):
+    """The file is no index of this version of kopt, or is damaged. It is set aside and rebuilt by whoever can write."""
+
+
+def damaged(path: Path, why: str) -> DamagedIndexError:
+    """The error for an index at `path` that cannot be used."""
+    return DamagedIndexError(
+        f"the index at {path} cannot be used: {why}",
+        code="index_damaged",
+        hint="Run `kopt ingest --rebuild`. The index is derived from the wiki: nothing is lost.",
+    )
+
+
+def storage_error(error: Exception, folder: Path) -> KoptError | None:
+    """The error to show for a full or read-only disk or a held file; None where `error` is something else."""
+    number = getattr(error, "errno", None)
+    text = str(error).lower()
+    if number in (errno.ENOSPC, errno.EDQUOT) or "disk is full" in text or "no space" in text:
+        return KoptError(
+            f"there is no space left on the disk that holds {folder}",
+            code="disk_full",
+            hint="Free some space, or set KOPT_HOME to another disk. What was stored before is intact.",
+        )
+    if number in _NOT_WRITABLE or "readonly" in text or "unable to open" in text:
+        return KoptError(
+            f"{folder} cannot be written",
+            code="not_writable",
+            hint="Give it write permission, or set KOPT_HOME to a folder that you can write.",
+        )
+    if isinstance(error, sqlite3.OperationalError) and "locked" in text:
+        return IndexBusyError(
+            f"another program holds the index in {folder}",
+            code="index_busy",
+            hint="End that program, then run the command again. Nothing was lost.",
+        )
+    return None
+
+
+class IndexFile:
+    """The SQLite file of an index. Use as a context manager; `create=True` makes a missing one."""
+
+    def __init__(self, folder: Path, *, create: bool = False) -> None:
+        self.folder = folder
+        self.path = folder / FILE_NAME
+        if not create and not self.path.exists():
+            raise FileNotFoundError(self.path)
+        try:
+            if create:
+                folder.mkdir(parents=True, exist_ok=True)
+            self.db = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
+        except (OSError, sqlite3.Error) as error:
+            raise storage_error(error, folder) or damaged(self.path, str(error)) from error
+        try:
+            self._open(create)
+        except sqlite3.Error as error:
+            self.db.close()
+            raise storage_error(error, folder) or damaged(self.path, str(error)) from error
+        except KoptError:
+            self.db.close()
+            raise
+
+    def _open(self, create: bool) -> None:
+        self.db.execute("PRAGMA foreign_keys = ON")
+        empty = not self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if empty and create:
+            self.db.execute("PRAGMA journal_mode = WAL")
+            with self.transaction():
+                if not self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                    self.db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                    self.db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+                    for statement in _SCHEMA.split(";\n"):
+                        if statement.strip():
+                            self.db.execute(statement)
+        if self.db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+            raise damaged(self.path, "it is empty" if empty else "it was made by another program")
+        if self.db.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
+            raise damaged(self.path, "it was made by another version of kopt")
+        self.db.execute("PRAGMA synchronous = NORMAL")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self.db.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing, on disk when it returns."""
+        try:
+            self.db.execute("BEGIN IMMEDIATE")
+            yield
+            self.db.execute("COMMIT")
+        except BaseException as error:
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error):
+                raise storage_error(error, self.folder) or damaged(self.path, str(error)) from error
+            raise
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Reads inside see one state of the index, whatever others write."""
+        try:
+            self.db.execute("BEGIN")
+            yield
+        except sqlite3.DatabaseError as error:
+            raise damaged(self.path, str(error)) from error
+        finally:
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
+
+    def meta(self, key: str, default: str = "") -> str:
+        """A fact about the index itself."""
+        found = self.db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return str(found[0]) if found else default
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Remember a fact about the index itself."""
+        self.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    @property
+    def generation(self) -> int:
+        """Moves with every change of the passages."""
+        return int(self.meta("generation", "0"))
+
+    def bump_generation(self) -> int:
+        """Say that the passages changed."""
+        generation = self.generation + 1
+        self.set_meta("generation", str(generation))
+        return generation
+
+    def check(self) -> str:
+        """What SQLite's own check finds wrong; "" where nothing is."""
+        try:
+            found = self.db.execute("PRAGMA quick_check(5)").fetchall()
+        except sqlite3.Error as error:
+            return str(error)
+        text = "; ".join(str(row[0]) for row in found)
+        return "" if text == "ok" else text
+
+
+def set_aside(folder: Path) -> Path:
+    """Move a damaged index out of the way, so that it can be looked at; returns where it is now."""
+    target = folder.with_name(f"{folder.name}.damaged-{time.strftime('%Y%m%d-%H%M%S')}")
+    number = 0
+    while target.exists():
+        number += 1
+        target = folder.with_name(f"{folder.name}.damaged-{time.strftime('%Y%m%d-%H%M%S')}-{number}")
+    shutil.move(folder, target)
+    return target
+
+
+def stored_citation(wiki: str, path: str, start: int, end: int, revision: str, quote: str) -> Citation:
+    """A citation of stored lines; their hash is not stored, since the lines are."""
+    return Citation(wiki, path, start, end, revision, lines_hash(quote.split("\n")), quote)
+
+
+def batches(items: list[Any], size: int) -> Iterator[list[Any]]:
+    """So many at a time: a statement has a limit of values."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

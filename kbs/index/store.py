@@ -1,0 +1,168 @@
+"""The index on disk: SQLite holds passages, specs, rows, words and vectors; it is derived and can always be rebuilt.
+
+One transaction replaces what an ingest changed and moves the generation counter, so a reader sees the index before or
+after it, never between. Readers are not blocked (write-ahead log). Vectors are kept by the hash of the embedded text,
+so text that did not change is never embedded again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kbs.evidence.passage import PageEntry, Passage
+from kbs.evidence.spec import Spec
+from kbs.evidence.table_rows import TableRow
+from kbs.index.embeddings import Embeddings
+from kbs.index.passages import Passages
+from kbs.index.rows import Rows
+
+
+class Store(Passages, Rows, Embeddings):
+    """An index: its wikis and pages, and what comes from them. Use as a context manager; `create=True` makes a missing
+    one."""
+
+    def wikis(self) -> list[tuple[str, str, str, int]]:
+        """(name, root, revision, rank) of every wiki in the index, lowest rank first."""
+        rows = self.db.execute("SELECT name, root, revision, rank FROM wikis ORDER BY rank").fetchall()
+        return [(str(a), str(b), str(c), int(d)) for a, b, c, d in rows]
+
+    def set_wikis(self, wikis: Sequence[tuple[str, str, str]]) -> None:
+        """Replace the list of wikis; a later one overrides pages of an earlier one."""
+        self.db.execute("DELETE FROM wikis")
+        self.db.executemany(
+            "INSERT INTO wikis VALUES (?, ?, ?, ?)", [(n, r, v, rank) for rank, (n, r, v) in enumerate(wikis)]
+        )
+
+    def files(self, wiki: str) -> dict[str, tuple[int, int, str]]:
+        """path → (size, mtime_ns, sha256) of what was ingested; a broken page has no sha256."""
+        known = {
+            str(path): (int(size), int(mtime), str(sha))
+            for path, size, mtime, sha in self.db.execute(
+                "SELECT path, size, mtime_ns, sha256 FROM pages WHERE wiki = ?", (wiki,)
+            )
+        }
+        for path, size, mtime in self.db.execute("SELECT path, size, mtime_ns FROM broken WHERE wiki = ?", (wiki,)):
+            known[str(path)] = (int(size), int(mtime), "")
+        return known
+
+    def touch(self, wiki: str, path: str, size: int, mtime_ns: int) -> None:
+        """Remember that a file was seen again with the same content."""
+        self.db.execute(
+            "UPDATE pages SET size = ?, mtime_ns = ? WHERE wiki = ? AND path = ?", (size, mtime_ns, wiki, path)
+        )
+
+    def remove_page(self, wiki: str, path: str) -> None:
+        """Forget a page and all that came from it."""
+        self.db.execute("DELETE FROM broken WHERE wiki = ? AND path = ?", (wiki, path))
+        found = self.db.execute("SELECT id FROM pages WHERE wiki = ? AND path = ?", (wiki, path)).fetchone()
+        if found:
+            self.db.execute("DELETE FROM words WHERE rowid IN (SELECT id FROM passages WHERE page = ?)", (found[0],))
+            self.db.execute("DELETE FROM pages WHERE id = ?", (found[0],))
+
+    def remove_wiki(self, wiki: str) -> None:
+        """Forget all pages of a wiki."""
+        for path in self.files(wiki):
+            self.remove_page(wiki, path)
+
+    def put_broken(self, wiki: str, path: str, size: int, mtime_ns: int, problems: Sequence[Mapping[str, Any]]) -> None:
+        """Remember that a page could not be read, and why."""
+        self.remove_page(wiki, path)
+        self.db.execute(
+            "INSERT INTO broken VALUES (?, ?, ?, ?, ?)", (wiki, path, size, mtime_ns, json.dumps(list(problems)))
+        )
+
+    def broken(self) -> list[tuple[str, str, list[dict[str, Any]]]]:
+        """(wiki, path, problems) of the pages that could not be read."""
+        rows = self.db.execute("SELECT wiki, path, problems FROM broken ORDER BY wiki, path").fetchall()
+        return [(str(w), str(p), json.loads(found)) for w, p, found in rows]
+
+    def put_page(
+        self,
+        entry: PageEntry,
+        passages: Sequence[Passage],
+        specs: Sequence[Spec],
+        rows: Sequence[TableRow],
+    ) -> None:
+        """Replace a page and all that comes from it."""
+        self.remove_page(entry.wiki, entry.path)
+        page = self.db.execute(
+            "INSERT INTO pages (wiki, path, page_id, kind, title, confidence, size, mtime_ns, sha256)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(entry.wiki, entry.path, entry.page_id, entry.kind, entry.title, entry.confidence),
+                *(entry.size, entry.mtime_ns, entry.sha256),
+            ),
+        ).lastrowid
+        self.db.executemany(
+            "INSERT INTO facets VALUES (?, ?, ?)",
+            [(page, facet, value) for facet, values in entry.facets.items() for value in values],
+        )
+        assert page is not None  # it was inserted just now
+        self.put_passages(page, passages)
+        self.put_rows(page, specs, rows)
+
+    def hide_overridden(self) -> None:
+        """Hide pages whose id a later wiki has too."""
+        self.db.execute(
+            "UPDATE pages SET hidden = EXISTS (SELECT 1 FROM pages later JOIN wikis w ON w.name = later.wiki"
+            " JOIN wikis mine ON mine.name = pages.wiki WHERE later.page_id = pages.page_id AND w.rank > mine.rank)"
+        )
+
+    def overrides(self) -> list[tuple[str, str, str]]:
+        """(page id, wiki that is used, wiki that is hidden) where a later wiki overrides an earlier one."""
+        rows = self.db.execute(
+            "SELECT a.page_id, b.wiki, a.wiki FROM pages a JOIN pages b ON a.page_id = b.page_id"
+            " WHERE a.hidden = 1 AND b.hidden = 0 ORDER BY 1"
+        ).fetchall()
+        return [(str(a), str(b), str(c)) for a, b, c in rows]
+
+    def put_products(self, products: Iterable[Mapping[str, Any]]) -> None:
+        """Replace the products that pages declare beside the vocabulary's."""
+        self.db.execute("DELETE FROM products")
+        self.db.executemany(
+            "INSERT OR REPLACE INTO products VALUES (?, ?)", [(p["id"], json.dumps(p)) for p in products]
+        )
+
+    def products(self) -> list[dict[str, Any]]:
+        """The products that pages declare beside the vocabulary's."""
+        return [json.loads(data) for (data,) in self.db.execute("SELECT data FROM products ORDER BY id")]
+
+    def page_titles(self) -> dict[str, str]:
+        """page id → title of every visible page."""
+        return {str(a): str(b) for a, b in self.db.execute("SELECT page_id, title FROM pages WHERE hidden = 0")}
+
+    def page_ids(self, facet: str, value: str) -> list[str]:
+        """Ids of visible pages that have a facet's value."""
+        rows = self.db.execute(
+            "SELECT p.page_id FROM facets f JOIN pages p ON p.id = f.page WHERE f.facet = ? AND f.value = ?"
+            " AND p.hidden = 0 ORDER BY p.page_id",
+            (facet, value),
+        ).fetchall()
+        return [str(row[0]) for row in rows]
+
+    def facet_values(self, page_id: str) -> dict[str, list[str]]:
+        """facet → values of a visible page, in the order of the page."""
+        found: dict[str, list[str]] = {}
+        for facet, value in self.db.execute(
+            "SELECT f.facet, f.value FROM facets f JOIN pages p ON p.id = f.page WHERE p.page_id = ? AND p.hidden = 0"
+            " ORDER BY f.rowid",
+            (page_id,),
+        ):
+            found.setdefault(str(facet), []).append(str(value))
+        return found
+
+    def values_of(self, facet: str) -> list[str]:
+        """Every value that visible pages have of a facet."""
+        rows = self.db.execute(
+            "SELECT DISTINCT f.value FROM facets f JOIN pages p ON p.id = f.page"
+            " WHERE f.facet = ? AND p.hidden = 0 ORDER BY f.value",
+            (facet,),
+        ).fetchall()
+        return [str(row[0]) for row in rows]
+
+    def counts(self) -> dict[str, int]:
+        """How much of everything the index holds."""
+        tables = ("pages", "passages", "specs", "rows", "broken")
+        return {table: int(self.db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]) for table in tables}

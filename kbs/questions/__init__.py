@@ -1,0 +1,1 @@
+"""What a question asks: products, operations, sizes, paraphrases."""

@@ -1,0 +1,1 @@
+"""`kopt profile`, `diagnose` and `roofline`."""

@@ -1,0 +1,1 @@
+"""`kopt ask`, `search`, `show`, `cite` and `spec`."""

@@ -1,0 +1,135 @@
+"""The `kernel` of `kopt ask`: what the user's own files say, in figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from kopt.cli.data import Data
+
+if TYPE_CHECKING:
+    from evaluator.profiling.profile import Launch
+    from kopt.services.user_kernel.analysis import OwnKernel
+    from kopt.services.user_kernel.claims import Counted
+    from kopt.services.user_kernel.files import Measured
+
+
+class MeasuredData(Data):
+    """The launch or receipt that the answer is about."""
+
+    report: str
+    hash: str
+    """SHA-256 of the file's bytes; of a receipt, its id."""
+    launch: int
+    function: str
+    why: str
+    """Why this launch."""
+    device: str
+    grade: Literal["full", "degraded"]
+    """`degraded`: a receipt, which has no counters."""
+    duration_us: float | None
+    dram_bytes: float | None
+    """Read and written; null where they were not counted."""
+    dims: dict[str, int]
+    """Of a receipt; a profile does not have them."""
+
+
+class HeadroomShareData(Data):
+    """The achieved bytes a second as a part of a rate."""
+
+    against: str
+    share: float
+
+
+class CountedData(Data):
+    """What the reference must move and compute, under the roofline of one GPU."""
+
+    gpu: str
+    """Name of the product; empty where none is named."""
+    bytes: int
+    flop: dict[str, int]
+    """By metric of the peak rate."""
+    intensity: dict[str, float]
+    """FLOP/byte by metric."""
+    ridge: dict[str, float]
+    bound: Literal["memory-bound", "compute-bound", ""]
+    """Empty where it is not known."""
+    floor_seconds: float | None
+    """At the cited peaks."""
+    target_seconds: float | None
+    """90 % of the nearest ceiling."""
+
+
+class KernelData(Data):
+    """What is null or empty could not be had; the answer's `gaps` say why."""
+
+    gpu: str
+    """Product id; empty where the profile and the question name none, or several."""
+    file: str
+    form: str
+    backend: str
+    entry: str
+    defines: list[str]
+    """GPU kernels that the file defines."""
+    measured: MeasuredData | None
+    bottleneck: str
+    """Class, as `kopt diagnose` says it; empty without a profile."""
+    binding: str
+    """Metric of the resource that binds."""
+    symptoms: list[str]
+    """Ids, the weightiest first."""
+    headroom: list[HeadroomShareData]
+    dims: dict[str, int]
+    """At which the reference was counted; empty for its own sizes."""
+    counted: list[CountedData]
+
+    @classmethod
+    def of(cls, own: OwnKernel) -> KernelData:
+        """From the internal form."""
+        made = own.diagnosed.diagnosis if own.diagnosed else None
+        room = made.headroom if made else ()
+        return cls(
+            gpu=own.product,
+            file=own.kernel.source.name if own.kernel else "",
+            form=own.recognised.form.value if own.recognised else "",
+            backend=own.recognised.backend.value if own.recognised else "",
+            entry=own.recognised.entry if own.recognised else "",
+            defines=list(own.kernel.kernels) if own.kernel else [],
+            measured=_measured(own.measured) if own.measured else None,
+            bottleneck=made.bottleneck.value if made else "",
+            binding=made.binding.metric if made and made.binding else "",
+            symptoms=[finding.symptom.id for finding in made.symptoms] if made else [],
+            headroom=[HeadroomShareData(against=h.against, share=float(h.share)) for h in room],
+            dims=own.dims,
+            counted=[_counted(one) for one in own.counted],
+        )
+
+
+def _measured(measured: Measured) -> MeasuredData:
+    launch: Launch = measured.launch
+    duration, read, written = (launch.value(id) for id in ("duration", "dram_bytes_read", "dram_bytes_written"))
+    return MeasuredData(
+        report=measured.evidence.name,
+        hash=measured.evidence.hash,
+        launch=launch.number,
+        function=launch.function,
+        why=measured.chosen.why,
+        device=launch.device,
+        grade=measured.grade,
+        duration_us=None if duration is None else float(duration),
+        dram_bytes=None if read is None or written is None else float(read + written),
+        dims=measured.dims,
+    )
+
+
+def _counted(one: Counted) -> CountedData:
+    placed = one.placed
+    return CountedData(
+        gpu=one.product,
+        bytes=one.demand.bytes,
+        flop=one.demand.flop,
+        intensity={metric: float(value) for metric, value in placed.intensity.items()},
+        ridge={metric: float(value) for metric, value in placed.ridge.items()},
+        bound=placed.bound,
+        floor_seconds=None if placed.floor is None else float(placed.floor),
+        target_seconds=None if placed.target is None else float(placed.target),
+    )

@@ -1,0 +1,127 @@
+"""Experiments as text for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from kbs.common.visible_text import visible
+from kbs.experience.entry import Entry
+from kbs.experience.experiment import Experiment, Speedup
+
+if TYPE_CHECKING:
+    from kopt.cli.log.schemas import EffectData, RecommendData, SimilarData
+
+_WIDTH = 76
+
+
+def entry_line(entry: Entry) -> str:
+    """One line: id, day, where, what, what came of it."""
+    one = entry.experiment
+    where = " ".join(part for part in (one.op or one.kernel, one.gpu, one.dtype, dims_words(one)) if part)
+    effect = f" {speedup_words(one.speedup)}" if one.speedup else ""
+    mark = "  (masked)" if entry.masked else ""
+    what = ", ".join(one.methods) or one.optimization
+    what = what if len(what) <= _WIDTH else f"{what[: _WIDTH - 1]}…"
+    return visible(f"{one.reference}  {one.time[:10]}  {one.outcome}{effect}  {where}: {what}{mark}")
+
+
+def entry_lines(entry: Entry) -> Iterable[str]:
+    """All that a record says, a field a line."""
+    one = entry.experiment
+    yield visible(one.reference) + (f"  masked: {visible(entry.why)}" if entry.masked else "")
+    also = [id for id in entry.ids if id != one.id]
+    rows: list[tuple[str, str]] = [
+        ("also", ", ".join(also)),
+        ("time", one.time),
+        ("run", f"{one.run}, iteration {one.iteration}" if one.run else ""),
+        ("kernel", " ".join(part for part in (one.kernel, one.op and f"({one.op})", one.backend) if part)),
+        ("GPU", f"{one.gpu} (compute capability {one.capability})" if one.capability else one.gpu),
+        ("workload", " ".join(part for part in (dims_words(one), one.dtype) if part)),
+        ("bottleneck", " → ".join(part for part in (one.bottleneck_before, one.bottleneck_after) if part)),
+        ("stall", one.dominant_stall),
+        ("changed", one.optimization),
+        ("methods", ", ".join(one.methods)),
+        ("hypothesis", one.hypothesis),
+        *(("expected", f"{move.metric} {move.direction} {move.size}".strip()) for move in one.expected),
+        ("observed", one.observed),
+        ("outcome", one.outcome.value),
+        ("speedup", speedup_words(one.speedup) if one.speedup else ""),
+        *(
+            ("without it", f"{part.method}: {part.found} {speedup_words(part.speedup)}".strip())
+            for part in one.attribution
+        ),
+        *(("metric", line) for line in _metrics(one)),
+        *(("evidence", reference) for reference in one.evidence),
+        ("lesson", one.lesson),
+        (
+            "rests on",
+            f"receipt {one.receipt}" if one.receipt else f"a report{f' ({one.source})' if one.source else ''}",
+        ),
+    ]
+    for name, text in rows:
+        if text:
+            yield f"  {name:<11} {visible(text)}"
+
+
+def _metrics(one: Experiment) -> Iterable[str]:
+    for name in dict.fromkeys((*one.metrics_before, *one.metrics_after)):
+        yield f"{name} {one.metrics_before.get(name, '?')} → {one.metrics_after.get(name, '?')}"
+
+
+def dims_words(one: Experiment) -> str:
+    """`M=4096,N=8192`"""
+    return ",".join(f"{name}={size}" for name, size in one.dims.items())
+
+
+def speedup_words(speedup: Speedup | None) -> str:
+    """`1.31x [1.30x, 1.32x]`; without an interval where none was reported."""
+    if speedup is None:
+        return ""
+    ends = f" [{speedup.low:.3g}x, {speedup.high:.3g}x]" if speedup.low is not None else ""
+    return f"{speedup.median:.3g}x{ends}"
+
+
+def effect_lines(rows: Sequence[EffectData]) -> Iterable[str]:
+    """A table: name, experiments, successes with their interval, median speedup with its interval, outcomes."""
+    width = max([len(_name(row)) for row in rows], default=0)
+    for row in rows:
+        share = f"{row.success:4.0%} [{row.success_low:.0%}, {row.success_high:.0%}]"
+        effect = "no speedup" if row.median is None else f"{row.median:.3g}x"
+        ends = "" if row.low is None or row.high is None else f" [{row.low:.3g}x, {row.high:.3g}x]"
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in row.outcomes.items() if count)
+        yield visible(f"  {_name(row):<{width}}  {row.experiments:>6}  success {share}  {effect}{ends}  ({counts})")
+
+
+def _name(row: EffectData) -> str:
+    return row.name[:60] or "(none named)"
+
+
+def recommend_lines(data: RecommendData, explain: bool) -> Iterable[str]:
+    """Methods to try with the records that they rest on, then known failures."""
+    if data.why:
+        yield visible(f"nothing is recommended: {data.why}")
+    for place, one in enumerate(data.recommended, start=1):
+        yield visible(
+            f"{place}. {one.method}: {one.speedup:.3g}x expected of an attempt; "
+            f"it helped in {one.successes} of {one.successes + one.others} similar records"
+        )
+        if explain:
+            parts = ", ".join(f"{name} {value:+.3f}" for name, value in one.factors.items())
+            yield visible(f"   brings to the logarithm of it: {parts}") if parts else "   no factor was weighed"
+        yield from _records((*one.records, *one.failed), explain)
+    for failure in data.failures:
+        yield visible(
+            f"known failure: {failure.method} failed in {failure.failures} similar records and helped in "
+            f"{failure.successes}"
+        )
+        yield from _records(failure.records, explain)
+
+
+def _records(records: Sequence[SimilarData], explain: bool) -> Iterable[str]:
+    for one in records:
+        effect = "" if one.speedup is None else f" {one.speedup:.3g}x"
+        factors = ", ".join(f"{name} {value:.2f}" for name, value in one.factors.items()) if explain else ""
+        yield visible(f"   {one.reference}  {one.outcome}{effect}, similarity {one.similarity:.2f}") + (
+            f" = {factors}" if factors else ""
+        )

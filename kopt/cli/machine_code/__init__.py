@@ -1,0 +1,1 @@
+"""`kopt sass` and `kopt occupancy`."""

@@ -1,0 +1,172 @@
+"""What `kopt occupancy` prints under `data`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kopt.cli.data import Data
+
+if TYPE_CHECKING:
+    from kbs.evidence.spec import Spec
+    from kbs.evidence.vocabulary import Vocabulary
+    from kbs.hardware.occupancy import Need, Occupancy, ResourceLimit
+
+
+class ResourceLimitData(Data):
+    """How many blocks one resource of an SM admits."""
+
+    resource: str
+    """warps, blocks, registers, shared memory or barriers."""
+    blocks: int | None
+    """None where the kernel uses nothing of it."""
+    limiting: bool
+    arithmetic: str
+    metrics: list[str]
+    """The limits that it rests on; their lines stand under `limits`."""
+
+    @classmethod
+    def of(cls, limit: ResourceLimit, limiting: bool) -> ResourceLimitData:
+        """From the internal form."""
+        return cls(
+            resource=limit.resource,
+            blocks=limit.blocks,
+            limiting=limiting,
+            arithmetic=limit.arithmetic,
+            metrics=list(limit.metrics),
+        )
+
+
+class NeedData(Data):
+    """What a limiting resource must fall to before one more block fits."""
+
+    resource: str
+    what: str
+    """threads a block, registers a thread, bytes of shared memory a block, barriers a block, or block slots."""
+    now: int
+    at_most: int | None
+    """None where nothing that the kernel does admits one block more."""
+
+    @classmethod
+    def of(cls, need: Need) -> NeedData:
+        """From the internal form."""
+        return cls(resource=need.resource, what=need.what, now=need.now, at_most=need.at_most)
+
+
+class KernelOccupancyData(Data):
+    """One kernel on one SM."""
+
+    kernel: str
+    """Its name in the compiled file; empty where the numbers were given."""
+    threads: int
+    """Of a block."""
+    registers: int
+    """Of a thread."""
+    static_shared_memory: int | None
+    """Bytes that the code declares; None where the numbers were given."""
+    shared_memory: int
+    """Bytes of a block, static and dynamic, without the reserved part."""
+    barriers: int
+    launchable: bool
+    blocks: int
+    """Of an SM; 0 where the kernel cannot be launched."""
+    warps: int
+    """Of an SM."""
+    warps_per_block: int
+    max_warps: int
+    occupancy: float
+    """Resident warps as a part of the most that an SM can hold."""
+    limiters: list[str]
+    resources: list[ResourceLimitData]
+    one_more_block: list[NeedData]
+    """All of them must be met."""
+    allocated_registers: int
+    """Of a block."""
+    allocated_shared_memory: int
+    """Bytes of a block, with the reserved part."""
+    carveout_bytes: int
+    """Smallest configuration of shared memory that holds the blocks; with --carveout, the preferred one."""
+    l1_bytes: int
+    """What this configuration leaves to the L1 cache."""
+    notes: list[str]
+    """What was assumed."""
+
+    @classmethod
+    def of(cls, name: str, static: int | None, found: Occupancy, notes: list[str]) -> KernelOccupancyData:
+        """From the internal form."""
+        return cls(
+            kernel=name,
+            threads=found.usage.threads,
+            registers=found.usage.registers,
+            static_shared_memory=static,
+            shared_memory=found.usage.shared_memory,
+            barriers=found.usage.barriers,
+            launchable=found.blocks > 0,
+            blocks=found.blocks,
+            warps=found.warps,
+            warps_per_block=found.warps_per_block,
+            max_warps=found.max_warps,
+            occupancy=found.fraction,
+            limiters=list(found.limiters),
+            resources=[ResourceLimitData.of(limit, limit.resource in found.limiters) for limit in found.limits],
+            one_more_block=[NeedData.of(need) for need in found.needs],
+            allocated_registers=found.registers_per_block,
+            allocated_shared_memory=found.shared_memory_per_block,
+            carveout_bytes=found.configuration,
+            l1_bytes=found.l1,
+            notes=notes,
+        )
+
+
+class RefusedKernelData(Data):
+    """A kernel of the file that the hardware cannot have."""
+
+    kernel: str
+    why: str
+    """What it has more of than there is."""
+    citation_lines: list[str]
+    """The limits."""
+
+
+class LimitData(Data):
+    """One limit of the hardware."""
+
+    metric: str
+    value: str
+    """As the page states it."""
+    unit: str
+    citation_line: str
+    confidence: str
+    source: str
+    """The document and the place in it."""
+
+    @classmethod
+    def of(cls, spec: Spec, vocabulary: Vocabulary) -> LimitData:
+        """From a row of a page."""
+        return cls(
+            metric=spec.metric,
+            value=spec.value,
+            unit=spec.unit,
+            citation_line=spec.citation_line(vocabulary),
+            confidence=spec.confidence,
+            source=f"{spec.source.title}, {spec.source.place}",
+        )
+
+
+class OccupancyData(Data):
+    """`kopt occupancy`"""
+
+    gpu: str
+    """As it was named; the target of the compiled file where none was."""
+    compute_capability: str | None
+    """None where the wiki does not say it."""
+    how: str
+    """How the kernels of a file were compiled; empty where nothing was."""
+    kernels: list[KernelOccupancyData]
+    refused: list[RefusedKernelData]
+    """Further kernels of the file, which cannot be launched."""
+    limits: list[LimitData]
+    """Every limit that the results rest on, with the line that states it."""
+    gaps: list[str]
+    """What the wiki does not say; nothing is computed then."""
+    notes: list[str]
+    """What a reader should know of how the kernels were compiled."""

@@ -1,0 +1,227 @@
+"""A run on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kbs.common.visible_text import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from kopt.cli.run.schemas import (
+        AttemptData,
+        Interval,
+        RunData,
+        RunGateData,
+        RunListData,
+        RunNextData,
+        RunPlanData,
+        RunShowData,
+        RunSubmitData,
+        VersionData,
+    )
+
+_LABEL = 12
+
+
+def ratio(found: Interval | None) -> str:
+    """`1.83x (95% interval 1.80 to 1.86)`; empty for None."""
+    return "" if found is None else f"{found[0]:.3g}x (95% interval {found[1]:.3g} to {found[2]:.3g})"
+
+
+def print_lines(console: Console, lines: Iterator[str]) -> None:
+    """Lines as they are, what a terminal would obey written out."""
+    for line in lines:
+        console.print(visible(line), markup=False)
+
+
+def plan_lines(plan: RunPlanData) -> Iterator[str]:
+    """The plan as it is shown before it is accepted."""
+    yield from plan.text.splitlines()
+
+
+def run_lines(run: RunData) -> Iterator[str]:
+    """How a run stands."""
+    yield f"{run.run}: {_state(run)}"
+    yield _labelled("folder", run.folder)
+    yield _labelled("iterations", f"{run.iterations} of {run.cap}")
+    if not run.measured:
+        yield _labelled("times", "none are taken on this device: nothing here says that a version is faster")
+    if run.profile != "full":
+        yield _labelled("profile", run.profile)
+    for version in run.versions:
+        yield _labelled(f"v{version.version}", _version(version, run.best))
+    for final in run.finals:
+        said = "agrees" if final.agrees else "does not agree"
+        yield _labelled("at the end", f"v{final.version} measured again, {said}: {final.why or ratio(final.ratio)}")
+    if run.spent:
+        yield _labelled("model", run.spent.words)
+    if run.stopped:
+        yield _labelled("stopped", f"{run.stopped}: {run.stop_evidence}")
+    for line in run.enforced:
+        yield _labelled("enforced", line)
+    for line in run.passed_on:
+        yield _labelled("passed on", line)
+    for file in run.reports:
+        yield _labelled("report", f"{run.folder}/{file}")
+    if run.waiting_for:
+        yield f"next: {run.waiting_for}"
+
+
+def _state(run: RunData) -> str:
+    words = {
+        "propose": "a proposal is wanted",
+        "finished": "finished",
+        "baseline_failed": "the kernel itself was not accepted, so there is nothing to improve on",
+    }
+    return words.get(run.phase.value, f"under way, next: {run.phase.value}")
+
+
+def _version(version: VersionData, best: int | None) -> str:
+    marks = [
+        "the best" if version.version == best else "",
+        "kept" if version.kept and version.version != best else "",
+        "masked" if version.masked else "",
+        f"{version.refused} refused" if version.refused else "",
+    ]
+    said = [version.outcome, *filter(None, marks), ", ".join(version.methods)]
+    last = version.attempts[-1] if version.attempts else None
+    if last is not None:
+        said.append(attempt_words(last))
+    if version.why:
+        said.append(version.why)
+    return "; ".join(filter(None, said))
+
+
+def attempt_words(attempt: AttemptData) -> str:
+    """`attempt 2: accepted, 136 µs`"""
+    time = "" if attempt.median_us is None else f", {attempt.median_us:.4g} µs"
+    return f"attempt {attempt.attempt}: {attempt.verdict or 'not evaluated'}{time}"
+
+
+def version_lines(version: VersionData) -> Iterator[str]:
+    """One version, whole."""
+    marks = [version.outcome, "kept" if version.kept else "", "masked" if version.masked else ""]
+    yield f"v{version.version}: {', '.join(filter(None, marks))}"
+    if version.parent is not None:
+        yield _labelled("parent", f"v{version.parent}")
+    if version.methods:
+        yield _labelled("methods", ", ".join(version.methods))
+    if version.bottleneck:
+        yield _labelled("bottleneck", version.bottleneck)
+    for attempt in version.attempts:
+        yield _labelled(f"attempt {attempt.attempt}", f"{attempt.verdict or 'not evaluated'}: {attempt.reason}")
+        if attempt.ratio is not None:
+            yield _labelled(
+                "", f"{ratio(attempt.ratio)} of its {'parent' if version.parent is not None else 'baseline'}"
+            )
+    if version.refused:
+        yield _labelled("refused", f"{version.refused} proposals, kept below v{version.version}/refused/")
+    if version.why:
+        yield _labelled("why", version.why)
+    if version.commit:
+        yield _labelled("commit", version.commit)
+
+
+def next_lines(found: RunNextData) -> Iterator[str]:
+    """What is wanted, for a person; a program reads --json."""
+    request = found.request
+    if request is None:
+        yield found.why
+        return
+    which = f"v{request.version} of {request.run}, attempt {request.attempt}"
+    yield f"wanted: {which}, a change of v{request.parent.version}"
+    yield _labelled("kernel", f"{request.folder}/{request.parent.path}")
+    if request.measured is not None and request.measured.median_us is not None:
+        yield _labelled("time", f"{request.measured.median_us:.4g} µs")
+    if request.diagnosis is not None:
+        yield _labelled("bound by", f"{request.diagnosis.bottleneck}; {request.diagnosis.resource}".rstrip("; "))
+    for line in request.targets.lines if request.targets else ():
+        yield _labelled("target", line)
+    for search in request.searches:
+        yield _labelled("asked", f"{search.text} ({search.about})")
+        for hit in search.hits:
+            yield _labelled("", f"{hit.reference}  {hit.title}")
+        if search.why:
+            yield _labelled("", f"none similar: {search.why}")
+    for method in request.methods:
+        if method.applies:
+            tried = f" (tried in {', '.join(f'v{v}' for v in method.tried)})" if method.tried else ""
+            yield _labelled("method", f"{method.id}: {method.title}{tried}")
+    for line in (*request.directives.enforced, *request.directives.passed_on):
+        yield _labelled("hint", line)
+    for refused in request.refused:
+        for broken in refused.broken:
+            yield _labelled(f"refused {refused.submission}", f"{broken.rule}: {broken.message} {broken.mend}")
+    for line in request.research_wanted:
+        yield _labelled("research", line)
+    left = request.left
+    time = "" if left.seconds is None else f", {left.seconds:.0f} s"
+    yield _labelled("left", f"{left.iterations} iterations, {left.attempts} attempts of this one{time}")
+    yield f"next: kopt run submit PROPOSAL.json --run {request.folder}"
+    yield _labelled("schema", f"kopt schema {request.schema_name}")
+
+
+def submit_lines(found: RunSubmitData) -> Iterator[str]:
+    """What came of a proposal."""
+    words = {
+        "refused": "refused",
+        "attempt_failed": "an attempt that failed",
+        "passed": "passed, and is the best version now" if found.kept else "passed, and was not kept",
+        "failed": "closed as failed",
+    }
+    yield f"v{found.version}: {words[found.outcome]}"
+    if found.why:
+        yield f"  {found.why}"
+    for broken in found.broken:
+        place = f"{broken.file}:{broken.line}" if broken.line else broken.file
+        yield _labelled(broken.rule, f"{place}: {broken.message}".rstrip(": "))
+        if broken.mend:
+            yield _labelled("", broken.mend)
+    if found.run.waiting_for:
+        yield f"next: {found.run.waiting_for}"
+
+
+def gate_lines(found: RunGateData) -> Iterator[str]:
+    """What the gate found, and, where it was asked, what every rule is for."""
+    yield from found.report.lines(explain=bool(found.rules))
+    for rule in found.rules:
+        yield f"{rule.rule} ({rule.stage}): {rule.title}"
+        yield f"    {rule.explain}"
+
+
+def list_lines(found: RunListData) -> Iterator[str]:
+    """A line a run."""
+    for run in found.runs:
+        if run.problem:
+            yield f"{run.run:<44} {run.phase:<16} {run.problem}"
+        else:
+            best = "no best yet" if run.best is None else f"best v{run.best}"
+            yield f"{run.run:<44} {run.phase:<16} {run.iterations} iterations, {best}  {run.folder}"
+    if not found.runs:
+        yield "no runs"
+
+
+def show_lines(found: RunShowData) -> Iterator[str]:
+    """A run's record and journal, or a version."""
+    if found.version is not None:
+        yield from version_lines(found.version)
+    else:
+        yield f"{found.run}: {found.folder}"
+        for name, value in found.record.model_dump(mode="json", exclude={"wikis", "problem"}).items():
+            if value not in ("", None, [], ()):
+                yield _labelled(
+                    name, ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else str(value)
+                )
+        for name, wiki in found.record.wikis.items():
+            yield _labelled("wiki", f"{name} at {wiki.revision[:12]}")
+    yield "files"
+    yield from (f"  {hash[:12]}  {path}" for path, hash in found.files.items())
+    yield "journal"
+    yield from (f"  {line}" for line in found.journal)
+
+
+def _labelled(label: str, text: str) -> str:
+    return f"  {label:<{_LABEL}} {text}"

@@ -1,0 +1,1 @@
+"""`kopt wiki` and `kopt ingest`."""

@@ -1,0 +1,1 @@
+"""What the command line and every other door share."""

@@ -1,0 +1,224 @@
+"""Wires a diagnosis: threshold rows and techniques out of the wikis, ceilings out of KOPT_HOME, cited peaks, and what
+the problem has to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from evaluator.diagnosis.bottleneck import Diagnosis, diagnose
+from evaluator.diagnosis.headroom import NO_PROBLEM, Ceilings, Problem
+from evaluator.diagnosis.symptoms import Finding
+from evaluator.profiling.profile import Launch
+from kbs.answers.knowledge import Knowledge
+from kbs.common.errors import KoptError, UsageError
+from kbs.evidence.citation import Citation
+from kbs.hardware.derived_metrics import COMPULSORY_BYTES, DERIVED
+from kbs.hardware.roofline import usable
+from kopt.services.peaks import product_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evaluator.work import Work
+    from kbs.answers.kernel_roofline import Roof
+    from kbs.index.store import Store
+    from kopt.services.engine import Engine
+    from kopt.services.roofline import Declared
+
+TECHNIQUES = 4
+"""Techniques that are named for a symptom."""
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """A technique that the wiki links to a symptom, or advises for the bottleneck."""
+
+    technique: str
+    """Id of the vocabulary, or of the page."""
+    because: str
+    citation: Citation
+
+
+@dataclass(frozen=True)
+class Diagnosed:
+    """A diagnosis and what the wiki says to try."""
+
+    diagnosis: Diagnosis
+    gpu: str
+    """Id of the product that the headroom is about; empty where it is not known."""
+    remedies: dict[str, tuple[Remedy, ...]]
+    """By symptom."""
+    advice: tuple[Remedy, ...]
+    """For the class."""
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the kernel has to do, and the rates that its operations are held against."""
+
+    problem: Problem = NO_PROBLEM
+    roofs: tuple[Roof, ...] = ()
+    """Of operations: measured ceilings and cited peaks."""
+    notes: tuple[str, ...] = ()
+
+
+NO_TASK = Task()
+
+
+def diagnose_launch(
+    engine: Engine, launch: Launch, gpu: str, *, grade: str = "full", task: Task = NO_TASK
+) -> Diagnosed:
+    """Diagnose with the wikis' thresholds. `task`: what the kernel has to do, from `task_of`; without it bytes that
+    need not move are not judged. Raises `UsageError` (`gpu_unknown`) for a GPU that no page is about."""
+    return engine.with_store(lambda store: _diagnosed(engine, store, launch, gpu, grade, task), vectors=False)
+
+
+def task_of(
+    engine: Engine,
+    launch: Launch,
+    gpu: str,
+    work: Work | None,
+    said: Mapping[str, Declared],
+    *,
+    peak: str | None = None,
+) -> Task:
+    """What a problem has to do, on the launch's GPU or on `gpu`.
+
+    `work`: as counted from a reference (`kopt.services.work_counts.count`); `said`: declared `bytes` and `operations`
+    (`kopt.services.work_counts.declared_work`), which come before the count; without a count the bytes must be
+    declared. `peak`: metric
+    id of the rate at which products of matrices or declared operations run. Raises `UsageError` (`gpu_unknown`,
+    `peak_needed`, `bytes_needed`).
+    """
+    if work is None and "bytes" not in said:
+        raise UsageError(
+            "operations alone say nothing of the bytes that must move", code="bytes_needed", hint="Give --bytes too."
+        )
+    by = said["bytes"].by if "bytes" in said else ""
+    by = f"declared ({by})" if by else "counted from the reference"
+    product = engine.with_store(lambda store: _product(engine, store, gpu, launch.device, []), vectors=False)
+    if not product:
+        amount = said["bytes"].amount if "bytes" in said else _counted(work)
+        return Task(Problem(amount, (), {}, by), notes=("operations are held against no peak: the GPU is not known",))
+    from kopt.services.roofline import roofline
+
+    specs = engine.with_store(lambda store: store.specs(), vectors=False)
+    found = roofline(engine, product, specs, work, said, peak)
+    demand = found.placed.demand
+    steps = tuple(step.shown for step in found.placed.steps if step.unit == "B")
+    roofs = tuple(roof for roof in found.roofs if roof.metric in demand.flop)
+    return Task(Problem(demand.bytes, steps, demand.flop, by), roofs, (*found.gaps, *found.notes))
+
+
+def _counted(work: Work | None) -> int:
+    return 0 if work is None else sum(row.bytes for row in (*work.read, *work.written))
+
+
+def _diagnosed(engine: Engine, store: Store, launch: Launch, gpu: str, grade: str, task: Task) -> Diagnosed:
+    terms = engine.terms
+    rows = {id: store.rows("threshold", id) for id in terms.symptoms}
+    notes: list[str] = []
+    product = _product(engine, store, gpu, launch.device, notes)
+    ceilings = replace(_ceilings(engine, store, product, launch.device, notes), compute=task.roofs)
+    made = diagnose(
+        launch,
+        {id: found for id, found in rows.items() if found},
+        terms.symptoms,
+        ceilings,
+        grade=grade,
+        problem=task.problem,
+    )
+    knowledge = Knowledge(store, terms, lambda question: engine.search(store, question.text, {}, 1))
+    remedies = {finding.symptom.id: _remedies(knowledge, finding) for finding in (*made.symptoms, *made.disputed)}
+    own_page = f"bottleneck/{made.bottleneck.value}"
+    advice = tuple(
+        Remedy(row.technique, row.because, row.citation)
+        for row in store.rows("advice", made.bottleneck.value, own_page)
+    )
+    notes += task.notes
+    without = DERIVED[COMPULSORY_BYTES].without
+    notes += dict.fromkeys(
+        f"{terms.symptoms[one.row.symptom].name}: {without}" for one in made.unjudged if one.why == without
+    )
+    if launch.unread:
+        notes.append(f"units that are not known, so not used: {', '.join(launch.unread)}")
+    return Diagnosed(made, product, remedies, advice, tuple(notes))
+
+
+def _remedies(knowledge: Knowledge, finding: Finding) -> tuple[Remedy, ...]:
+    """What the technique pages that name the symptom begin with.
+
+    Where there is none: advice about techniques that the symptom's own page names.
+    """
+    leads = {page: knowledge.lead(page) for page in knowledge.techniques_against(finding.symptom.id)}
+    found = [
+        Remedy(page.rsplit("/", 1)[-1], lead.text, lead.citations[0])
+        for page, lead in leads.items()
+        if lead is not None
+    ]
+    if not found:
+        advised = knowledge.advice_against(finding.symptom.id)
+        found = [Remedy(row.technique, row.because, row.citation) for row in advised]
+    return tuple(found[:TECHNIQUES])
+
+
+def _product(engine: Engine, store: Store, gpu: str, device: str, notes: list[str]) -> str:
+    """The product that `gpu` names, else the one whose name the report has for its device, whole."""
+    if gpu:
+        found = engine.terms.resolve("product", gpu)
+        if len(found) == 1:
+            return found[0]
+        documented = dict.fromkeys(spec.product for spec in store.specs())
+        near = found or engine.terms.nearest_products(gpu, documented)
+        raise UsageError(
+            f"{gpu!r} {'is several GPUs' if found else 'is no GPU that is known'}",
+            code="gpu_unknown",
+            hint=f"Say --gpu with one of {', '.join(near)}." if near else "See kopt spec --list.",
+        )
+    product = product_of(engine, device) if device else ""
+    if not product:
+        said = f"the report's GPU is {device}, which is no GPU of the wikis" if device else "the report names no GPU"
+        notes.append(f"{said}: say --gpu GPU for the headroom")
+    return product
+
+
+def _ceilings(engine: Engine, store: Store, product: str, device: str, notes: list[str]) -> Ceilings:
+    if not product:
+        return Ceilings()
+    spec = usable(store.specs(), product, "hbm_bandwidth", engine.terms)
+    peak = spec.base(engine.terms) if spec else None
+    if spec is None:
+        notes.append(f"{engine.terms.products[product].name} HBM bandwidth: UNKNOWN (gpu-wiki not found)")
+    measured, where = _measured(engine, product, device, notes)
+    return Ceilings(measured, where, peak, spec.citation_line(engine.terms) if spec else "")
+
+
+def _measured(
+    engine: Engine, product: str, device: str, notes: list[str]
+) -> tuple[tuple[tuple[str, Decimal], ...], str]:
+    """Figures of `kopt bench ceilings` for the same device; the newest where several drivers have some."""
+    folder = engine.settings.home / "ceilings"
+    files = sorted(folder.glob("*.json")) if folder.is_dir() else []
+    if not files:
+        notes.append("no ceilings are measured for this GPU: `kopt bench ceilings` measures them where it is")
+        return (), ""
+    from evaluator.timing.ceilings import load  # it imports torch
+
+    kept = []
+    for file in files:
+        try:
+            found = load(file)
+        except KoptError as error:
+            notes.append(error.message)
+            continue
+        if found is not None and (found.device == device or product_of(engine, found.device) == product):
+            kept.append(found)
+    if not kept:
+        notes.append("no ceilings are measured for this GPU: `kopt bench ceilings` measures them where it is")
+        return (), ""
+    newest = max(kept, key=lambda one: one.created)
+    figures = tuple((f.name, Decimal(str(f.value)) * 10**9) for f in newest.figures if f.unit == "GB/s")
+    return figures, f"{newest.device}, driver {newest.driver}, {newest.created}"

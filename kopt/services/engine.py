@@ -1,0 +1,320 @@
+"""Wires settings, wikis, index, search and answers together for the commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ingest.update import Index, Progress, UpdateResult, no_progress
+from kbs.answers.compose import compose
+from kbs.answers.knowledge import Knowledge
+from kbs.answers.model import Answer
+from kbs.common.errors import ConfigurationError, IndexBusyError, KoptError
+from kbs.evidence.vocabulary import Product, Vocabulary, vocabulary
+from kbs.index.encoder import (
+    DEFAULT_MODEL,
+    DefaultEncoder,
+    Encoder,
+    ModelError,
+    Vectors,
+    default_identity,
+    open_encoder,
+)
+from kbs.index.search import Query, SearchResult, search
+from kbs.index.sqlite_file import DamagedIndexError, damaged
+from kbs.index.store import Store
+from kbs.questions.question import Question, understand
+from kopt.services.experience_evidence import past_log
+from kopt.services.settings import LoadedSettings
+from wiki.library import BUNDLED, Wiki, Wikis, bundled_wiki, open_wiki
+
+if TYPE_CHECKING:
+    from kopt.services.user_kernel.analysis import OwnKernel
+
+REGISTRY = "wikis.json"
+GAPS = "gaps.jsonl"
+CHROMA_FROM = 50_000
+"""Passages from which on Chroma is asked: an estimate of where a scan costs its start (docs/decisions/0003)."""
+T = TypeVar("T")
+
+
+@dataclass
+class Engine:
+    """What every command that reads knowledge works with."""
+
+    settings: LoadedSettings
+    progress: Progress = no_progress
+    warnings: list[str] = field(default_factory=list)
+    """What the user should know of: a damaged index that was set aside, vectors that could not be used …"""
+
+    @cached_property
+    def index(self) -> Index:
+        """The index under KOPT_HOME."""
+        return Index(self.settings.home, self.settings.values.chroma_url)
+
+    # --- wikis ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def wikis(self) -> list[Wiki]:
+        """The bundled wiki, the registered ones, then those of the settings."""
+        found = [bundled_wiki()]
+        for name, root in self.registered().items():
+            try:
+                found.append(open_wiki(Path(root), name))
+            except ConfigurationError as error:
+                self.warnings.append(
+                    f"the wiki {name} is left out: {error.message}. Forget it with `kopt ingest --forget {name}`."
+                )
+        for root in self.settings.values.wikis:
+            wiki = open_wiki(Path(root))
+            if wiki.root not in [known.root for known in found]:
+                found.append(wiki)
+        return found
+
+    @cached_property
+    def library(self) -> Wikis:
+        """The wikis as files, for checking citations."""
+        return Wikis(self.wikis, self.terms)
+
+    @cached_property
+    def terms(self) -> Vocabulary:
+        """The vocabulary, and the products that the wikis' own pages declare."""
+        try:
+            with self.index.open() as store:
+                declared = store.products()
+        except (FileNotFoundError, DamagedIndexError, sqlite3.Error):
+            declared = []
+        return vocabulary().with_products(Product(**_tuples(product)) for product in declared)
+
+    def registered(self) -> dict[str, str]:
+        """name → folder of the wikis that `kopt ingest PATH` added."""
+        path = self.settings.home / REGISTRY
+        try:
+            content = json.loads(path.read_text("utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(
+                f"{path} cannot be read: {error}",
+                code="registry_damaged",
+                hint="Mend it or remove it, and add the wikis again with `kopt ingest PATH`.",
+            ) from error
+        if not isinstance(content, dict) or not all(isinstance(v, str) for v in content.values()):
+            raise ConfigurationError(
+                f"{path} is not a list of wikis",
+                code="registry_damaged",
+                hint="Remove it, and add the wikis again with `kopt ingest PATH`.",
+            )
+        return content
+
+    def register(self, wiki: Wiki) -> None:
+        """Remember a wiki for all later commands."""
+        if wiki.name == BUNDLED:
+            raise ConfigurationError(
+                f"{BUNDLED} is the bundled wiki's name", code="wiki_name", hint="Choose another with --name NAME."
+            )
+        self._write_registry({**self.registered(), wiki.name: str(wiki.root)})
+
+    def forget(self, name: str) -> bool:
+        """Forget a wiki; its folder is left alone."""
+        known = self.registered()
+        if name not in known:
+            return False
+        self._write_registry({key: root for key, root in known.items() if key != name})
+        return True
+
+    def _write_registry(self, content: Mapping[str, str]) -> None:
+        self.settings.home.mkdir(parents=True, exist_ok=True)
+        path = self.settings.home / REGISTRY
+        fresh = path.with_suffix(f".{os.getpid()}.tmp")
+        fresh.write_text(json.dumps(content, indent=2) + "\n", "utf-8")
+        fresh.replace(path)
+        self.__dict__.pop("wikis", None)
+        self.__dict__.pop("library", None)
+
+    # --- index ------------------------------------------------------------------------------------------------------
+
+    def update(self, *, rebuild: bool = False, vectors: bool = True, timeout: float | None = None) -> UpdateResult:
+        """Bring the index up to date, and say what is wrong with the model or Chroma."""
+        encoder: Encoder | None = None
+        if vectors:
+            try:
+                encoder = self._encoder("")
+            except ModelError as error:
+                self._without_model(error)
+        wait = self.settings.values.lock_timeout if timeout is None else timeout
+
+        def update(encoder: Encoder | None) -> UpdateResult:
+            return self.index.update(
+                self.wikis, vocabulary(), encoder, rebuild=rebuild, timeout=wait, progress=self.progress
+            )
+
+        try:
+            result = update(encoder)
+        except ModelError as error:
+            self._without_model(error)
+            encoder, result = None, update(None)
+        self.__dict__.pop("terms", None)
+        self.__dict__.pop("library", None)
+        if result.set_aside is not None:
+            self.warnings.append(f"the index was damaged; it was set aside as {result.set_aside} and built again")
+        if result.degraded:
+            self.warnings.append(f"degraded: {result.degraded}; vectors are compared one by one")
+        if isinstance(encoder, DefaultEncoder):
+            self.index.remember_model_file(encoder.file.stamp)
+        return result
+
+    def _without_model(self, error: ModelError) -> None:
+        self.warnings.append(f"degraded: {error.message}; search works with words and specs alone. {error.hint}")
+
+    def with_store(self, use: Callable[[Store], T], *, vectors: bool) -> T:
+        """Call `use` with an index that is up to date; builds or mends it first where that is needed."""
+        self._refresh(vectors)
+        try:
+            with self.index.open() as store, _damage(store), store.snapshot():
+                return use(store)
+        except (DamagedIndexError, FileNotFoundError):
+            self.update(vectors=vectors, rebuild=True)
+            with self.index.open() as store, _damage(store), store.snapshot():
+                return use(store)
+
+    def _refresh(self, vectors: bool) -> None:
+        usable = False
+        model = self._model_identity() if vectors else None
+        with suppress(FileNotFoundError, DamagedIndexError), self.index.open() as store, _damage(store):
+            if self.index.is_fresh(store, self.wikis, model):
+                return
+            usable = bool(store.wikis()) and bool(store.counts()["passages"])
+        try:
+            self.update(vectors=vectors, timeout=0.0 if usable else None)
+        except IndexBusyError as error:
+            if not usable:
+                raise
+            self.warnings.append(f"{error.message}; this answer is from the index as it was before")
+
+    def _model_identity(self) -> str | None:
+        """What the vectors of the index must be from; None where the model is missing, so that words must do."""
+        if self.settings.values.embedding_model != DEFAULT_MODEL:
+            return open_encoder(self.settings.values.embedding_model).identity
+        return default_identity()
+
+    def _encoder(self, trusted_stamp: str) -> Encoder:
+        return open_encoder(self.settings.values.embedding_model, trusted_stamp)
+
+    # --- questions --------------------------------------------------------------------------------------------------
+
+    def search(self, store: Store, query: str, filters: Mapping[str, Sequence[str]], count: int) -> SearchResult:
+        """Search the passages for a text."""
+        question = understand(query, self.terms)
+        return self._search(store, question, filters, count)
+
+    def _search(
+        self, store: Store, question: Question, filters: Mapping[str, Sequence[str]], count: int
+    ) -> SearchResult:
+        degraded: list[str] = []
+        vector: Vectors | None = None
+        identity = store.meta("vector_model")
+        try:
+            encoder = self._encoder(store.meta("model_stamp"))
+            if identity and encoder.identity == identity:
+                vector = encoder.encode([question.sought])[0]
+            elif not any("degraded" in warning for warning in self.warnings):
+                degraded.append("the index has no vectors of this model; run `kopt ingest`")
+        except ModelError as error:
+            degraded.append(f"{error.message}; search works with words and specs alone. {error.hint}")
+        others: frozenset[str] = frozenset()
+        if question.products:
+            others = frozenset(self.terms.products) - set(question.products)
+        query = Query(question.sought, vector, filters, question.names, others, count)
+        chroma = self.index.vectors(identity) if vector is not None and self.index.vectors_current(store) else None
+        if chroma is not None and (why := chroma.broken(len(store.passage_ids()))):
+            degraded.append(f"{why}; vectors are compared one by one. Run `kopt ingest --rebuild`.")
+            chroma = None
+        ask_chroma = chroma.query if chroma is not None and self._prefers_chroma(store) else None
+        result = search(store, query, self.terms, identity, ask_chroma)
+        result.degraded = [*degraded, *result.degraded]
+        return result
+
+    def _prefers_chroma(self, store: Store) -> bool:
+        chosen = self.settings.values.vector_search
+        if chosen != "auto":
+            return chosen == "chroma"
+        return bool(self.settings.values.chroma_url) or store.counts()["passages"] >= CHROMA_FROM
+
+    def ask(
+        self,
+        text: str,
+        *,
+        gpus: tuple[str, ...],
+        dtype: str,
+        dims: Mapping[str, int],
+        kinds: tuple[str, ...],
+        count: int,
+        own: OwnKernel | None = None,
+    ) -> tuple[Question, Answer]:
+        """Answer a question, with `own` about that very kernel; what an abstention could not find is logged for the
+        wiki."""
+
+        def answer(store: Store) -> tuple[Question, Answer]:
+            told = own.told if own else None
+            question = understand(text, self.terms, gpus=gpus, dtype=dtype, dims=dims, told=told)
+
+            def find(asked: Question) -> SearchResult:
+                return self._search(store, asked, {"kind": kinds}, count)
+
+            overrides = [
+                f"the page {page} of {used} is used in place of {hidden}'s" for page, used, hidden in store.overrides()
+            ]
+            knowledge = Knowledge(store, self.terms, find)
+            part, exhibits = (own.part, own.exhibits) if own else (None, None)
+            with ExitStack() as stack:
+                try:
+                    past = stack.enter_context(past_log(self.settings))
+                except KoptError as error:
+                    past = None
+                    overrides.append(f"the experience log could not be asked: {error.message}")
+                return question, compose(
+                    question, knowledge, self.library, overrides, kernel=part, exhibits=exhibits, past=past
+                )
+
+        question, made = self.with_store(answer, vectors=True)
+        if made.abstained:
+            self.log_gap(text, made.reason, made.gaps or [made.direct])
+        return question, made
+
+    def log_gap(self, asked: str, reason: str, gaps: Sequence[str]) -> None:
+        """Remember what the wiki could not answer, for whoever curates it."""
+        record = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "asked": asked,
+            "reason": reason,
+            "gaps": list(gaps),
+        }
+        line = json.dumps(record, ensure_ascii=False) + "\n"
+        try:
+            with (self.settings.home / GAPS).open("a", encoding="utf-8") as stream:
+                stream.write(line)
+        except OSError as error:
+            self.warnings.append(f"the gap could not be logged: {error.strerror}")
+
+
+def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON has lists where the vocabulary has tuples."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
+
+
+@contextmanager
+def _damage(store: Store) -> Iterator[None]:
+    """Errors of a damaged file, wherever they surface, as the one error that has it rebuilt."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise damaged(store.path, str(error)) from error

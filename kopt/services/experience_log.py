@@ -1,0 +1,121 @@
+"""The experience log of the settings in force, and what a receipt says of an experiment."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kbs.common.errors import KoptError, UsageError
+from kbs.common.ulid import new_ulid
+from kbs.experience.experiment import Experiment, Outcome, Provenance, Speedup, op_name, outcome_of
+from kbs.experience.log import FOLDER, ExperienceLog, now_utc
+from kopt.services.settings import LoadedSettings, load_settings
+
+if TYPE_CHECKING:
+    from evaluator.receipt.receipt import Receipt
+
+
+def experience_folder(settings: LoadedSettings) -> Path:
+    """Where the log stands."""
+    chosen = settings.values.experience
+    if not chosen:
+        return settings.home / FOLDER
+    with contextlib.suppress(RuntimeError):  # ~name where there is no such user: a folder of that name
+        return Path(chosen).expanduser().absolute()
+    return Path(chosen).absolute()
+
+
+def open_log(settings: LoadedSettings | None = None) -> ExperienceLog:
+    """The log. Nothing is made or read yet."""
+    loaded = settings or load_settings()
+    return ExperienceLog(experience_folder(loaded), loaded.home)
+
+
+def receipt_problem(data: bytes, home: Path) -> str:
+    """Why the bytes of a receipt do not count as a measurement; empty where they do.
+
+    A seal of another KOPT_HOME cannot be checked here, and counts: what is shared was measured elsewhere.
+    """
+    from evaluator.store.seal import load_key, measurement_problem
+
+    try:
+        return measurement_problem(data, load_key(home))
+    except KoptError as error:
+        return error.message
+
+
+def read_receipt(path: Path, home: Path) -> Receipt:
+    """A receipt that counts. Raises `UsageError` (`receipt_unreadable`, `receipt_refused`)."""
+    from evaluator.receipt.receipt import parse
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror or error}",
+            code="receipt_unreadable",
+            hint="Give the file that `kopt bench --receipt FILE` wrote.",
+        ) from error
+    wrong = receipt_problem(data, home)
+    if wrong:
+        raise UsageError(
+            f"{path} does not count as a measurement: {wrong}",
+            code="receipt_refused",
+            hint="Leave --receipt out to add what happened as reported, with --outcome.",
+        )
+    return parse(data)
+
+
+def experiment_of(receipt: Receipt | None, fields: Mapping[str, Any]) -> tuple[Experiment, list[str]]:
+    """(the experiment, what should be known of it) of what a user says, and of a receipt.
+
+    What the receipt states holds over the words; a speedup or a GPU that it does not state is left out. Raises
+    `ValidationError` where they are no experiment.
+    """
+    notes: list[str] = []
+    measured = _measured(receipt, notes) if receipt else {"provenance": Provenance.REPORTED, "time": now_utc()}
+    merged = {**{name: value for name, value in fields.items() if value not in (None, "", (), {})}, **measured}
+    for name, value in measured.items():
+        said = fields.get(name)
+        if said not in (None, "", (), {}) and said != value:
+            notes.append(f"{name} is taken from the receipt")
+    unproved = [name for name in ("speedup", "gpu") if receipt and name in merged and name not in measured]
+    merged = {name: value for name, value in merged.items() if name not in unproved}
+    notes += [f"{name} is left out: the receipt has none" for name in unproved]
+    merged["op"] = op_name(merged.get("op") or merged.get("kernel") or "")
+    return Experiment(id=new_ulid(), **merged), notes
+
+
+def _measured(receipt: Receipt, notes: list[str]) -> dict[str, Any]:
+    ratio, outcome = _against_incumbent(receipt), outcome_of(receipt.verdict, receipt.improvement)
+    if ratio is None and outcome in (Outcome.SUCCESS, Outcome.REGRESSION):
+        outcome = Outcome.NEUTRAL
+        notes.append(
+            "the receipt compares with no version before it (`kopt bench --against`): it has no speedup of the change"
+        )
+    machine = receipt.environment
+    return {
+        "time": receipt.created,
+        "kernel": receipt.candidate.name,
+        "backend": str(receipt.candidate.backend),
+        "dims": dict(receipt.plan.workloads[0]) or dict(receipt.problem.dims),
+        "outcome": outcome,
+        "receipt": receipt.id,
+        "provenance": Provenance.MEASURED,
+        **({"gpu": machine.device_name} if machine.device != "cpu" else {}),
+        **({"capability": machine.compute_capability} if machine.compute_capability else {}),
+        **({"speedup": ratio} if ratio and outcome is not Outcome.INCORRECT else {}),
+    }
+
+
+def _against_incumbent(receipt: Receipt) -> Speedup | None:
+    """The time of the version before over the candidate's; None where the receipt does not compare with it."""
+    timing, planned = receipt.timing, receipt.plan.timing
+    if timing is None or timing.ratio is None or planned is None or receipt.verdict != "accepted":
+        return None
+    incumbents = [baseline.name for baseline in planned.baselines if baseline.how == "incumbent"]
+    if timing.against not in incumbents:
+        return None
+    return Speedup(median=timing.ratio.median, low=timing.ratio.ci_low, high=timing.ratio.ci_high)

@@ -1,0 +1,1 @@
+"""Runs: planned, found, driven, turned into wiki proposals."""

@@ -1,0 +1,171 @@
+"""What a plan of a run rests on: device, GPU, profile grade, wikis, and the problem as receipts will have it."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kbs.common.errors import KoptError, NoGpuError, UsageError
+from kopt.services.runs.request import make_request
+from loop.journal.record import Grade, PinnedWiki
+from loop.planning.hints import Hints
+from loop.planning.inventory import Inventory
+from loop.planning.methods import REWRITE, read_methods
+from loop.planning.plan import Surroundings, Wanted, kept_names, problem_words
+
+if TYPE_CHECKING:
+    from evaluator.request import Request
+    from evaluator.sandbox.fork_server import ForkServer
+    from kopt.services.engine import Engine
+
+
+def methods_of(engine: Engine) -> tuple[str, ...]:
+    """Ids that directives may name."""
+    return (*read_methods(engine.library).ids, REWRITE)
+
+
+def device_of(asked: str | None) -> str:
+    """`cuda:0` where there is a GPU and nothing else is asked for. Raises `UsageError`, `NoGpuError`."""
+    from evaluator.request import check_device
+
+    there = Path("/dev/nvidiactl").exists()
+    device = asked or ("cuda:0" if there else "cpu")
+    check_device(device)
+    if device != "cpu" and not there:
+        raise NoGpuError(
+            f"{device} was asked for, and there is no GPU",
+            code="no_gpu",
+            hint="Leave --device out, or say --device cpu.",
+        )
+    return device
+
+
+def survey(
+    engine: Engine, inventory: Inventory, wanted: Wanted, hints: Hints, *, device: str, gpu: str | None
+) -> Surroundings:
+    """Look around. `gpu`: a product's name, None for the GPU that is present. Runs the reference once where its outputs
+    are named by its setup, and the kernel once under ncu where there is a GPU; writes nothing.
+
+    Raises `UsageError`: `gpu_unknown`, `gpu_ambiguous`, what the evaluator raises of kernel and reference.
+    """
+    from evaluator.sandbox.devices import device_name
+    from kopt import __version__
+
+    name = device_name(device) if device != "cpu" else ""
+    product, said = _product(engine, gpu, name)
+    request = _request(inventory, wanted, device)
+    grade, why = probe(engine, request, hints)
+    problem, outputs = _problem(engine, request)
+    return Surroundings(
+        device=device,
+        device_name=name or "",
+        gpu=product,
+        gpu_from=said,
+        grade=grade,
+        grade_why=why,
+        wikis=pinned(engine),
+        methods=methods_of(engine),
+        problem_hash=problem,
+        outputs=outputs,
+        kopt=__version__,
+    )
+
+
+def pinned(engine: Engine) -> dict[str, PinnedWiki]:
+    """Every wiki in use, as it is now."""
+    found = {}
+    for name, wiki in engine.library.all.items():
+        pages = {file.path: hashlib.sha256(wiki.read(file.path) or b"").hexdigest() for file in wiki.files()}
+        found[name] = PinnedWiki(root=str(wiki.root), revision=wiki.revision, pages=pages)
+    return found
+
+
+def probe(engine: Engine, request: Request, hints: Hints) -> tuple[Grade, str]:
+    """(profile grade, why it is not full): ncu is tried once, on the kernel as it came."""
+    if request.device == "cpu":
+        return "none", "there is no GPU: nothing can be profiled on the CPU"
+    if hints.no_ncu:
+        source = next(one.source for one in hints.directives if one.kind == "no ncu")
+        return "degraded", f"ncu is not to run ({source})"
+    from evaluator.profiling.collect import take_profile
+    from evaluator.sandbox.fork_server import ForkServer
+
+    try:
+        with ForkServer("cuda") as server:
+            take_profile(request, server=server, metrics="basic", progress=engine.progress)
+    except KoptError as error:
+        return "degraded", error.message
+    return "full", ""
+
+
+def _product(engine: Engine, gpu: str | None, device_name: str) -> tuple[str, str]:
+    """(product id, who says so). A GPU that is present is never taken for a similar one."""
+    from kopt.services.peaks import product_of as of_device
+    from kopt.services.roofline import product_of
+
+    if gpu is not None:
+        documented = engine.with_store(lambda store: {spec.product for spec in store.specs()}, vectors=False)
+        known = [id for id in engine.terms.products if id in documented]
+        return product_of(engine, gpu, known), f"--gpu {gpu}"
+    if not device_name:
+        return "", "no --gpu, and no GPU is present"
+    found = of_device(engine, device_name)
+    return found, "the GPU that is present" if found else f"no page is about {device_name}, or its name is several's"
+
+
+def _request(inventory: Inventory, wanted: Wanted, device: str) -> Request:
+    """The request of the kernel as it came, with the names that its files will have in the run's folder."""
+    from evaluator.source.forms import SourceFile, read_source
+
+    names = kept_names(inventory)
+    kernel, reference = read_source(inventory.kernel, "kernel"), read_source(inventory.reference, "reference")
+    inputs = None
+    if inventory.inputs is not None:
+        inputs = (names["inputs"], inventory.inputs.read_bytes())
+    return make_request(
+        SourceFile(name=names["kernel"], text=kernel.text),
+        SourceFile(name=names["reference"], text=reference.text),
+        inputs,
+        problem_words(wanted, wanted.outputs),
+        device,
+    )
+
+
+def _problem(engine: Engine, request: Request) -> tuple[str, tuple[str, ...]]:
+    """(hash of the problem, names of its outputs), as every receipt of the run will have them."""
+    from evaluator.recording import problem
+    from evaluator.source.forms import Form
+    from evaluator.workloads import check_declared, check_dims, workloads
+
+    recognised = request.recognised()
+    check_dims(request, recognised)
+    check_declared(request)
+    if recognised.form in (Form.KERNELBENCH, Form.FUNCTION):
+        found = problem(request, recognised, workloads(request), request.outputs, None)
+        return found.hash, found.outputs
+    with _server(request) as server:
+        return _named_by_setup(engine, request, server)
+
+
+def _server(request: Request) -> ForkServer:
+    from evaluator.sandbox.fork_server import ForkServer
+
+    return ForkServer("cpu" if request.device == "cpu" else "cuda")
+
+
+def _named_by_setup(engine: Engine, request: Request, server: ForkServer) -> tuple[str, tuple[str, ...]]:
+    """From a quick evaluation of the kernel: its outputs are known only when the setup has run."""
+    from evaluator.evaluate import evaluate
+    from kopt import __version__
+
+    quick = request.model_copy(update={"plan": "signal"})
+    found = evaluate(quick, kopt=__version__, server=server, progress=engine.progress)
+    outputs = found.problem.outputs
+    if not outputs:
+        raise UsageError(
+            f"the problem could not be looked at: {found.reason}",
+            code="problem_unknown",
+            hint="Run `kopt bench` on the kernel, or name what it writes with --outputs.",
+        )
+    return found.problem.hash, outputs

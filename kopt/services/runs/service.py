@@ -1,0 +1,223 @@
+"""Wires a run for the commands: plans one, begins it, opens it with its tools, asks its proposer, looks at it."""
+
+from __future__ import annotations
+
+import secrets
+import string
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kbs.common.errors import UsageError
+from kopt.services.engine import Engine
+from kopt.services.runs.lookup import find_run
+from kopt.services.settings import ModelServices, load_settings
+from loop.run.driver import Driver, View, read_run
+
+if TYPE_CHECKING:
+    from ingest.update import Progress
+    from loop.gate.report import GateReport
+    from loop.gate.rule import Stage
+    from loop.journal.language_model import ModelChoice
+    from loop.planning.plan import ResolvedPlan, Wanted
+    from loop.proposals.request import NextRequest
+    from loop.run.held import Progress as Steps
+
+_LETTERS = 4
+"""At the end of a run's id."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """Files and places that the words of a command name; None: to be found."""
+
+    workspace: Path
+    kernel: Path | None
+    reference: Path | None
+    inputs: Path | None
+    device: str | None
+    gpu: str | None
+
+
+def plan(engine: Engine, named: Named, wanted: Wanted) -> ResolvedPlan:
+    """The plan of a run. Writes nothing; looks at the GPU with ncu where there is one. Raises `KoptError`."""
+    from kopt.services.runs.environment import device_of, methods_of, survey
+    from loop.journal.repository import check_git, check_in_place
+    from loop.planning.inventory import take
+    from loop.planning.plan import read_hints, resolve
+    from loop.proposers.command import find_program
+
+    workspace = named.workspace.absolute()
+    device = device_of(named.device)
+    found = take(
+        workspace,
+        kernel=named.kernel,
+        reference=named.reference,
+        inputs=named.inputs,
+        entry=wanted.entry,
+        backend=wanted.backend,
+    )
+    if wanted.command:
+        find_program(wanted.command, workspace)
+    check_git()
+    branch = check_in_place(workspace, found.kernel.stem) if wanted.in_place else None
+    hints = read_hints(found, wanted, methods_of(engine))
+    here = survey(engine, found, wanted, hints[0], device=device, gpu=named.gpu)
+    resolved = resolve(found, wanted, here, hints, engine.settings.home)
+    return resolved if branch is None else replace(resolved, branch=branch)
+
+
+def begin(engine: Engine, resolved: ResolvedPlan) -> Path:
+    """Create the run's folder, which is there whole or not at all. Raises `KoptError`."""
+    from evaluator.receipt.plan import utc_now
+    from loop.journal import seeds
+    from loop.journal.folder import HINTS
+    from loop.pages.run import plan as plan_page
+    from loop.planning.plan import run_id
+    from loop.run.driver import create_run
+
+    created, home = utc_now(), engine.settings.home
+    name = run_id(resolved.name, created, "".join(secrets.choice(string.ascii_lowercase) for _ in range(_LETTERS)))
+    record = resolved.record(name, seeds.create(home, name), created)
+    files = {**resolved.files(), "plan.md": plan_page(record)}
+    if resolved.hints_text:
+        files[HINTS] = resolved.hints_text.encode("utf-8", "surrogatepass")
+    return create_run(resolved.folder, record, files, home).root
+
+
+@dataclass
+class Driving:
+    """A run that this process holds."""
+
+    driver: Driver
+    engine: Engine
+    steps: Steps
+
+    @property
+    def view(self) -> View:
+        """How it stands now."""
+        return View(self.driver.folder, self.driver.record, self.driver.state, torn=False)
+
+    @property
+    def notes(self) -> list[str]:
+        """What the user should know of."""
+        return [*self.driver.notes, *self.engine.warnings]
+
+    @property
+    def kernel(self) -> Path:
+        """The user's kernel, which the run began with."""
+        record = self.driver.record
+        return Path(record.workspace) / record.kernel.origin
+
+    def advance(self, command_seconds: float) -> None:
+        """Go on until an agent's proposal is wanted, or to the end; a program or a model is asked for its proposals."""
+        from loop.journal.state import Phase
+
+        record = self.driver.record
+        while self.driver.advance(self.steps) is Phase.PROPOSE and record.proposer != "agent":
+            request = brief_of(self.engine, self.view)
+            asked = record.model.id if record.model else " ".join(record.command)
+            self.steps(Phase.PROPOSE, f"v{request.version}, attempt {request.attempt}: {asked}")
+            if record.model:
+                self._ask_model(record.model, request)
+            else:
+                self._ask_program(request, command_seconds)
+
+    def _ask_program(self, request: NextRequest, seconds: float) -> None:
+        from loop.proposers.command import ask
+
+        record = self.driver.record
+        answer = ask(record.command, request.document(), Path(record.workspace), seconds)
+        self.driver.submit(answer.outcome, answer.stdout, answer.stderr)
+
+    def _ask_model(self, model: ModelChoice, request: NextRequest) -> None:
+        from kopt.services.runs.models import access
+        from loop.journal.language_model import allowance
+        from loop.proposers.llm import ask
+
+        there = access(model.provider, ModelServices())
+        answer = ask(model, there, request, allowance(model, self.driver.state.spent))
+        self.driver.asked(answer.call)
+        self.driver.submit(answer.outcome, answer.data)
+
+    def finish(self) -> None:
+        """Begin no further version, and go on to the reports."""
+        self.driver.final(self.steps)
+
+
+@contextmanager
+def driving(given: str | None, progress: Progress, steps: Steps) -> Iterator[Driving]:
+    """Hold the run that is meant (`kopt.services.runs.lookup.find_run`), with its tools. Raises `KoptError`."""
+    from kopt.services.experience_log import open_log
+    from kopt.services.runs.tools import Workbench
+    from loop.run.standard import StandardParts
+
+    engine = Engine(load_settings(), progress=progress)
+    home = engine.settings.home
+    folder = find_run(given, Path.cwd(), home)
+    record = read_run(folder.root).record
+    with Workbench(engine, folder, record) as tools:
+        log = open_log(engine.settings)
+        parts = StandardParts(folder, record, tools, engine.library, engine.terms, home, log)
+        with Driver.open(folder.root, tools, home, parts) as driver:
+            yield Driving(driver, engine, steps)
+
+
+def look(given: str | None) -> tuple[Engine, View]:
+    """The run that is meant, as it stands on the disk. Nothing is written, and no lock is held."""
+    engine = Engine(load_settings())
+    return engine, read_run(find_run(given, Path.cwd(), engine.settings.home).root)
+
+
+def brief_of(engine: Engine, view: View) -> NextRequest:
+    """What a proposer is told now. Raises `KoptError`."""
+    from evaluator.receipt.plan import utc_now
+    from loop.planning.methods import read_methods
+    from loop.proposals.briefing import brief
+
+    methods = read_methods(engine.library)
+    return brief(view.folder, view.record, view.state, methods, engine.terms, utc_now())
+
+
+def gate_look(engine: Engine, view: View, version: int | None, *, final: bool) -> GateReport:
+    """What the gate says of a version as it stands on the disk, or of the end. UsageError `version_unknown`."""
+    from evaluator.store.seal import load_key
+    from loop.gate.context import GateContext
+    from loop.gate.report import run_gate
+
+    state = view.state
+    if final:
+        ended = state.final or (state.finals[-1] if state.finals else None)
+        if ended is None:
+            raise UsageError("the run has not ended", code="not_ended", hint="`kopt run final` ends it.")
+        number = ended.version
+    else:
+        profiled = [one.number for one in state.versions if one.profiled is not None]
+        number = version if version is not None else (profiled[-1] if profiled else -1)
+        if number not in profiled:
+            which = f"v{number}" if version is not None else "no version"
+            raise UsageError(
+                f"{which} is not profiled yet: the gate looks at whole versions"
+                if version is None or version < len(state.versions)
+                else f"the run has no v{number}",
+                code="version_unknown",
+                hint=f"Whole ones are {', '.join(f'v{n}' for n in profiled) or 'none yet'}.",
+            )
+    stage: Stage = "final" if final else "version"
+    key = load_key(engine.settings.home)
+    context = GateContext.read(
+        view.folder, view.record, state, engine.library, engine.terms, number, stage, key=key
+    )  # fmt: skip
+    return run_gate(context)
+
+
+def report_of(view: View) -> tuple[str, bool]:
+    """(final_report.md, whether the run has ended); where it has not, as the report would be now."""
+    from loop.pages import final_files
+
+    path = view.folder.root / "final_report.md"
+    if view.state.reported is not None and path.is_file():
+        return path.read_text("utf-8", "replace"), True
+    return final_files(view.folder, view.record, view.state)["final_report.md"].decode(), False

@@ -1,0 +1,190 @@
+"""Settings: the one place that reads flags, environment and files.
+
+Order: flags, `KOPT_*` environment variables, `kopt.toml` in the working folder, `config.toml` in KOPT_HOME, defaults.
+A workspace is untrusted: its `kopt.toml` may set only what cannot run code or send anything anywhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+
+import platformdirs
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from kbs.common.errors import ConfigurationError
+
+WORKSPACE_FILE = "kopt.toml"
+HOME_FILE = "config.toml"
+WORKSPACE_SETTINGS = frozenset({"wikis", "results"})
+"""What an untrusted workspace may set."""
+
+
+class Settings(BaseSettings):
+    """What can be set: in files under these names, in the environment as `KOPT_` and the name in capitals."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="KOPT_", extra="forbid", frozen=True, use_attribute_docstrings=True, env_parse_none_str="none"
+    )
+
+    wikis: tuple[str, ...] = ()
+    """Folders of further wikis, read together with the bundled one; a later one overrides pages of an earlier one.
+    In the environment a JSON list."""
+    embedding_model: str = "all-MiniLM-L6-v2"
+    """The default model, or a folder that holds a sentence-transformers model."""
+    chroma_url: str = ""
+    """Address of a Chroma server, http://HOST:PORT; empty for the index on disk."""
+    vector_search: Literal["auto", "chroma", "exact"] = "auto"
+    """How vectors are compared: by Chroma, one by one (exact), or the faster of the two for the size of the index."""
+    results: int = Field(default=8, ge=1, le=100)
+    """How many passages a search returns."""
+    experience: str = ""
+    """Folder of the experience log, such as one in a shared git repository; empty: `experience` in KOPT_HOME."""
+    lock_timeout: float = Field(default=600.0, ge=0, le=86400)
+    """Seconds to wait for another process that writes the index."""
+    model: str = ""
+    """The language model that the proposer `llm` asks: openai:NAME or anthropic:NAME, after the form that its service
+    has; NAME alone where only one of the two has a key or an address."""
+    model_timeout: float = Field(default=600.0, ge=1, le=86400)
+    """Seconds for one answer of it."""
+    model_output_tokens: int = Field(default=32000, ge=256, le=1_000_000)
+    """Tokens that one answer may have."""
+    model_input_price: Decimal | None = Field(default=None, ge=0, le=1_000_000, decimal_places=6)
+    """US dollars for a million tokens of a prompt; without both prices no cost is told."""
+    model_output_price: Decimal | None = Field(default=None, ge=0, le=1_000_000, decimal_places=6)
+    """US dollars for a million tokens of an answer."""
+
+
+class ModelServices(BaseSettings):
+    """Keys and addresses of the services of language models, from the environment alone, where others read them too."""
+
+    model_config = SettingsConfigDict(extra="ignore", frozen=True, use_attribute_docstrings=True)
+
+    openai_api_key: SecretStr = SecretStr("")
+    openai_base_url: str = ""
+    """Empty for OpenAI's own; any service with chat completions has one."""
+    anthropic_api_key: SecretStr = SecretStr("")
+    anthropic_base_url: str = ""
+    """Empty for Anthropic's own."""
+
+
+@dataclass(frozen=True)
+class LoadedSettings:
+    """The settings in force, and where each came from."""
+
+    values: Settings
+    home: Path
+    """KOPT_HOME: settings, registered wikis, the index and the log of gaps."""
+    workspace: Path
+    origins: Mapping[str, str]
+    """Setting → `flag`, `environment (KOPT_X)`, the path of a file, or `default`."""
+
+
+def kopt_home() -> Path:
+    """`KOPT_HOME`, or the platform's folder for user data."""
+    chosen = os.environ.get("KOPT_HOME")
+    if not chosen:
+        return Path(platformdirs.user_data_dir("kopt", appauthor=False))
+    with contextlib.suppress(RuntimeError):  # ~name where there is no such user: a folder of that name
+        return Path(chosen).expanduser().absolute()
+    return Path(chosen).absolute()
+
+
+def debug_requested() -> bool:
+    """Whether `KOPT_DEBUG` asks for tracebacks."""
+    return os.environ.get("KOPT_DEBUG", "") not in ("", "0")
+
+
+def load_settings(flags: Mapping[str, Any] | None = None, workspace: Path | None = None) -> LoadedSettings:
+    """Read all sources. Raises `ConfigurationError` naming the file or variable that is wrong."""
+    home, folder = kopt_home(), workspace or Path.cwd()
+    given = {key: value for key, value in (flags or {}).items() if value is not None}
+    layers: list[tuple[str, dict[str, Any]]] = [
+        ("flag", given),
+        ("environment", _environment()),
+        (str(folder / WORKSPACE_FILE), _read_file(folder / WORKSPACE_FILE, WORKSPACE_SETTINGS)),
+        (str(home / HOME_FILE), _read_file(home / HOME_FILE, frozenset(Settings.model_fields))),
+    ]
+    origins: dict[str, str] = {}
+    for name in Settings.model_fields:
+        origin = next((where for where, layer in layers if name in layer), "default")
+        origins[name] = f"environment (KOPT_{name.upper()})" if origin == "environment" else origin
+
+    class Layered(Settings):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,
+            file_secret_settings: PydanticBaseSettingsSource,
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            del init_settings, env_settings, dotenv_settings, file_secret_settings  # read above, each with its origin
+            return tuple(InitSettingsSource(settings_cls, layer) for _, layer in layers)
+
+    try:
+        values = Layered()
+    except ValidationError as error:
+        first = error.errors()[0]
+        origin = origins.get(str(first["loc"][0]) if first["loc"] else "", "an unknown source")
+        raise ConfigurationError(
+            f"the setting {'.'.join(map(str, first['loc']))} from {origin} is wrong: {first['msg']}",
+            code="setting_invalid",
+            hint="`kopt doctor` shows every setting and where it came from.",
+        ) from error
+    return LoadedSettings(values, home, folder, origins)
+
+
+def _environment() -> dict[str, Any]:
+    try:
+        found = EnvSettingsSource(Settings)()
+    except Exception as error:  # pydantic-settings wraps a bad JSON value in an error of its own
+        raise ConfigurationError(
+            f"a KOPT_* environment variable cannot be read: {error}",
+            code="setting_invalid",
+            hint="Lists are JSON, such as KOPT_WIKIS='[\"/path/to/wiki\"]'.",
+        ) from error
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _read_file(path: Path, allowed: frozenset[str]) -> dict[str, Any]:
+    try:
+        with path.open("rb") as stream:
+            content = tomllib.load(stream)
+    except FileNotFoundError:
+        return {}
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, a number too long, a nesting too deep
+        raise ConfigurationError(
+            f"{path} is not TOML: {error}", code="settings_file", hint="Mend the file, or remove it."
+        ) from error
+    except OSError as error:
+        raise ConfigurationError(
+            f"{path} cannot be read: {error.strerror}", code="settings_file", hint="Check its permissions."
+        ) from error
+    for name in content:
+        if name not in Settings.model_fields:
+            known = ", ".join(sorted(Settings.model_fields))
+            raise ConfigurationError(
+                f"{path} sets {name!r}, which is no setting", code="setting_unknown", hint=f"The settings are {known}."
+            )
+        if name not in allowed:
+            raise ConfigurationError(
+                f"{path} sets {name!r}, which a workspace may not set",
+                code="setting_not_allowed",
+                hint=f"Set it in {kopt_home() / HOME_FILE} or as KOPT_{name.upper()}.",
+            )
+    return content

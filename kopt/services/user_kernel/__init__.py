@@ -1,0 +1,1 @@
+"""Answers about the user's own kernel and profile."""

@@ -1,0 +1,215 @@
+"""The journal of a run: one line an event, chained by hashes, brought to the disk before anything rests on it.
+
+A line is `{"n": 3, "time": "2026-11-21T07:14:00Z", "prev": "…", "event": {…}}`: `prev` is the SHA-256 of the bytes of
+the line before it, zeros in the first. A change of a line breaks the chain at the next one. A last line that a kill or
+a full disk left half written is set aside, never guessed at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from evaluator.receipt.document import first_of
+from evaluator.receipt.plan import utc_now
+from kbs.common.canonical_json import Sha256, UtcTime
+from kbs.common.errors import KoptError
+from kbs.common.files import write_error, write_whole
+from loop.journal.events import Event
+
+FIRST = "0" * 64
+"""What the first line names as the one before it."""
+
+
+class Entry(BaseModel):
+    """A line of the journal."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    n: int = Field(ge=1)
+    """Number of the line, from 1."""
+    time: UtcTime
+    """When the event was written."""
+    prev: Sha256
+    """SHA-256 of the bytes of the line before, its newline left out; zeros in the first."""
+    event: Event
+    """What happened."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a journal's bytes say."""
+
+    entries: tuple[Entry, ...]
+    head: str
+    """SHA-256 of the last whole line; `FIRST` where there is none."""
+    length: int
+    """Bytes of the whole lines."""
+    torn: bytes
+    """What stands after them: part of a line."""
+
+
+def read(data: bytes, name: str = "journal.jsonl") -> Read:
+    """Read a journal. Raises `KoptError` (`journal_edited`) where a whole line is not what was written.
+
+    Bytes after the last newline, and a last line that is no JSON, are `torn`: no event rests on them.
+    """
+    whole, torn = data[: data.rfind(b"\n") + 1], data[data.rfind(b"\n") + 1 :]
+    lines = whole.split(b"\n")[:-1]
+    if lines and not torn and not _is_json(lines[-1]):
+        torn = lines.pop() + b"\n"
+    entries: list[Entry] = []
+    head = FIRST
+    for number, line in enumerate(lines, 1):
+        try:
+            entry = Entry.model_validate_json(line)
+        except ValidationError as error:
+            where, what = first_of(error)
+            raise _edited(name, number, f"it is no event ({f'{where}: ' if where else ''}{what})") from error
+        if entry.n != number:
+            raise _edited(name, number, f"it says that it is line {entry.n}")
+        if entry.prev != head:
+            raise _edited(name, number, "it does not follow the line before it: one of the two was changed")
+        head = hashlib.sha256(line).hexdigest()
+        entries.append(entry)
+    return Read(tuple(entries), head, len(data) - len(torn), torn)
+
+
+@dataclass
+class Journal:
+    """The journal of a run that this process holds the lock of."""
+
+    path: Path
+    entries: list[Entry]
+    head: str
+    length: int
+    set_aside: Path | None = None
+    """Where a torn last line went when the journal was opened."""
+    clock: Callable[[], str] = field(default=utc_now, repr=False)
+
+    @classmethod
+    def open(cls, path: Path) -> Journal:
+        """Read it for writing; a torn last line is moved to `journal.torn-N` beside it.
+
+        Raises `KoptError`: `journal_edited`, `journal_missing`, `disk_full`, `not_writable`.
+        """
+        data = load(path)
+        found = read(data, path.name)
+        aside = None
+        if found.torn:
+            aside = _free_name(path, found.torn)
+            write_whole(aside, found.torn)
+            _cut(path, found.length)
+        return cls(path, list(found.entries), found.head, found.length, aside)
+
+    def append(self, event: Event) -> Entry:
+        """Write an event down; when this returns, it is on the disk. After a `KoptError` nothing is written."""
+        entry = Entry(n=len(self.entries) + 1, time=self.clock(), prev=self.head, event=event)
+        line = render(entry)
+        try:
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            try:
+                self._put(descriptor, line + b"\n")
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise write_error(error, self.path) from error
+        self.entries.append(entry)
+        self.head = hashlib.sha256(line).hexdigest()
+        self.length += len(line) + 1
+        return entry
+
+    def _put(self, descriptor: int, line: bytes) -> None:
+        if os.fstat(descriptor).st_size != self.length:
+            raise KoptError(
+                f"{self.path} was changed by another program while this one writes it",
+                code="journal_changed",
+                hint="End the other program, look at the file's last lines, and run `kopt run resume`.",
+            )
+        try:
+            written = os.write(descriptor, line)
+            if written != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(descriptor)
+        except OSError:
+            with contextlib.suppress(OSError):  # what stays is a torn line: set aside when it is opened again
+                os.ftruncate(descriptor, self.length)
+            raise
+
+
+def first_line(event: Event, clock: Callable[[], str] = utc_now) -> bytes:
+    """The bytes of a journal that holds one event."""
+    return render(Entry(n=1, time=clock(), prev=FIRST, event=event)) + b"\n"
+
+
+def render(entry: Entry) -> bytes:
+    """The bytes of a line, without its newline."""
+    text = json.dumps(entry.model_dump(mode="json"), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
+
+
+def load(path: Path) -> bytes:
+    """The bytes of a journal's file. Raises `KoptError` (`journal_missing`, `journal_unreadable`)."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise KoptError(
+            f"{path.parent} is no run: it has no {path.name}",
+            code="journal_missing",
+            hint="Give the folder of a run, such as `kopt run list` shows.",
+        ) from error
+    except OSError as error:
+        raise KoptError(
+            f"{path} cannot be read: {error.strerror or error}",
+            code="journal_unreadable",
+            hint="Check the permissions of the file.",
+        ) from error
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _edited(name: str, number: int, why: str) -> KoptError:
+    return KoptError(
+        f"line {number} of {name} is not as kopt wrote it: {why}",
+        code="journal_edited",
+        hint="Restore the file from the run's git repository. Never edit a journal: `kopt run mask` hides a version.",
+    )
+
+
+def _free_name(path: Path, torn: bytes) -> Path:
+    """The first free `journal.torn-N`; one that holds these bytes already was written by a start that was killed."""
+    number = 1
+    while True:
+        name = path.with_name(f"{path.stem}.torn-{number}")
+        try:
+            if name.read_bytes() == torn:
+                return name
+        except FileNotFoundError:
+            return name
+        number += 1
+
+
+def _cut(path: Path, length: int) -> None:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.ftruncate(descriptor, length)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise write_error(error, path) from error

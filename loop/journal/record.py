@@ -1,0 +1,126 @@
+"""run.json: what is fixed for a whole run. A change of any of it is a new run."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from evaluator.receipt.plan import BaselineChoice
+from kbs.common.canonical_json import FileName, Sha256, UtcTime
+from loop.journal.language_model import ModelChoice
+
+SCHEMA_VERSION: Literal[1] = 1
+Grade = Literal["full", "degraded", "none"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class KeptFile(_Part):
+    """A file of the user's, copied into the run's folder."""
+
+    origin: str
+    """Where it was, relative to the workspace where it lies in it."""
+    name: FileName
+    """What it is called in the run's folder."""
+    hash: Sha256
+
+
+class PinnedWiki(_Part):
+    """A wiki as it was when the run began. Pages that changed later cannot be cited."""
+
+    root: str
+    revision: Sha256
+    pages: dict[str, Sha256]
+    """Path → SHA-256 of the page's bytes."""
+
+
+class ProblemWords(_Part):
+    """What the evaluator is asked each time, next to the kernel: the fields of a `Request`."""
+
+    dims: dict[str, int]
+    workloads: tuple[dict[str, int], ...] = ()
+    vary: tuple[str, ...] = ()
+    allow_library: bool = False
+    backend: str | None = None
+    entry: str | None = None
+    outputs: tuple[str, ...] = ()
+    ptr_sizes: dict[str, str] = Field(default_factory=dict)
+    tolerance: tuple[float, float] | None = None
+    baselines: tuple[BaselineChoice, ...]
+    restarts: int
+    timing_seconds: float
+    bytes: str = ""
+    operations: str = ""
+    call_seconds: float
+    load_seconds: float
+
+
+class RunRecord(_Part):
+    """The whole of run.json."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    kind: Literal["kopt-run"] = "kopt-run"
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{2,80}$")
+    """Kernel, time and four letters: unique, and sorted by time for one kernel."""
+    created: UtcTime
+    kopt: str
+    """Version of kopt, its evaluator and gate."""
+    workspace: str
+    """The folder that the kernel came from."""
+    kernel: KeptFile
+    reference: KeptFile
+    inputs: KeptFile | None
+    problem_hash: Sha256
+    """Of the problem as receipts have it."""
+    problem: ProblemWords
+    seed_commitment: Sha256
+    """Of the 32 bytes that all evaluations' seeds come from; they stay in KOPT_HOME."""
+    device: str
+    """`cpu` or `cuda:N`."""
+    device_name: str
+    """Empty on the CPU."""
+    gpu: str
+    """Id of the product that specs and targets are about; empty where none was named or found."""
+    profile: Grade
+    """How far profiles go; what it does not have, the gate does not ask for."""
+    profile_why: str
+    """Why not full; empty where it is."""
+    wikis: dict[str, PinnedWiki]
+    least_confidence: str
+    """Specs that targets rest on have at least this."""
+    discipline: Literal["single"]
+    """`single`: one method an iteration."""
+    proposer: Literal["agent", "command", "llm"]
+    command: tuple[str, ...]
+    """Words of the proposer's program; empty for another proposer."""
+    model: ModelChoice | None = None
+    """Which language model is asked, and within which limits; None for another proposer."""
+    iterations: int = Field(ge=1, le=1000)
+    """Cap, without what `extend` adds."""
+    attempts: int = Field(ge=1, le=10)
+    """Attempts that a version has."""
+    seconds: float | None
+    """Limit of the whole run; None: none."""
+    target: str
+    """`2.0x`, `90%`, or empty."""
+    minimum_effect: float = Field(ge=0, lt=1)
+    """A version is kept where the lower bound of the ratio to its parent lies above 1 + this."""
+    noise_floor: float | None
+    """Of version 0's measurement against itself, as a part of 1; None where none was taken."""
+    accept_unmeasured: bool
+    """Whether correct versions are kept where no time can be taken."""
+    partial_restart: bool
+    """Whether a stall masks half of the versions that are not the best."""
+    in_place: bool
+    """Whether it stands in the user's repository, on a branch of its own."""
+    branch: str
+    """The branch that commits go to."""
+
+    @model_validator(mode="after")
+    def _a_model_is_asked_by_one_proposer(self) -> Self:
+        if (self.proposer == "llm") != (self.model is not None):
+            raise ValueError("the proposer llm, and no other, asks a model")
+        return self

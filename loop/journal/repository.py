@@ -1,0 +1,268 @@
+"""The git repository of a run: one of its own, or a branch of the user's in which only the run's folder is touched.
+
+In a repository of its own the user's configuration is not read: no hook, filter, signature or ignored pattern of it has
+anything to do with a run. In the user's repository hooks and signatures are left out too, and the author is the user.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from kbs.common.errors import ConfigurationError, KoptError, UsageError
+from kbs.common.files import write_error
+from kbs.common.git import execute, git_type
+from kbs.common.visible_text import visible
+
+if TYPE_CHECKING:
+    pass
+
+_WANTED = "every run is kept in a git repository"
+OWN_BRANCH = "main"
+"""Branch of a repository of the run's own."""
+ATTRIBUTES = b"* -text -filter -ident -working-tree-encoding\n"
+""".gitattributes of a run's folder: what is restored is verbatim."""
+TRAILER = "Kopt-Run"
+"""Last line of a commit's message: `Kopt-Run: <id> <what>`."""
+_WHO = ("kopt", "kopt@localhost")
+_ALWAYS = {
+    "core.hooksPath": os.devnull,
+    "commit.gpgSign": "false",
+    "core.autocrlf": "false",
+    "core.safecrlf": "false",
+    "core.fsmonitor": "false",
+    "core.quotePath": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+}
+_OWN = {"user.name": _WHO[0], "user.email": _WHO[1], "core.excludesFile": os.devnull, "core.attributesFile": os.devnull}
+_FOREIGN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE")
+_ORPHAN_SECONDS = 10.0
+_LOCK_SECONDS = 1.0
+
+
+def check_git() -> None:
+    """Raises `ConfigurationError`: `git_missing`, or `git_environment` where variables send git elsewhere."""
+    git_type(_WANTED)
+    for name in _FOREIGN:
+        if os.environ.get(name):
+            raise ConfigurationError(
+                f"{name} is set: git would work on another repository than the run's",
+                code="git_environment",
+                hint=f"Unset {name}; it is set inside git's own hooks, and a run is not begun from one.",
+            )
+
+
+def check_in_place(workspace: Path, kernel: str) -> str:
+    """The branch for a run inside the user's repository. Nothing is changed.
+
+    Raises `UsageError`: `no_repository`, `detached_head`, `no_commit`, `merge_under_way`, `dirty_tree`.
+    """
+    check_git()
+    where = _Commands(workspace, own=False)
+    inside, top = where.ask("rev-parse", "--show-toplevel")
+    if not inside or not top:
+        raise UsageError(
+            f"{workspace} lies in no git repository",
+            code="no_repository",
+            hint="Leave --in-place out: the run then has a repository of its own. Or run `git init` and commit.",
+        )
+    attached, _ = where.ask("symbolic-ref", "-q", "HEAD")
+    if not attached:
+        raise UsageError(
+            f"no branch is checked out in {top} (detached head)",
+            code="detached_head",
+            hint="`git switch BRANCH`, then start again; or leave --in-place out.",
+        )
+    if not where.ask("rev-parse", "-q", "--verify", "HEAD")[0]:
+        raise UsageError(
+            f"the repository {top} has no commit yet",
+            code="no_commit",
+            hint="Commit your work, or leave --in-place out.",
+        )
+    if where.ask("rev-parse", "-q", "--verify", "MERGE_HEAD")[0]:
+        raise UsageError(
+            f"a merge is under way in {top}", code="merge_under_way", hint="Finish it, or leave --in-place out."
+        )
+    changed = where.tell("status", "--porcelain", "--untracked-files=normal").splitlines()
+    if changed:
+        shown = ", ".join(visible(line[3:]) for line in changed[:5]) + (" …" if len(changed) > 5 else "")
+        raise UsageError(
+            f"there is uncommitted work in {top}: {shown}",
+            code="dirty_tree",
+            hint="Commit or stash it, or leave --in-place out: the run then has a repository of its own.",
+        )
+    return _free_branch(where, re.sub(r"[^A-Za-z0-9_-]+", "-", Path(kernel).stem).strip("-") or "kernel")
+
+
+def _free_branch(where: _Commands, kernel: str) -> str:
+    taken = set(where.tell("for-each-ref", "--format=%(refname:short)", "refs/heads/opt/").splitlines())
+    number = 1
+    while True:
+        name = f"opt/{kernel}" + (f"-{number}" if number > 1 else "")
+        if name not in taken:
+            return name
+        number += 1
+
+
+class Repository:
+    """The repository of a run that this process holds the lock of."""
+
+    def __init__(self, root: Path, run: str, *, in_place: bool, branch: str) -> None:
+        check_git()
+        self.root, self.run, self.branch, self.own = root.resolve(), run, branch, not in_place
+        self._git = _Commands(self.root, own=self.own)
+
+    def begin(self, *, committed: bool) -> None:
+        """Make the repository or the branch where it is not there; `committed`: whether the run has commits already.
+
+        Raises `KoptError`: `repository_missing`, `wrong_branch`, `git_locked`, `git_failed`.
+        """
+        if self.own:
+            if not committed:
+                self._git.tell("init", "--quiet", "--template=", f"--initial-branch={self.branch}", ".")
+            elif not (self.root / ".git").exists():
+                raise KoptError(
+                    f"the run in {self.root} has commits, and its git repository is gone",
+                    code="repository_missing",
+                    hint="Restore the folder .git from a backup; a new run can begin from the kernel in best/.",
+                )
+            return
+        _, now = self._git.ask("symbolic-ref", "-q", "--short", "HEAD")
+        if now == self.branch:
+            return
+        if not committed and not self._git.ask("rev-parse", "-q", "--verify", f"refs/heads/{self.branch}")[0]:
+            self._git.tell("checkout", "--quiet", "-b", self.branch)
+            return
+        raise KoptError(
+            f"the run's branch is {self.branch}, and {visible(now) or 'no branch'} is checked out",
+            code="wrong_branch",
+            hint=f"`git switch {self.branch}`, then `kopt run resume`.",
+        )
+
+    def settle(self) -> list[str]:
+        """Make good what a killed process left: wait for its git, remove locks of a repository of the run's own.
+
+        Returns what was done. Raises `KoptError` (`git_locked`) where git still runs.
+        """
+        if not self.own:
+            return []
+        end = time.monotonic() + _ORPHAN_SECONDS
+        while self._git_runs():
+            if time.monotonic() > end:
+                raise KoptError(
+                    f"a git process still works on {self.root}",
+                    code="git_locked",
+                    hint="Wait for it to end, or end it; then `kopt run resume`.",
+                )
+            time.sleep(0.05)
+        said = []
+        for lock in sorted((self.root / ".git").glob("*.lock")) + sorted((self.root / ".git" / "refs").rglob("*.lock")):
+            lock.unlink(missing_ok=True)
+            said.append(f"removed {lock.relative_to(self.root)}, which a git process that was ended had left")
+        return said
+
+    def commit(self, what: str, message: str, *, again: bool) -> str:
+        """Commit the run's folder as it is: the commit's hash. `again`: it may have been made before a kill.
+
+        A commit of this run with the trailer `what` is not made twice.
+        """
+        trailer = f"{TRAILER}: {self.run} {what}"
+        if again:
+            made = self._made(trailer)
+            if made:
+                return made
+        self._git.tell("add", "--all", "--force", "--", ".")
+        text = f"{message}\n\n{trailer}\n"
+        self._git.tell("commit", "--quiet", "--allow-empty", "--cleanup=verbatim", "--only", "-m", text, "--", ".")
+        return self._git.tell("rev-parse", "HEAD")
+
+    def _made(self, trailer: str) -> str:
+        """The commit that has this trailer; empty where there is none."""
+        known, text = self._git.ask("log", "--fixed-strings", f"--grep={trailer}", "--format=%H%x00%B%x01")
+        for one in text.split("\x01") if known else ():
+            hash, _, body = one.strip("\n").partition("\0")
+            if trailer in body.splitlines():
+                return hash
+        return ""
+
+    def committed(self, path: str) -> bytes | None:
+        """A file of the run's folder as the last commit has it; None where it has none."""
+        known, text = self._git.ask("show", f"HEAD:./{path}", raw=True)
+        return text.encode("utf-8", "surrogateescape") if known else None
+
+    def restore(self, commit: str, path: str) -> None:
+        """Put a file or folder back as a commit has it. Raises `KoptError`."""
+        self._git.tell("checkout", "--quiet", commit, "--", path)
+
+    def changed(self) -> list[str]:
+        """Files of the run's folder that are not as the last commit has them."""
+        return [
+            line[3:]
+            for line in self._git.tell("status", "--porcelain", "--untracked-files=all", "--", ".").splitlines()
+        ]
+
+    def _git_runs(self) -> bool:
+        """Whether a git process works in the folder: one that was started by a process that was killed."""
+        for process in psutil.process_iter(["name", "cwd"]):
+            if (process.info["name"] or "").startswith("git") and process.info["cwd"] == str(self.root):
+                return True
+        return False
+
+
+class _Commands:
+    """Runs git in a folder."""
+
+    def __init__(self, folder: Path, *, own: bool) -> None:
+        self._git = git_type(_WANTED)(str(folder))
+        options = dict(_ALWAYS)
+        self._environment = {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true", "GIT_OPTIONAL_LOCKS": "0"}
+        if own:
+            options.update(_OWN, **{"safe.directory": str(folder)})
+            self._environment |= {
+                "GIT_CONFIG_GLOBAL": os.devnull,
+                "GIT_CONFIG_SYSTEM": os.devnull,
+                "GIT_CEILING_DIRECTORIES": str(folder.parent),
+                "GIT_AUTHOR_NAME": _WHO[0],
+                "GIT_AUTHOR_EMAIL": _WHO[1],
+                "GIT_COMMITTER_NAME": _WHO[0],
+                "GIT_COMMITTER_EMAIL": _WHO[1],
+            }
+        self._words = ["git", *(word for name, value in options.items() for word in ("-c", f"{name}={value}"))]
+        if not own and not self.ask("var", "GIT_COMMITTER_IDENT")[0]:
+            self._words += ["-c", f"user.name={_WHO[0]}", "-c", f"user.email={_WHO[1]}"]
+
+    def ask(self, *words: str, raw: bool = False) -> tuple[bool, str]:
+        """(whether it succeeded, what it printed)"""
+        status, out, _ = self._run(words, raw)
+        return status == 0, out
+
+    def tell(self, *words: str) -> str:
+        """What it printed. Raises `KoptError` (`git_failed`, `git_locked`, `disk_full`) where it failed."""
+        status, out, said = self._run(words, False)
+        if status == 0:
+            return out
+        last = visible(" / ".join(line for line in said.splitlines() if line.strip())[-600:])
+        if "No space left" in said or "Disk quota exceeded" in said:
+            raise write_error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), Path(self._git.working_dir or "."))
+        if ".lock" in said and "exists" in said:
+            raise KoptError(
+                f"git is locked: {last}",
+                code="git_locked",
+                hint="If no git process runs there, remove the named file; then `kopt run resume`.",
+            )
+        raise KoptError(
+            f"git {words[0]} failed in {self._git.working_dir} with status {status}: {last}",
+            code="git_failed",
+            hint="Mend what git says, then `kopt run resume`: nothing of the run is lost.",
+        )
+
+    def _run(self, words: Sequence[str], raw: bool) -> tuple[int, str, str]:
+        return execute(self._git, [*self._words, *words], self._environment, strip_newline_in_stdout=not raw)

@@ -1,0 +1,427 @@
+"""What a run's journal adds up to. The state is never stored: whoever wants it replays the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from evaluator.receipt.verdict import Verdict
+from kbs.common.errors import KoptError
+from loop.journal.events import (
+    Applied,
+    Asked,
+    Closed,
+    Committed,
+    Created,
+    Evaluated,
+    Event,
+    Extended,
+    Files,
+    FinalMeasured,
+    Gated,
+    HintsRead,
+    Masked,
+    Opened,
+    Prepared,
+    Profiled,
+    Recorded,
+    Refused,
+    Reported,
+    Stalled,
+    Stopped,
+    Submitted,
+)
+from loop.journal.journal import Entry
+from loop.journal.language_model import Spent
+from loop.journal.record import RunRecord
+
+_Step = Asked | Refused | Submitted | Evaluated | Profiled | Gated | Closed | Recorded | Committed
+"""What happens to the version that is open."""
+REFUSALS = 3
+"""A program or model whose answers are refused this often in a row ends its version; an agent may go on."""
+
+
+class Phase(StrEnum):
+    """What a run does next."""
+
+    PREPARE = "prepare"
+    """Step 0: environment, specs, targets."""
+    OPEN = "open"
+    """Look at stall and stop rules, then begin the next version."""
+    PROPOSE = "propose"
+    """Wait for a proposal: the only phase that kopt does not go on from by itself."""
+    EVALUATE = "evaluate"
+    PROFILE = "profile"
+    GATE = "gate"
+    CLOSE = "close"
+    """Decide whether the version is kept, and end it."""
+    RECORD = "record"
+    """Put what came of the version into the experience log."""
+    COMMIT = "commit"
+    RESTORE = "restore"
+    """Restore the best version and measure it again."""
+    REPORT = "report"
+    FINISHED = "finished"
+    BASELINE_FAILED = "baseline_failed"
+    """The user's kernel was not accepted: there is nothing to improve on."""
+
+
+@dataclass
+class Attempt:
+    """One kernel that was tried for a version."""
+
+    number: int
+    submitted: Submitted | None
+    """None for version 0, which nobody proposed."""
+    evaluated: Evaluated | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether it is right, and its measurement honest."""
+        return self.evaluated is not None and self.evaluated.verdict is Verdict.ACCEPTED
+
+
+@dataclass
+class VersionState:
+    """What is known of a version."""
+
+    opened: Opened
+    attempts: list[Attempt] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    refused_in_row: int = 0
+    """Since the version was opened, or since its last attempt that was evaluated."""
+    profiled: Profiled | None = None
+    gated: Gated | None = None
+    closed: Closed | None = None
+    recorded: Recorded | None = None
+    committed: Committed | None = None
+    masked: bool = False
+
+    @property
+    def number(self) -> int:
+        """K of vK."""
+        return self.opened.version
+
+    @property
+    def parent(self) -> int | None:
+        """The version that was changed; a proposal may have chosen another than was offered. None for version 0."""
+        last = self.attempts[-1].submitted if self.attempts else None
+        return self.opened.parent if last is None else last.parent
+
+    @property
+    def accepted(self) -> Attempt | None:
+        """The attempt that was accepted: the last one, if any."""
+        return self.attempts[-1] if self.attempts and self.attempts[-1].accepted else None
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Those that the last attempt declared."""
+        last = self.attempts[-1].submitted if self.attempts else None
+        return () if last is None else last.methods
+
+    @property
+    def passed(self) -> bool:
+        """Whether it was closed as passed: it can be a parent."""
+        return self.closed is not None and self.closed.outcome == "passed"
+
+    @property
+    def kept(self) -> bool:
+        """Whether it became the best version when it was closed."""
+        return self.closed is not None and self.closed.kept
+
+    @property
+    def commit_name(self) -> str:
+        """What its commit is called in `committed`."""
+        return "baseline" if self.number == 0 else f"iter {self.number}"
+
+
+@dataclass
+class RunState:
+    """Everything that the journal says. Read it; only `apply` changes it."""
+
+    entries: list[Entry] = field(default_factory=list)
+    """Every line."""
+    created: Created | None = None
+    prepared: Prepared | None = None
+    hints: HintsRead | None = None
+    """As they were read last."""
+    versions: list[VersionState] = field(default_factory=list)
+    """By number."""
+    best: int | None = None
+    """The version that was kept last; None before version 0 is closed as passed."""
+    stalls: list[Stalled] = field(default_factory=list)
+    stopped: Stopped | None = None
+    """None again after `extended`."""
+    extra: int = 0
+    """Iterations that `extended` added."""
+    clock_from: str = ""
+    """Time from which the run's limit in seconds counts: when it was created, or extended last."""
+    finals: list[FinalMeasured] = field(default_factory=list)
+    """Final measurements since the run was stopped last."""
+    reported: Reported | None = None
+    """Since the run was stopped last."""
+    reports: int = 0
+    """How often the run was ended: once, and once more for each time that it was extended after its end."""
+    applied: list[Applied] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
+    """Calls of a language model."""
+    files: Files = field(default_factory=dict)
+    """Path → hash, as the last event that names the file has it."""
+
+    @property
+    def current(self) -> VersionState | None:
+        """The version that was opened last."""
+        return self.versions[-1] if self.versions else None
+
+    @property
+    def spent(self) -> Spent:
+        """What the calls of a language model add up to."""
+        return Spent.of([one.call for one in self.asked])
+
+    @property
+    def iterations(self) -> int:
+        """Versions after version 0 that are closed."""
+        return sum(v.closed is not None for v in self.versions[1:])
+
+    @property
+    def final(self) -> FinalMeasured | None:
+        """The measurement that the end rests on: the first that agrees with the version's own, or version 0's."""
+        return next((f for f in self.finals if f.agrees or f.version == 0), None)
+
+    def cap(self, record: RunRecord) -> int:
+        """Iterations that are allowed."""
+        return record.iterations + self.extra
+
+    def phase(self, record: RunRecord) -> Phase:
+        """What comes next."""
+        if self.prepared is None:
+            return Phase.PREPARE
+        version = self.current
+        if version is not None:
+            open_phase = self._version_phase(version, record)
+            if open_phase is not None:
+                return open_phase
+            if version.number == 0 and not version.passed:
+                return Phase.BASELINE_FAILED
+        if self.stopped is None or version is None:
+            return Phase.OPEN
+        if self.reported is not None:
+            return Phase.FINISHED
+        return Phase.RESTORE if self.final is None else Phase.REPORT
+
+    def _version_phase(self, version: VersionState, record: RunRecord) -> Phase | None:
+        """What the version still needs; None where it is done."""
+        if version.closed is not None:
+            if version.committed is not None:
+                return None
+            return Phase.COMMIT if version.number == 0 or version.recorded else Phase.RECORD
+        if version.gated is not None:
+            return Phase.CLOSE
+        if version.profiled is not None:
+            return Phase.GATE
+        if version.accepted is not None:
+            return Phase.PROFILE
+        if version.attempts and version.attempts[-1].evaluated is None:
+            return Phase.EVALUATE
+        if version.number == 0:
+            return Phase.CLOSE if version.attempts else Phase.EVALUATE
+        tired = record.proposer != "agent" and version.refused_in_row >= REFUSALS
+        if len(version.attempts) >= record.attempts or tired or self.stopped is not None:
+            return Phase.CLOSE
+        return Phase.PROPOSE
+
+    def apply(self, entry: Entry) -> None:
+        """Take the next event in. Raises `KoptError` (`journal_inconsistent`) where it cannot follow."""
+        why = self._against(entry.event)
+        if why:
+            raise KoptError(
+                f"line {entry.n} of journal.jsonl cannot follow what stands before it: {entry.event.kind}, and {why}",
+                code="journal_inconsistent",
+                hint="Restore the journal from the run's git repository.",
+            )
+        self.entries.append(entry)
+        self._take(entry.event, entry.time)
+
+    def _against(self, event: Event) -> str:
+        """Why an event cannot come now; empty where it can."""
+        if isinstance(event, Created):
+            return "the run was created already" if self.created else ""
+        if self.created is None:
+            return "no run was created"
+        match event:
+            case HintsRead() | Extended():
+                return ""
+            case Stopped():
+                return "the run was stopped already" if self.stopped else ""
+            case Prepared():
+                return "step 0 was done already" if self.prepared else ""
+            case Opened():
+                return self._against_opening(event)
+            case Masked() | Stalled():
+                named = (event.version, *(event.masked if isinstance(event, Stalled) else ()))
+                return "" if all(0 <= number < len(self.versions) for number in named) else "there is no such version"
+            case FinalMeasured() | Reported() | Applied():
+                return self._against_ending(event)
+            case _:
+                return self._against_step(event)
+
+    def _against_opening(self, event: Opened) -> str:
+        if self.prepared is None:
+            return "step 0 was not done"
+        if event.version != len(self.versions):
+            return f"the next version is {len(self.versions)}"
+        last = self.current
+        if last is None:
+            return "" if event.parent is None else "version 0 has no parent"
+        if last.committed is None:
+            return f"version {last.number} is not closed and committed"
+        if event.parent is None or not 0 <= event.parent < event.version or not self.versions[event.parent].passed:
+            return "its parent is no version that passed"
+        return "the run was stopped" if self.stopped else ""
+
+    def _against_ending(self, event: FinalMeasured | Reported | Applied) -> str:
+        if isinstance(event, Reported):
+            return "" if self.final and not self.reported else "no report was awaited"
+        if not 0 <= event.version < len(self.versions) or not self.versions[event.version].passed:
+            return "there is no such version that passed"
+        if isinstance(event, FinalMeasured) and self.stopped is None:
+            return "the run was not stopped"
+        return ""
+
+    def _against_step(self, event: _Step) -> str:
+        version = self.current
+        if version is None:
+            return "no version was opened"
+        if isinstance(event, Committed):
+            if version.closed is None or version.committed is not None:
+                return "there is nothing to commit"
+            return "" if event.what == version.commit_name else f"version {version.number} was closed last"
+        if event.version != version.number:
+            return f"version {version.number} was opened last"
+        if isinstance(event, Recorded):
+            awaited = version.closed and version.number and not version.recorded and not version.committed
+            return "" if awaited else "there is nothing to record"
+        if version.closed is not None:
+            return "the version is closed"
+        waiting = not version.attempts or version.attempts[-1].evaluated is not None
+        match event:
+            case Asked():
+                return "" if version.number and waiting and not version.accepted else "no proposal was awaited"
+            case Refused():
+                wrong = version.number == 0 or event.submission != len(version.refused) + 1
+                return "no such submission was awaited" if wrong or version.accepted else ""
+            case Submitted():
+                wrong = version.number == 0 or not waiting or event.attempt != len(version.attempts) + 1
+                if wrong or version.accepted:
+                    return "no such attempt was awaited"
+                known = 0 <= event.parent < version.number and self.versions[event.parent].passed
+                return "" if known else "its parent is no version that passed"
+            case Evaluated():
+                expected = 1 if version.number == 0 else len(version.attempts)
+                wrong = event.attempt != expected or waiting != (version.number == 0) or bool(version.accepted)
+                return "no such attempt was awaited" if wrong or (version.number == 0 and version.attempts) else ""
+            case Profiled():
+                return "" if version.accepted and version.profiled is None else "no accepted attempt awaits it"
+            case Gated():
+                return "" if version.profiled and version.gated is None else "the version was not profiled"
+            case Closed():
+                return self._against_closing(event, version)
+
+    @staticmethod
+    def _against_closing(event: Closed, version: VersionState) -> str:
+        if event.outcome == "passed" and (version.gated is None or not version.gated.passed):
+            return "the gate did not pass it"
+        if event.kept and event.outcome != "passed":
+            return "a version that failed is not kept"
+        return "an attempt was not evaluated" if version.attempts and version.attempts[-1].evaluated is None else ""
+
+    def _forget_report(self) -> None:
+        """A run that goes on after its end writes its pages anew: their hashes are those of before the report again."""
+        for path in self.reported.files if self.reported is not None else ():
+            del self.files[path]
+            for entry in self.entries:
+                if not isinstance(entry.event, Reported) and path in (found := _files_of(entry.event)):
+                    self.files[path] = found[path]
+
+    def _take(self, event: Event, time: str) -> None:
+        self.files.update(_files_of(event))
+        match event:
+            case Created():
+                self.created, self.clock_from = event, time
+            case Prepared():
+                self.prepared = event
+            case HintsRead():
+                self.hints = event
+            case Opened():
+                self.versions.append(VersionState(event))
+            case Masked():
+                self.versions[event.version].masked = event.masked
+            case Stalled():
+                self.stalls.append(event)
+                for number in event.masked:
+                    self.versions[number].masked = True
+            case Extended():
+                self.extra += event.iterations
+                self.clock_from = time
+                self._forget_report()
+                self.stopped, self.reported, self.finals = None, None, []
+            case Stopped():
+                self.stopped = event
+            case FinalMeasured():
+                self.finals.append(event)
+            case Reported():
+                self.reported = event
+                self.reports += 1
+            case Applied():
+                self.applied.append(event)
+            case _:
+                self._take_step(event)
+
+    def _take_step(self, event: _Step) -> None:
+        version = self.versions[-1]
+        match event:
+            case Asked():
+                self.asked.append(event)
+            case Refused():
+                if version.attempts and version.attempts[-1].evaluated is None:
+                    version.attempts.pop()  # the evaluator could not take it: nothing of it ran
+                version.refused.append(event)
+                version.refused_in_row += 1
+            case Submitted():
+                version.attempts.append(Attempt(event.attempt, event))
+            case Evaluated():
+                if version.number == 0:
+                    version.attempts.append(Attempt(1, None))
+                version.attempts[-1].evaluated = event
+                version.refused_in_row = 0
+            case Profiled():
+                version.profiled = event
+            case Gated():
+                version.gated = event
+            case Closed():
+                version.closed = event
+                if event.kept:
+                    self.best = version.number
+            case Recorded():
+                version.recorded = event
+            case Committed():
+                version.committed = event
+
+
+def _files_of(event: Event) -> Files:
+    """What an event says of files that were written with it. A look of the gate speaks for those that it rendered."""
+    if isinstance(event, Opened):
+        return event.searches
+    if isinstance(event, Gated):
+        return {path: hash for path, hash in event.checked.items() if path.startswith(f"v{event.version}/")}
+    found: Files = getattr(event, "files", {})
+    return found
+
+
+def replay(entries: Iterable[Entry]) -> RunState:
+    """The state after these events. Raises `KoptError` (`journal_inconsistent`)."""
+    state = RunState()
+    for entry in entries:
+        state.apply(entry)
+    return state

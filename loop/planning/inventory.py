@@ -1,0 +1,366 @@
+"""What a workspace holds: its kernel, reference, inputs and hints, told apart by what stands in them and not by names.
+
+Nothing is executed. Where several files could be meant, the candidates are listed and none is chosen.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from evaluator.source.cuda_signature import exported_functions
+from evaluator.source.forms import MAX_BYTES, Backend, Form, Recognised, SourceFile, is_cuda, read_source, recognise
+from evaluator.source.python_source import Definitions, definitions, has_triton_kernel, parse
+from kbs.common.errors import UsageError
+from kbs.common.visible_text import visible
+from loop.planning.hints import NAME as HINTS
+
+DEEP = 3
+"""Folders below the workspace that are looked into."""
+MOST = 2000
+"""Files that are looked at: a workspace with more is a home folder, or a mistake."""
+_LEFT_OUT = {"runs", "node_modules", "site-packages", "venv", "env", "build", "dist", "third_party"}
+_SOURCES = (".py", ".cu")
+_ARRAYS = (".npz", ".safetensors", ".pt", ".pth")
+_LISTED = 8
+"""Candidates that an error lists."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source file, and what it could be."""
+
+    path: Path
+    file: SourceFile
+    kernel: str
+    """Why it could be the kernel; empty where it could not."""
+    reference: str
+    """Why it could be the reference."""
+    inputs: str
+    """Why it could be a file of inputs."""
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """What a run will be about."""
+
+    workspace: Path
+    kernel: Path
+    reference: Path
+    inputs: Path | None
+    hints: Path | None
+    recognised: Recognised
+    """How the kernel is called, and what it is held against."""
+    why: dict[str, str]
+    """kernel, reference, inputs, hints → why that file."""
+    passed_over: tuple[str, ...]
+    """Other files that were looked at and could have been one of them, each with what it is."""
+
+
+@dataclass
+class _Search:
+    """What was asked for, and what lies in the workspace."""
+
+    workspace: Path
+    entry: str | None
+    backend: str | None
+    sources: list[Source] = field(default_factory=list)
+    arrays: list[Path] = field(default_factory=list)
+    hints: list[Path] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A kernel, a reference and inputs that belong together."""
+
+    kernel: Source
+    reference: Source
+    inputs: Path | None
+    recognised: Recognised
+
+
+def take(
+    workspace: Path,
+    *,
+    kernel: Path | None = None,
+    reference: Path | None = None,
+    inputs: Path | None = None,
+    entry: str | None = None,
+    backend: str | None = None,
+) -> Inventory:
+    """Look through a workspace; a file that is named is taken as what it is named as, and may lie elsewhere.
+
+    Raises `UsageError`: `workspace_unreadable`, `workspace_too_large`; `kernel_not_found`, `reference_not_found`,
+    `kernel_ambiguous`, `reference_ambiguous`, `inputs_ambiguous`, `hints_ambiguous`, each with the candidates;
+    `setup_in_kernel`; for files that are named, what `evaluator.source.forms` raises.
+    """
+    search = _Search(workspace, entry, backend)
+    _look(search)
+    kernels = [_named(kernel, "kernel")] if kernel else [one for one in search.sources if one.kernel]
+    references = [_named(reference, "reference")] if reference else [one for one in search.sources if one.reference]
+    if not kernels:
+        raise _none(search, "kernel", 'one with a Triton kernel, ModelNew, run_kernel, or extern "C" in a .cu file')
+    if not references:
+        raise _none(search, "reference", "one with Model and get_inputs, reference(...), or the kernel's own function")
+    fits, against = _fits(search, kernels, references, inputs)
+    if not fits:
+        raise _misfit(search, kernels, references, against)
+    chosen = _one_kernel(search, fits)
+    chosen = _one(
+        [fit for fit in chosen if fit.recognised.form is chosen[0].recognised.form],
+        "reference",
+        lambda fit: fit.reference.path,
+        lambda fit: fit.reference.reference,
+        search,
+    )
+    fit = _one(chosen, "inputs", lambda fit: fit.inputs, lambda _: "inputs", search)[0]
+    if fit.recognised.setup_from == "candidate":
+        raise UsageError(
+            f"the inputs are made by setup in {fit.kernel.path.name}, the file that the run would change",
+            code="setup_in_kernel",
+            hint="Move setup(**dims) into the reference, or into a file that --inputs names.",
+        )
+    hints = _hints(search)
+    why = {"kernel": fit.kernel.kernel or "named", "reference": fit.reference.reference or "named"}
+    if fit.inputs is not None:
+        why["inputs"] = "named" if inputs else "the only inputs of this workspace"
+    if hints is not None:
+        why["hints"] = f"named {hints.name}"
+    used = {fit.kernel.path, fit.reference.path, fit.inputs}
+    others = [
+        f"{_shown(search, one.path)}: {one.kernel or one.reference or one.inputs}"
+        for one in search.sources
+        if one.path not in used and (one.kernel or one.reference or one.inputs)
+    ]
+    return Inventory(
+        workspace, fit.kernel.path, fit.reference.path, fit.inputs, hints, fit.recognised, why, tuple(others)
+    )
+
+
+# --- looking ----------------------------------------------------------------------------------------------------------
+
+
+def _look(search: _Search) -> None:
+    root = search.workspace
+    if not root.is_dir():
+        raise UsageError(
+            f"{root} is no folder that can be read",
+            code="workspace_unreadable",
+            hint="Give the folder that holds the kernel and its reference, or the kernel itself with --kernel.",
+        )
+    count = 0
+    for folder, folders, names in os.walk(root):
+        here = Path(folder)
+        depth = len(here.relative_to(root).parts)
+        folders[:] = sorted(
+            name for name in folders if depth < DEEP and not name.startswith((".", "__")) and name not in _LEFT_OUT
+        )
+        for name in sorted(names):
+            count += 1
+            if count > MOST:
+                raise UsageError(
+                    f"{root} holds more than {MOST:,} files",
+                    code="workspace_too_large",
+                    hint="Give the folder of one kernel, or name the files with --kernel and --ref.",
+                )
+            path = here / name
+            if not name.startswith(".") and path.is_file():
+                _sort(search, path, depth)
+
+
+def _sort(search: _Search, path: Path, depth: int) -> None:
+    suffix = path.suffix.lower()
+    if depth == 0 and path.name.casefold() == HINTS.casefold():
+        search.hints.append(path)
+    elif suffix in _ARRAYS or (suffix == ".json" and _describes_inputs(path)):
+        search.arrays.append(path)
+    elif suffix in _SOURCES:
+        try:
+            found = _classified(path, read_source(path, "file"))
+        except UsageError as error:
+            search.unread.append(f"{_shown(search, path)}: {error.message}")
+            return
+        search.sources.append(found)
+
+
+def _describes_inputs(path: Path) -> bool:
+    """Whether a JSON file has shapes, or names a file of raw numbers: the two forms that the evaluator reads."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            return False
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    if isinstance(found, dict):
+        return isinstance(found.get("file"), str) or (bool(found) and all(map(_shape, found.values())))
+    return isinstance(found, list) and bool(found) and all(map(_shape, found))
+
+
+def _shape(item: object) -> bool:
+    """`[64, "N"]`, or `{"shape": [64, "N"], …}`."""
+    sizes = item.get("shape") if isinstance(item, dict) else item
+    return isinstance(sizes, list) and all(type(n) is int or isinstance(n, str) for n in sizes)
+
+
+def _classified(path: Path, file: SourceFile) -> Source:
+    if is_cuda(file):
+        names = exported_functions(file)
+        return Source(path, file, f'extern "C" {", ".join(names[:3])}' if names else "", "", "")
+    tree = parse(file.name, file.text)
+    own = definitions(tree)
+    triton = has_triton_kernel(tree)
+    kernel = (
+        "class ModelNew"
+        if own.has_class("ModelNew")
+        else "function run_kernel"
+        if own.callable("run_kernel")
+        else "a Triton kernel"
+        if triton
+        else ""
+    )
+    return Source(path, file, kernel, _as_reference(own, triton), "get_inputs" if own.callable("get_inputs") else "")
+
+
+def _as_reference(own: Definitions, triton: bool) -> str:
+    if own.has_class("Model") and own.callable("get_inputs"):
+        return "class Model and get_inputs"
+    if own.callable("reference"):
+        return "function reference"
+    public = [name for name in own.functions if not name.startswith(("_", "test_")) and name != "get_inputs"]
+    if public and not triton and not own.classes and "run_kernel" not in public:
+        return f"function {', '.join(public[:3])}"
+    return ""
+
+
+def _named(path: Path, role: str) -> Source:
+    found = read_source(path, role)
+    try:
+        known = _classified(path, found)
+    except UsageError:
+        known = Source(path, found, "", "", "")
+    return Source(path, found, known.kernel or "named", known.reference or "named", known.inputs)
+
+
+# --- choosing ---------------------------------------------------------------------------------------------------------
+
+
+def _fits(
+    search: _Search, kernels: Sequence[Source], references: Sequence[Source], inputs: Path | None
+) -> tuple[list[_Fit], list[str]]:
+    """(what belongs together, why the rest does not)."""
+    fits: list[_Fit] = []
+    against: list[str] = []
+    for kernel in kernels:
+        for reference in references:
+            given = [inputs] if inputs else [None, *search.arrays, *_makers(search, kernel, reference)]
+            for one in given:
+                try:
+                    known = recognise(
+                        kernel.file, reference.file, inputs=one.name if one else None, entry=search.entry,
+                        backend=search.backend,
+                    )  # fmt: skip
+                except UsageError as error:
+                    against.append(
+                        f"{_shown(search, kernel.path)} with {_shown(search, reference.path)}: {error.message}"
+                    )
+                    continue
+                if known.oracle != "reference":
+                    against.append(f"{_shown(search, reference.path)} is a kernel itself, and no reference")
+                    continue
+                fits.append(_Fit(kernel, reference, one, known))
+                if one is None:
+                    break  # inputs come from the reference: no file is needed
+    apart = [fit for fit in fits if fit.kernel.path != fit.reference.path]
+    return apart or fits, list(dict.fromkeys(against))
+
+
+def _makers(search: _Search, kernel: Source, reference: Source) -> list[Path]:
+    """Files with get_inputs; the reference's own before all others."""
+    makers = [one.path for one in search.sources if one.inputs and one.path != kernel.path]
+    return [reference.path] if reference.path in makers else makers
+
+
+def _one_kernel(search: _Search, fits: list[_Fit]) -> list[_Fit]:
+    """Those of the one kernel. A file in plain PyTorch yields to one with a Triton or CUDA kernel."""
+    strong = [fit for fit in fits if fit.kernel.kernel and fit.recognised.backend is not Backend.TORCH]
+    return _one(strong or fits, "kernel", lambda fit: fit.kernel.path, lambda fit: fit.kernel.kernel, search)
+
+
+def _one(
+    fits: list[_Fit],
+    role: str,
+    which: Callable[[_Fit], Path | None],
+    why: Callable[[_Fit], str],
+    search: _Search,
+) -> list[_Fit]:
+    found = dict.fromkeys(which(fit) for fit in fits)
+    if len(found) == 1:
+        return fits
+    said = {path: next(why(fit) for fit in fits if which(fit) == path) for path in found}
+    option = {"kernel": "--kernel", "reference": "--ref", "inputs": "--inputs"}[role]
+    listed = [f"{_shown(search, path)} ({said[path]})" if path else "none" for path in found]
+    raise UsageError(
+        f"{len(found)} files could be the {role}: {_joined(listed)}",
+        code=f"{role}_ambiguous",
+        hint=f"Say which with {option} FILE.",
+    )
+
+
+def _hints(search: _Search) -> Path | None:
+    if len(search.hints) > 1:
+        raise UsageError(
+            f"{len(search.hints)} files could be the hints: {_joined([one.name for one in search.hints])}",
+            code="hints_ambiguous",
+            hint=f"Keep one of them, named {HINTS}.",
+        )
+    return search.hints[0] if search.hints else None
+
+
+def _none(search: _Search, role: str, wanted: str) -> UsageError:
+    looked = [_shown(search, one.path) for one in search.sources] + search.unread
+    said = f"; looked at: {_joined(looked)}" if looked else "; it holds no .py and no .cu file"
+    option = "--kernel" if role == "kernel" else "--ref"
+    return UsageError(
+        f"no file of {search.workspace} could be the {role}{said}",
+        code=f"{role}_not_found",
+        hint=f"Add it ({wanted}), or name it with {option} FILE.",
+    )
+
+
+def _misfit(
+    search: _Search, kernels: Sequence[Source], references: Sequence[Source], against: Sequence[str]
+) -> UsageError:
+    shown = partial(_shown, search)
+    several = f"{_joined([shown(one.path) for one in kernels])} with {_joined([shown(one.path) for one in references])}"
+    return UsageError(
+        f"no kernel fits a reference ({several}):\n" + "\n".join(f"    {line}" for line in against[:_LISTED]),
+        code="reference_not_found",
+        hint="Name the two with --kernel and --ref, and a file of inputs with --inputs where the reference makes none.",
+    )
+
+
+def _joined(texts: Sequence[str]) -> str:
+    more = len(texts) - _LISTED
+    return ", ".join(map(visible, texts[:_LISTED])) + (f" and {more} more" if more > 0 else "")
+
+
+def _shown(search: _Search, path: Path) -> str:
+    try:
+        return visible(path.relative_to(search.workspace).as_posix())
+    except ValueError:
+        return visible(str(path))
+
+
+def form_words(form: Form) -> str:
+    """How the kernel is called, in words."""
+    return {
+        Form.KERNELBENCH: "class ModelNew in place of Model",
+        Form.SETUP: "run_kernel, which writes its outputs in place",
+        Form.SOLVE: 'extern "C" void solve of a .cu file',
+        Form.FUNCTION: "a function that returns its result",
+    }[form]

@@ -1,0 +1,145 @@
+"""The registry of methods, out of the method pages of the wikis in use."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+from kbs.common.errors import UsageError
+from kbs.evidence.table_rows import SignatureRow
+from wiki.library import Wikis
+from wiki.page import Page
+
+REWRITE = "rewrite"
+"""The method of a change of language. It needs no page."""
+Axis = Literal["compute", "memory", "latency"]
+_KIND = b"kind: method"
+
+
+@dataclass(frozen=True)
+class Method:
+    """Something that is done to a kernel to make it faster."""
+
+    id: str
+    title: str
+    page: str
+    """`wiki/path` of its page; empty for `rewrite`."""
+    architectures: tuple[str, ...] = ()
+    """Those that have what it needs; empty: all."""
+    languages: tuple[str, ...] = ()
+    """Languages, by the vocabulary's ids, in which it can be written; empty: all."""
+    axis: Axis | None = None
+    """What it saves; None where it is bound to no axis, or the page does not say."""
+    priority: int | None = None
+    """Of methods of one axis, 1 is tried first; None where the page does not say."""
+    features: tuple[str, ...] = ()
+    """Hardware features that it needs."""
+    triggers: tuple[str, ...] = ()
+    """Symptoms of a profile that call for it."""
+    conflicts: tuple[str, ...] = ()
+    complements: tuple[str, ...] = ()
+    defect: bool = False
+    """Whether the page is about a fault of kernels: nothing that one would do to one."""
+
+
+@dataclass(frozen=True)
+class Methods:
+    """The methods that have a page, and the signatures on them."""
+
+    all: tuple[Method, ...]
+    """In the order of their ids."""
+    signatures: tuple[SignatureRow, ...]
+
+    @cached_property
+    def by_id(self) -> dict[str, Method]:
+        """Each of them."""
+        return {method.id: method for method in self.all}
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Every method with a page, a page without a signature too."""
+        return tuple(self.by_id)
+
+    def nearest(self, name: str) -> list[str]:
+        """Known ids that are written nearly so."""
+        return difflib.get_close_matches(name.lower().replace("-", "_"), self.ids, n=3, cutoff=0.4)
+
+    def chosen(self, names: Sequence[str]) -> list[str]:
+        """The methods that are asked about: those named, or all that have a signature.
+
+        UsageError `method_unknown`, with the nearest known ones.
+        """
+        if not names:
+            return sorted({row.method for row in self.signatures})
+        for name in names:
+            if name not in self.by_id:
+                near = self.nearest(name)
+                listed = f"The nearest known ones are {', '.join(near)}." if near else f"Known: {', '.join(self.ids)}."
+                raise UsageError(f"{name!r} is no method that a wiki has a page of", code="method_unknown", hint=listed)
+        return list(dict.fromkeys(names))
+
+    @property
+    def offered(self) -> tuple[Method, ...]:
+        """Those that one would do to a kernel."""
+        return tuple(method for method in self.all if not method.defect)
+
+    def above(self, method: Method, architecture: str, language: str, symptoms: Collection[str]) -> list[Method]:
+        """Methods of its axis that come before it, that symptoms call for, and that architecture and language have.
+
+        The first to be tried stands first.
+        """
+        if method.priority is None or method.axis is None:
+            return []
+        before = [
+            other
+            for other in self.offered
+            if other.axis == method.axis
+            and other.priority is not None
+            and other.priority < method.priority
+            and not set(other.triggers).isdisjoint(symptoms)
+            and (not architecture or not other.architectures or architecture in other.architectures)
+            and (not language or not other.languages or language in other.languages)
+        ]
+        return sorted(before, key=lambda other: (other.priority or 0, other.id))
+
+
+def read_methods(wikis: Wikis) -> Methods:
+    """Read every method page; a page of a later wiki stands in place of an earlier one's of the same path."""
+    pages: dict[str, Page] = {}
+    for name, wiki in wikis.all.items():
+        for file in wiki.files():
+            if _KIND not in (wiki.read(file.path) or b""):
+                continue
+            page = wikis.page(name, file.path)
+            if isinstance(page, Page) and page.method:
+                pages[file.path] = page
+    found = {method.id: method for method in map(_method, pages.values())}
+    rows = tuple(row for page in pages.values() for row in page.signatures)
+    return Methods(tuple(found[id] for id in sorted(found)), rows)
+
+
+def _method(page: Page) -> Method:
+    """A page's method. What its front matter does not state is None or empty."""
+    facts = page.method_facts
+    known = Method(
+        id=page.method or "",
+        title=page.meta.title,
+        page=f"{page.wiki}/{page.path}",
+        architectures=page.meta.architectures,
+        languages=page.meta.languages,
+        defect=page.meta.defect,
+    )
+    if facts is None:
+        return known
+    return replace(
+        known,
+        axis=facts.axis,
+        priority=facts.priority,
+        features=facts.features,
+        triggers=facts.triggers,
+        conflicts=facts.conflicts,
+        complements=facts.complements,
+    )

@@ -1,0 +1,441 @@
+"""The resolved plan of a run: what will be created, on which device, within which limits, and who says so.
+
+Resolving touches nothing: no file is written, and no folder made, before the plan is accepted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from evaluator.receipt.plan import BaselineChoice, utc_now
+from evaluator.source.forms import SourceFile, is_cuda, read_source
+from kbs.common.canonical_json import Sha256
+from kbs.common.errors import UsageError
+from loop.journal.folder import HINTS, KERNELS
+from loop.journal.language_model import ModelChoice
+from loop.journal.record import Grade, KeptFile, PinnedWiki, ProblemWords, RunRecord
+from loop.planning.acceptance import target_of
+from loop.planning.hints import Directive, Hints, Kind, appended, of_flag, parse_hints
+from loop.planning.inventory import Inventory, form_words
+
+ITERATIONS = 3
+ATTEMPTS = 3
+MINIMUM_EFFECT = 0.01
+"""A gain of less is not kept: it is what the evaluator itself calls the same."""
+LEAST_CONFIDENCE = "source-reported"
+BASELINES = (BaselineChoice(name="eager", how="eager"), BaselineChoice(name="compile", how="compile"))
+RUNS = "runs"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Wanted(_Part):
+    """The words of the command. None and empty: not said, so that a directive of HINTS.md or the default holds."""
+
+    out: str | None = None
+    """Folder of the run."""
+    in_place: bool = False
+    iterations: int | None = Field(default=None, ge=1, le=1000)
+    attempts: int | None = Field(default=None, ge=1, le=10)
+    seconds: float | None = Field(default=None, gt=0)
+    """Limit of the whole run."""
+    target: str = ""
+    proposer: Literal["agent", "command", "llm"]
+    command: tuple[str, ...] = ()
+    model: ModelChoice | None = None
+    """For the proposer `llm`."""
+    minimum_effect: float = Field(default=MINIMUM_EFFECT, ge=0, lt=1)
+    accept_unmeasured: bool = False
+    partial_restart: bool = False
+    least_confidence: str = LEAST_CONFIDENCE
+    forbid: tuple[str, ...] = ()
+    prefer: tuple[str, ...] = ()
+    precision: str = ""
+    registers: int | None = None
+    shared_memory: str = ""
+    """With a unit: `48 KiB`."""
+    no_ncu: bool = False
+    dims: dict[str, int] = Field(default_factory=dict)
+    workloads: tuple[dict[str, int], ...] = ()
+    vary: tuple[str, ...] = ()
+    allow_library: bool = False
+    backend: str | None = None
+    entry: str | None = None
+    outputs: tuple[str, ...] = ()
+    ptr_sizes: dict[str, str] = Field(default_factory=dict)
+    tolerance: tuple[float, float] | None = None
+    baselines: tuple[BaselineChoice, ...] = BASELINES
+    restarts: int = Field(default=5, ge=2, le=50)
+    timing_seconds: float = Field(default=10.0, gt=0)
+    bytes: str = ""
+    operations: str = ""
+    call_seconds: float = Field(default=60.0, gt=0)
+    load_seconds: float = Field(default=300.0, gt=0)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What was found where kopt runs; `kopt.services.runs.tools` looks."""
+
+    device: str
+    """`cpu` or `cuda:N`."""
+    device_name: str
+    gpu: str
+    """Product id; empty where none was named and none is present, or no page is about the one that is."""
+    gpu_from: str
+    """`--gpu h200`, `the GPU that is present`, or why there is none."""
+    grade: Grade
+    grade_why: str
+    wikis: dict[str, PinnedWiki]
+    methods: tuple[str, ...]
+    """Ids of the registry."""
+    problem_hash: Sha256
+    outputs: tuple[str, ...]
+    """Names of what the kernel writes, as the evaluator found them; empty where it returns its results."""
+    kopt: str
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One thing that was decided."""
+
+    name: str
+    value: str
+    source: str
+    """A flag, a line of HINTS.md, `default`, or what was found."""
+
+
+@dataclass(frozen=True)
+class ResolvedPlan:
+    """All that is fixed before anything is created."""
+
+    inventory: Inventory
+    wanted: Wanted
+    surroundings: Surroundings
+    hints: Hints
+    hints_text: str
+    """HINTS.md of the run's folder: the user's own text, and after it what flags say."""
+    kernel: SourceFile
+    reference: SourceFile
+    inputs: bytes | None
+    folder: Path
+    branch: str
+    iterations: int
+    attempts: int
+    seconds: float | None
+    settings: tuple[Setting, ...]
+    creates: tuple[str, ...]
+    """Every path that accepting the plan creates."""
+    notes: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Of the kernel, as folders and ids have it."""
+        return slug(self.inventory.kernel.stem)
+
+    def lines(self) -> Iterator[str]:
+        """The plan as it is shown before it is accepted."""
+        width = max(len(setting.name) for setting in self.settings)
+        for setting in self.settings:
+            yield f"{setting.name:<{width}}  {setting.value}  ({setting.source})"
+        yield ""
+        yield "hints"
+        yield from (f"  {line}" for line in self.hints.acknowledged or ("none",))
+        if self.inventory.passed_over:
+            yield "not used"
+            yield from (f"  {line}" for line in self.inventory.passed_over)
+        yield "will be created"
+        yield from (f"  {path}" for path in self.creates)
+        yield from (f"note: {note}" for note in self.notes)
+
+    def files(self) -> dict[str, bytes]:
+        """The user's files as they are copied into the run's folder, by their names there."""
+        record_of = kept_names(self.inventory)
+        found = {
+            record_of["kernel"]: self.kernel.text.encode("utf-8", "surrogatepass"),
+            record_of["reference"]: self.reference.text.encode("utf-8", "surrogatepass"),
+        }
+        if self.inputs is not None:
+            found[record_of["inputs"]] = self.inputs
+        return found
+
+    def record(self, id: str, seed_commitment: Sha256, created: str | None = None) -> RunRecord:
+        """run.json. `id` is `run_id(plan.name, created, letters)`."""
+        wanted, here, names = self.wanted, self.surroundings, kept_names(self.inventory)
+
+        def kept(role: str, path: Path, digest: str) -> KeptFile:
+            return KeptFile(origin=_origin(path, self.inventory.workspace), name=names[role], hash=digest)
+
+        inputs = self.inventory.inputs
+        return RunRecord(
+            id=id,
+            created=created or utc_now(),
+            kopt=here.kopt,
+            workspace=str(self.inventory.workspace),
+            kernel=kept("kernel", self.inventory.kernel, self.kernel.hash),
+            reference=kept("reference", self.inventory.reference, self.reference.hash),
+            inputs=None if inputs is None or self.inputs is None else kept("inputs", inputs, _sha256(self.inputs)),
+            problem_hash=here.problem_hash,
+            problem=problem_words(wanted, here.outputs),
+            seed_commitment=seed_commitment,
+            device=here.device,
+            device_name=here.device_name if here.device != "cpu" else "",
+            gpu=here.gpu,
+            profile=here.grade,
+            profile_why=here.grade_why,
+            wikis=here.wikis,
+            least_confidence=wanted.least_confidence,
+            discipline="single",
+            proposer=wanted.proposer,
+            command=wanted.command,
+            model=wanted.model,
+            iterations=self.iterations,
+            attempts=self.attempts,
+            seconds=self.seconds,
+            target=wanted.target,
+            minimum_effect=wanted.minimum_effect,
+            noise_floor=None,
+            accept_unmeasured=wanted.accept_unmeasured,
+            partial_restart=wanted.partial_restart,
+            in_place=wanted.in_place,
+            branch=self.branch,
+        )
+
+
+def kept_names(inventory: Inventory) -> dict[str, str]:
+    """kernel, reference, inputs → name in the run's folder (for the kernel, in v0/)."""
+    names = {
+        "kernel": KERNELS["cuda" if _cuda(inventory.kernel) else "python"],
+        "reference": "ref.cu" if _cuda(inventory.reference) else "ref.py",
+    }
+    if inventory.inputs is not None:
+        names["inputs"] = f"inputs{inventory.inputs.suffix.lower()}"
+    return names
+
+
+def problem_words(wanted: Wanted, outputs: tuple[str, ...]) -> ProblemWords:
+    """What the evaluator is asked each time. `outputs`: as the evaluator found them."""
+    return ProblemWords(
+        dims=wanted.dims,
+        workloads=wanted.workloads,
+        vary=wanted.vary,
+        allow_library=wanted.allow_library,
+        backend=wanted.backend,
+        entry=wanted.entry,
+        outputs=outputs,
+        ptr_sizes=wanted.ptr_sizes,
+        tolerance=wanted.tolerance,
+        baselines=wanted.baselines,
+        restarts=wanted.restarts,
+        timing_seconds=wanted.timing_seconds,
+        bytes=wanted.bytes,
+        operations=wanted.operations,
+        call_seconds=wanted.call_seconds,
+        load_seconds=wanted.load_seconds,
+    )
+
+
+def read_hints(inventory: Inventory, wanted: Wanted, methods: tuple[str, ...]) -> tuple[Hints, str]:
+    """(directives of HINTS.md and the flags, the text of the run's HINTS.md).
+
+    Raises `UsageError`: `hints_contradict`, `hints_value`, `method_unknown`, `file_unreadable`.
+    """
+    text = "" if inventory.hints is None else read_source(inventory.hints, "hints").text
+    flags = _flags(wanted, methods)
+    return parse_hints(text, methods, flags), appended(text, flags, methods)
+
+
+def resolve(
+    inventory: Inventory, wanted: Wanted, here: Surroundings, read: tuple[Hints, str], home: Path
+) -> ResolvedPlan:
+    """The plan. `read`: what `read_hints` gave; `home`: KOPT_HOME, where the seed will lie.
+
+    Raises `UsageError`: `target_invalid`, `out_exists`, `command_missing`.
+    """
+    hints, text = read
+    target_of(wanted.target)
+    if wanted.proposer == "command" and not wanted.command:
+        raise UsageError(
+            "the proposer `command` needs a program",
+            code="command_missing",
+            hint="Such as: --proposer command --command 'python proposer.py'",
+        )
+    folder = _folder(inventory, wanted)
+    name = slug(inventory.kernel.stem)
+    branch = f"opt/{name}" if wanted.in_place else "main"
+    limits = {kind: _limit(hints, kind) for kind in ("iterations", "attempts", "time")}
+    iterations = int(limits["iterations"][0] or ITERATIONS)
+    attempts = int(limits["attempts"][0] or ATTEMPTS)
+    seconds = float(limits["time"][0]) if limits["time"][0] else None
+    kernel = read_source(inventory.kernel, "kernel")
+    reference = read_source(inventory.reference, "reference")
+    inputs = None if inventory.inputs is None else _bytes(inventory.inputs)
+    if (
+        inputs is not None
+        and b'"file"' in inputs
+        and inventory.inputs is not None
+        and inventory.inputs.suffix == ".json"
+    ):
+        raise UsageError(
+            f"{inventory.inputs.name} names a second file of raw numbers, and a run keeps one file of inputs",
+            code="inputs_beside",
+            hint="Save the tensors as .npz or .safetensors, and name that with --inputs.",
+        )
+    plan = ResolvedPlan(
+        inventory, wanted, here, hints, text, kernel, reference, inputs, folder, branch, iterations, attempts, seconds,
+        (), (), tuple(_notes(wanted, here)),
+    )  # fmt: skip
+    settings = tuple(_settings(plan, {kind: source for kind, (_, source) in limits.items()}))
+    creates = tuple(_creates(plan, home))
+    return ResolvedPlan(**{**vars(plan), "settings": settings, "creates": creates})
+
+
+def run_id(name: str, created: str, letters: str) -> str:
+    """Kernel, time and four letters: `softmax-20261121-140500-qkzt`. `created` as `utc_now` writes it."""
+    time = re.sub(r"[-:Z]", "", created).replace("T", "-")
+    return f"{name}-{time}-{letters}"
+
+
+def slug(name: str) -> str:
+    """A name in lower case, digits and hyphens, at most 40 characters: `soft_max v2` is `soft-max-v2`."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40].strip("-") or "kernel"
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _flags(wanted: Wanted, methods: tuple[str, ...]) -> tuple[Directive, ...]:
+    said: list[tuple[Kind, str, str]] = []
+    said += [("forbid", method, "--forbid") for method in wanted.forbid]
+    said += [("prefer", method, "--prefer") for method in wanted.prefer]
+    numbers = (
+        ("iterations", wanted.iterations, "--iterations"),
+        ("attempts", wanted.attempts, "--attempts"),
+        ("registers", wanted.registers, "--registers"),
+        ("time", None if wanted.seconds is None else f"{wanted.seconds:.0f} s", "--time"),
+        ("shared memory", wanted.shared_memory or None, "--shared-memory"),
+        ("precision", wanted.precision or None, "--precision"),
+    )
+    said += [(cast(Kind, kind), str(value), flag) for kind, value, flag in numbers if value is not None]
+    if wanted.no_ncu:
+        said.append(("no ncu", "", "--no-ncu"))
+    return tuple(of_flag(kind, value, flag, methods) for kind, value, flag in said)
+
+
+def _limit(hints: Hints, kind: str) -> tuple[str, str]:
+    """(value, who says it)."""
+    found = next((one for one in hints.directives if one.kind == kind), None)
+    return (found.value, found.source) if found else ("", "default")
+
+
+def _folder(inventory: Inventory, wanted: Wanted) -> Path:
+    if wanted.out is not None:
+        out = Path(wanted.out)
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise UsageError(
+                f"{out} is there already",
+                code="out_exists",
+                hint="Choose another folder with --out; an existing run goes on with `kopt run resume`.",
+            )
+        return out
+    parent, name = inventory.workspace / RUNS, slug(inventory.kernel.stem)
+    taken = {path.name for path in parent.iterdir()} if parent.is_dir() else set()
+    number = next(n for n in range(1, len(taken) + 2) if f"{name}-{n:03d}" not in taken)
+    return parent / f"{name}-{number:03d}"
+
+
+def _settings(plan: ResolvedPlan, sources: dict[str, str]) -> Iterator[Setting]:
+    inventory, wanted, here = plan.inventory, plan.wanted, plan.surroundings
+    root = inventory.workspace
+    yield Setting("kernel", _origin(inventory.kernel, root), inventory.why["kernel"])
+    yield Setting("reference", _origin(inventory.reference, root), inventory.why["reference"])
+    if inventory.inputs is not None:
+        yield Setting("inputs", _origin(inventory.inputs, root), inventory.why["inputs"])
+    form = inventory.recognised
+    yield Setting("form", f"{form.form}: {form_words(form.form)}", f"{form.backend}, entry {form.entry}")
+    sizes = ", ".join(f"{name}={size}" for name, size in wanted.dims.items())
+    yield Setting("sizes", sizes or "the reference's own", "--dims" if sizes else "default")
+    device = f"{here.device} ({here.device_name})" if here.device_name else here.device
+    yield Setting("device", device, "where kernels run")
+    yield Setting("GPU", here.gpu or "UNKNOWN", here.gpu_from)
+    yield Setting("profile", here.grade, here.grade_why or "ncu was tried")
+    yield Setting("proposer", " ".join((wanted.proposer, *wanted.command)), "--proposer")
+    if wanted.model is not None:
+        yield Setting("model", wanted.model.id, "--model or KOPT_MODEL")
+        yield Setting("its limits", wanted.model.limits(), "--max-calls, --max-tokens, --max-cost")
+        yield Setting("its prices", wanted.model.prices(), "KOPT_MODEL_INPUT_PRICE, KOPT_MODEL_OUTPUT_PRICE")
+    yield Setting("iterations", str(plan.iterations), sources["iterations"])
+    yield Setting("attempts", f"{plan.attempts} a version", sources["attempts"])
+    yield Setting("time limit", "none" if plan.seconds is None else f"{plan.seconds:g} s", sources["time"])
+    yield Setting("target", wanted.target or "none", "--target" if wanted.target else "default")
+    default = "default" if wanted.minimum_effect == MINIMUM_EFFECT else "--minimum-effect"
+    yield Setting("kept from", f"a lower bound above {1 + wanted.minimum_effect:g} times the parent", default)
+    baselines = ", ".join(one.name for one in wanted.baselines) or "none"
+    yield Setting("baselines", f"{baselines} for version 0, then each version's parent", "--baselines")
+    for name, wiki in here.wikis.items():
+        yield Setting("wiki", name, f"pinned at revision {wiki.revision[:12]}, {len(wiki.pages)} pages")
+    yield Setting("folder", str(plan.folder), "--out" if wanted.out else "default")
+    where = f"branch {plan.branch} of the repository that is there" if wanted.in_place else "a repository of its own"
+    yield Setting("git", where, "--in-place" if wanted.in_place else "default")
+
+
+def _creates(plan: ResolvedPlan, home: Path) -> Iterator[str]:
+    folder, names = plan.folder, kept_names(plan.inventory)
+    yield f"{folder}/"
+    own = [names["reference"], *([names["inputs"]] if plan.inputs is not None else [])]
+    for name in ("run.json", "journal.jsonl", "plan.md", *([HINTS] if plan.hints_text else []), *own, ".gitattributes"):
+        yield str(folder / name)
+    yield str(folder / "v0" / names["kernel"])
+    if plan.wanted.in_place:
+        yield f"branch {plan.branch} of {plan.inventory.workspace}'s repository"
+    else:
+        yield str(folder / ".git")
+    yield str(home / "runs" / "<run id>.seed")
+
+
+def _notes(wanted: Wanted, here: Surroundings) -> Iterator[str]:
+    if here.device == "cpu":
+        yield "no time is taken on the CPU: correctness is checked, and nothing is said of speed"
+        if wanted.accept_unmeasured:
+            yield "correct versions are kept unmeasured (--accept-unmeasured); every report says so"
+        else:
+            yield "no version will be kept: a version is kept for its measured speed (or with --accept-unmeasured)"
+    if not here.gpu:
+        yield "specs and targets are UNKNOWN without a GPU: name one with --gpu"
+    if here.grade != "full":
+        yield f"the profile grade is {here.grade}: {here.grade_why}; the gate says which of its rules lapse"
+
+
+def _origin(path: Path, workspace: Path) -> str:
+    try:
+        return path.resolve().relative_to(workspace.resolve()).as_posix()
+    except ValueError:
+        return str(path)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"the inputs {path} cannot be read: {error.strerror}",
+            code="file_unreadable",
+            hint="Check its path and permissions.",
+        ) from error
+
+
+def _cuda(path: Path) -> bool:
+    return is_cuda(read_source(path, "file"))
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

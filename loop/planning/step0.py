@@ -1,0 +1,168 @@
+"""Step 0: where a run takes place, what the hardware can do by cited specs, what follows for the problem, when to stop.
+
+A spec that no page states is UNKNOWN and a gap of the wiki; what depends on it is not computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+
+from pydantic import BaseModel, ConfigDict
+
+from kbs.answers.kernel_roofline import NEAR, Placed
+from kbs.answers.model import Step
+from kbs.evidence.spec import CONFIDENCES, Spec
+from kbs.evidence.units import format_number, format_seconds
+from kbs.evidence.vocabulary import Vocabulary
+from loop.journal.record import RunRecord
+from loop.planning.acceptance import STALL_EFFECT, STALL_ITERATIONS, target_of
+from loop.tools import SpecNote, Targets
+
+ENVIRONMENT = "env.json"
+ROOFLINE = "roofline.json"
+SPECS = "spec-sheet"
+"""The vocabulary's group of metrics that README.md lists, besides those that the targets need."""
+
+
+class Check(BaseModel):
+    """One thing that was looked at in the surroundings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    name: str
+    found: str
+    """Version or name; empty where it is not there."""
+    why: str = ""
+    """What its absence means for the run."""
+
+
+class EnvNote(BaseModel):
+    """env.json: the machine and programs that a run began with."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    device: str
+    device_name: str
+    checks: tuple[Check, ...]
+
+
+def trusted(specs: Iterable[Spec], least: str) -> list[Spec]:
+    """Specs of at least a confidence."""
+    allowed = CONFIDENCES[: CONFIDENCES.index(least) + 1]
+    return [spec for spec in specs if spec.confidence in allowed]
+
+
+def spec_notes(specs: Sequence[Spec], product: str, metrics: Iterable[str], terms: Vocabulary) -> list[SpecNote]:
+    """A citation line for each metric, `UNKNOWN` where no page states it."""
+    notes = []
+    for metric in dict.fromkeys(metrics):
+        found = _stated(specs, product, metric, terms)
+        if not found:
+            line = f"{terms.products[product].name} {terms.metrics[metric].name}: UNKNOWN (gpu-wiki not found)"
+            notes.append(SpecNote(metric=metric, line=line, value=None, unit=terms.metrics[metric].unit))
+        for spec in found:
+            base, quantity = spec.base(terms), spec.quantity(terms)
+            notes.append(
+                SpecNote(
+                    metric=metric,
+                    line=spec.citation_line(terms),
+                    value=None if base is None else format(base.normalize(), "f"),
+                    unit=spec.unit if quantity is None else quantity.unit.dimension,
+                )
+            )
+    return notes
+
+
+def _stated(specs: Sequence[Spec], product: str, metric: str, terms: Vocabulary) -> list[Spec]:
+    """The row of a metric, dense where that must be said; where it is stated under other qualifiers alone, all rows."""
+    wanted = "dense" if terms.metrics[metric].sparsity else ""
+    found = [
+        spec
+        for spec in specs
+        if spec.product == product and spec.metric == metric and spec.recommended and spec.published
+    ]
+    return [spec for spec in found if spec.qualifier == wanted][:1] or found
+
+
+def targets_of(placed: Placed, specs: Sequence[SpecNote], gpu: str, notes: Sequence[str] = ()) -> Targets:
+    """The targets of a problem under a roofline. `gpu`: name of the product; `notes`: how it was counted."""
+    lines = [step.shown if not step.name else f"{step.name}: {step.shown}" for step in placed.steps]
+    missing = [spec.line for spec in specs if "UNKNOWN" in spec.line]
+    if placed.floor is None:
+        lines.append(f"bound, floor and target: UNKNOWN: {', '.join(placed.missing)} of {gpu} would be needed")
+    else:
+        lines.append(f"bound: {placed.bound}")
+        lines.append(f"floor: {format_seconds(placed.floor)}, these bytes and operations at the cited peaks")
+        ceiling = "measured ceiling" if placed.target_from == "measured" else "cited peak"
+        lines.append(f"target: {format_seconds(placed.target or Decimal(0))}, 90 % of the {ceiling}")
+    flop = sum(placed.demand.flop.values())
+    return Targets(
+        specs=tuple(specs),
+        lines=(*lines, *(f"note: {note}" for note in notes)),
+        bytes=placed.demand.bytes,
+        operations=flop or None,
+        bound=placed.bound.removesuffix("-bound"),
+        floor_us=_micros(placed.floor),
+        target_us=_micros(placed.target),
+        gaps=tuple(dict.fromkeys(missing)),
+    )
+
+
+def unknown_targets(
+    why: str, specs: Sequence[SpecNote] = (), steps: Sequence[Step] = (), *, bytes: int | None = None,
+    operations: int | None = None,
+) -> Targets:  # fmt: skip
+    """Where nothing says what the hardware or the problem allows. `steps`: what could be counted all the same."""
+    lines = [f"{step.name}: {step.shown}" for step in steps]
+    return Targets(
+        specs=tuple(specs),
+        lines=(*lines, f"bound, floor and target: UNKNOWN: {why}"),
+        bytes=bytes,
+        operations=operations,
+        bound="",
+        floor_us=None,
+        target_us=None,
+        gaps=tuple(spec.line for spec in specs if "UNKNOWN" in spec.line),
+    )
+
+
+def near(floor_us: float) -> float:
+    """The time from which on a kernel is near its floor, in microseconds."""
+    return float(Decimal(repr(floor_us)) / NEAR)
+
+
+def stop_conditions(record: RunRecord, targets: Targets) -> Iterator[str]:
+    """When the run ends, a sentence each. Rates are given only where they follow from cited or measured ones."""
+    yield f"cap: {record.iterations} iterations are closed (kopt run extend allows more)"
+    if record.seconds is not None:
+        yield f"time: {record.seconds:g} s have passed since the run was created"
+    if targets.floor_us is not None:
+        shown = f"{_plain(targets.floor_us)} µs / {NEAR} = {_plain(near(targets.floor_us))} µs"
+        yield (
+            "floor: the best version's time is at most the floor / 0.9, by the ceiling measured in its session;"
+            f" without one by the floor of step 0: {shown}"
+        )
+    else:
+        yield (
+            "floor: the best version's time is at most the floor / 0.9, by the ceiling measured in its session;"
+            " without one it is not used, since the floor of step 0 is UNKNOWN"
+        )
+    wanted = target_of(record.target)
+    if wanted is not None and wanted[0] == "x":
+        yield f"target reached: the lower bound of version 0's time over the best version's is at least {wanted[1]:g}"
+    elif wanted is not None:
+        yield f"target reached: the best version reaches {wanted[1]:.0%} of that floor"
+    yield (
+        f"stall: after {STALL_ITERATIONS} iterations without {STALL_EFFECT:.0%} over the best, directions are looked at"
+        " again; the run ends when three distinct ones are exhausted"
+    )
+    yield "user: kopt run stop"
+
+
+def _micros(seconds: Decimal | None) -> float | None:
+    return None if seconds is None else float(seconds * 10**6)
+
+
+def _plain(value: float) -> str:
+    return format_number(Decimal(repr(value)), 4)

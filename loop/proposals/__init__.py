@@ -1,0 +1,1 @@
+"""What a proposer is told, and what it answers."""

@@ -1,0 +1,339 @@
+"""Gathers what a proposer is told, out of a run's folder and its state. Reads only."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from evaluator.profiling.profile import read_profile
+from evaluator.receipt.receipt import parse
+from kbs.common.errors import KoptError, UsageError
+from kbs.evidence.vocabulary import Vocabulary
+from kbs.hardware.profile_metrics import profile_metrics
+from loop.journal.folder import KERNELS, RunFolder
+from loop.journal.record import RunRecord
+from loop.journal.state import REFUSALS, Attempt, Phase, RunState, VersionState
+from loop.planning.methods import Method, Methods
+from loop.planning.step0 import ROOFLINE
+from loop.proposals import evidence
+from loop.proposals.proposal import Proposal
+from loop.proposals.request import (
+    BrokenRule,
+    DirectivesNote,
+    Fact,
+    Left,
+    MethodOffer,
+    NextRequest,
+    ParentKernel,
+    ParentMeasured,
+    PastAttempt,
+    PastVersion,
+    ProblemNote,
+    RefusedSubmission,
+)
+from loop.tools import DiagnosisNote, FoundPassage, Search, Targets
+
+_M = TypeVar("_M", bound=BaseModel)
+_BROKEN = TypeAdapter(list[BrokenRule])
+_LANGUAGES = {name: language for language, name in KERNELS.items()}
+"""kernel.py, kernel.cu → what a proposal calls its language."""
+LAST = 99
+"""Where methods stand whose page gives no priority."""
+_RULES = (
+    "Change one thing: one method of the registry for each version; `rewrite` is a change of language.",
+    "Hand in the whole file. What it computes, its entry and its arguments stay as they are.",
+    "`searches` begins with what the experience log knows of such kernels: the method that did best first, then known"
+    " failures. It is what happened elsewhere, and no proof that it happens here.",
+    "Select at least one piece of evidence from `searches`, `facts` or `measured`, by the reference given there; a"
+    " quote must stand word for word in the cited lines.",
+    "Every number with a unit that you write outside `hypothesis.expected` must stand in the cited lines, in the"
+    " parent's profile or in a receipt, or be computed in the sentence: `a op b = c`.",
+    "A hardware figure stands in a citation line, `<gpu> <metric>: <value> <unit> <- <wiki>/<path>:L<line>`, in"
+    " comments of the kernel too; write no figure where you have no source, and no constant of the hardware's into the"
+    " kernel (`NUM_SMS = 132`): ask the device.",
+    "Name under `skipped`, with the reason, each method that applies, was not tried, and comes before yours on the same"
+    " axis: `priority` 1 before 2.",
+    "Say what the change should do to which metric, and on which figures it will be kept.",
+    "A method that failed here before, or that `searches` show as a known failure, needs `circumstances`: what is"
+    " different now.",
+    "Directives of HINTS.md bind.",
+)
+
+
+def brief(
+    folder: RunFolder, record: RunRecord, state: RunState, methods: Methods, terms: Vocabulary, now: str
+) -> NextRequest:
+    """What is asked of a proposer. `now`: the time in UTC, as events have it.
+
+    Raises UsageError `not_awaited` where the run waits for no proposal, KoptError `run_damaged` where a file of the
+    parent is missing.
+    """
+    version = state.current
+    if version is None or state.phase(record) is not Phase.PROPOSE:
+        raise UsageError(
+            f"the run {record.id} waits for no proposal",
+            code="not_awaited",
+            hint="`kopt run status` says what is next.",
+        )
+    parent = version.opened.parent or 0
+    searches = evidence.read(folder.version(version.number) / evidence.NAME)
+    language = _LANGUAGES[_kernel_name(folder, parent)]
+    return NextRequest(
+        run=record.id,
+        folder=str(folder.root),
+        version=version.number,
+        attempt=len(version.attempts) + 1,
+        parent=_kernel(folder, parent),
+        best=state.best or 0,
+        target=record.target,
+        profile=record.profile,
+        problem=_problem(folder, record),
+        measured=_measured(folder, state.versions[parent]),
+        diagnosis=_model(folder.version(parent) / "diagnosis.json", DiagnosisNote),
+        facts=tuple(_facts(folder.version(parent) / "profile.csv")),
+        targets=_model(folder.root / ROOFLINE, Targets),
+        searches=searches,
+        directives=DirectivesNote(
+            enforced=state.hints.directives if state.hints else (),
+            passed_on=state.hints.passed_on if state.hints else (),
+        ),
+        methods=_offers(record, state, methods, terms, language, _past_methods(searches)),
+        history=tuple(_past(folder, v) for v in state.versions[: version.number] if not v.masked),
+        attempts=tuple(_attempt(folder, version.number, attempt) for attempt in version.attempts),
+        refused=tuple(_refused(folder, version)),
+        left=_left(record, state, version, now),
+        research_wanted=tuple(_research(state, version)),
+        rules=_RULES,
+    )
+
+
+def _kernel_name(folder: RunFolder, version: int) -> str:
+    for name in KERNELS.values():
+        if (folder.version(version) / name).is_file():
+            return name
+    raise _damaged(folder, f"v{version}/kernel.py")
+
+
+def _kernel(folder: RunFolder, version: int) -> ParentKernel:
+    name = _kernel_name(folder, version)
+    data = _bytes(folder, folder.version(version) / name)
+    return ParentKernel(
+        version=version,
+        path=f"v{version}/{name}",
+        language="cuda" if name == KERNELS["cuda"] else "python",
+        hash=hashlib.sha256(data).hexdigest(),
+        text=data.decode("utf-8", "replace"),
+    )
+
+
+def _problem(folder: RunFolder, record: RunRecord) -> ProblemNote:
+    asked = record.problem
+    return ProblemNote(
+        reference=record.reference.name,
+        reference_text=_bytes(folder, folder.root / record.reference.name).decode("utf-8", "replace"),
+        inputs=record.inputs.name if record.inputs else "",
+        dims=asked.dims,
+        workloads=asked.workloads,
+        vary=asked.vary,
+        allow_library=asked.allow_library,
+        device=record.device,
+        gpu=record.gpu,
+    )
+
+
+def _measured(folder: RunFolder, parent: VersionState) -> ParentMeasured | None:
+    done = parent.accepted.evaluated if parent.accepted else None
+    if done is None:
+        return None
+    try:
+        receipt = parse(_bytes(folder, folder.version(parent.number) / "receipt.json"))
+    except UsageError as error:
+        raise _damaged(folder, f"v{parent.number}/receipt.json") from error
+    return ParentMeasured(
+        receipt=receipt.id,
+        verdict=receipt.verdict.value,
+        improvement=receipt.improvement.value,
+        median_us=done.median_us,
+        to_parent=done.ratio,
+    )
+
+
+def _facts(csv: Path) -> Iterator[Fact]:
+    """The vocabulary's metrics that the parent's profile has."""
+    try:
+        data = csv.read_bytes()
+        launch = read_profile(data, csv.name).choose().launch
+    except (OSError, KoptError):  # there is none, or it is of no use: the diagnosis says so
+        return
+    digest = hashlib.sha256(data).hexdigest()[:16]
+    for id in profile_metrics().all:
+        counter = launch.metric(id)
+        if counter is not None:
+            yield Fact(metric=id, value=counter.shown, reference=f"profile/{digest}#{id}")
+
+
+def _past_methods(searches: tuple[Search, ...]) -> dict[str, FoundPassage]:
+    """Method → what the experience log says of it first; the method that did best comes first."""
+    found: dict[str, FoundPassage] = {}
+    for search in searches:
+        for hit in search.hits:
+            if hit.past is not None:
+                found.setdefault(hit.past.method, hit)
+    return found
+
+
+def _offers(
+    record: RunRecord,
+    state: RunState,
+    methods: Methods,
+    terms: Vocabulary,
+    language: str,
+    known: dict[str, FoundPassage],
+) -> tuple[MethodOffer, ...]:
+    product = terms.products.get(record.gpu)
+    architecture = product.architecture if product else ""
+    forbidden = {line.partition(":")[2].strip() for line in _directives(state) if line.startswith("forbid:")}
+    preferred = {line.partition(":")[2].strip() for line in _directives(state) if line.startswith("prefer:")}
+    spoken = record.problem.backend or ("cuda" if language == "cuda" else "triton")
+
+    def offer(method: Method) -> MethodOffer:
+        against = ""
+        if method.id in forbidden:
+            against = "HINTS.md forbids it"
+        elif architecture and method.architectures and architecture not in method.architectures:
+            against = f"needs {', '.join(method.architectures)}; this GPU is {architecture}"
+        elif method.languages and spoken not in method.languages:
+            against = f"is written in {', '.join(method.languages)}; the kernel is in {spoken}"
+        past = known.get(method.id)
+        speaks = "HINTS.md prefers it" if method.id in preferred else "nothing is known against it"
+        if past is not None:
+            speaks = f"{past.title} ({past.reference})"
+        return MethodOffer(
+            id=method.id,
+            title=method.title,
+            axis=method.axis or "",
+            page=method.page,
+            applies=not against,
+            why=against or speaks,
+            priority=method.priority,
+            tried=tuple(v.number for v in state.versions if not v.masked and method.id in v.methods),
+        )
+
+    helped = [id for id, hit in known.items() if hit.past and hit.past.advice == "recommended"]
+    rank = {id: place for place, id in enumerate(helped)}
+
+    def place(one: MethodOffer) -> tuple[bool, bool, int, int, str]:
+        return not one.applies, one.id not in preferred, rank.get(one.id, len(rank)), one.priority or LAST, one.id
+
+    return tuple(sorted((offer(method) for method in methods.offered), key=place))
+
+
+def _directives(state: RunState) -> tuple[str, ...]:
+    return state.hints.directives if state.hints else ()
+
+
+def _past(folder: RunFolder, version: VersionState) -> PastVersion:
+    proposal = _proposal(folder, version)
+    done = version.attempts[-1].evaluated if version.attempts else None
+    return PastVersion(
+        version=version.number,
+        parent=version.parent,
+        methods=version.methods,
+        single_change=proposal.hypothesis.single_change if proposal else "",
+        expected=tuple(f"{e.metric} {e.direction}: {e.size}" for e in proposal.hypothesis.expected) if proposal else (),
+        outcome=version.closed.outcome if version.closed else "open",
+        kept=version.kept,
+        why=version.closed.why if version.closed else "",
+        bottleneck=version.profiled.bottleneck if version.profiled else "",
+        median_us=done.median_us if done else None,
+        ratio=done.ratio if done else None,
+        attempts=tuple(_attempt(folder, version.number, attempt) for attempt in version.attempts),
+    )
+
+
+def _attempt(folder: RunFolder, version: int, attempt: Attempt) -> PastAttempt:
+    proposal = _model(folder.attempt(version, attempt.number) / "proposal.json", Proposal)
+    done = attempt.evaluated
+    return PastAttempt(
+        attempt=attempt.number,
+        methods=attempt.submitted.methods if attempt.submitted else (),
+        single_change=proposal.hypothesis.single_change if proposal else "",
+        verdict=done.verdict.value if done else "",
+        reason=done.reason if done else "",
+    )
+
+
+def _proposal(folder: RunFolder, version: VersionState) -> Proposal | None:
+    if not version.attempts:
+        return None
+    return _model(folder.attempt(version.number, version.attempts[-1].number) / "proposal.json", Proposal)
+
+
+def _refused(folder: RunFolder, version: VersionState) -> Iterator[RefusedSubmission]:
+    for refused in version.refused:
+        place = folder.submission(version.number, refused.submission)
+        proposal = _model(place / "proposal.json", Proposal)
+        yield RefusedSubmission(
+            submission=refused.submission,
+            single_change=proposal.hypothesis.single_change if proposal else "",
+            broken=_reasons(place / "reasons.json"),
+        )
+
+
+def _reasons(path: Path) -> tuple[BrokenRule, ...]:
+    try:
+        return tuple(_BROKEN.validate_json(path.read_bytes()))
+    except (OSError, ValidationError):
+        return ()
+
+
+def _left(record: RunRecord, state: RunState, version: VersionState, now: str) -> Left:
+    seconds = None
+    if record.seconds is not None:
+        passed = (datetime.fromisoformat(now) - datetime.fromisoformat(state.clock_from)).total_seconds()
+        seconds = max(0.0, record.seconds - passed)
+    return Left(
+        iterations=state.cap(record) - state.iterations,
+        attempts=record.attempts - len(version.attempts),
+        refusals=REFUSALS - version.refused_in_row if record.proposer != "agent" else None,
+        seconds=seconds,
+    )
+
+
+def _research(state: RunState, version: VersionState) -> Iterator[str]:
+    """What to look into, where the run stalled just before this version."""
+    stall = state.stalls[-1] if state.stalls else None
+    if stall is None or stall.version != version.number - 1:
+        return
+    yield "the last iterations brought little: what does the parent's profile show that was not acted on?"
+    yield f"methods that were tried: {', '.join(stall.tried) or 'none'}"
+    yield f"methods that apply and were not tried: {', '.join(stall.untried) or 'none'}"
+    yield "ask the knowledge base anew (`kopt ask`, `kopt search`), on an axis that was not tried, and select from that"
+
+
+def _model(path: Path, kind: type[_M]) -> _M | None:
+    """A document of the run; None where there is none or it is none: the gate says so."""
+    try:
+        return kind.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def _bytes(folder: RunFolder, path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _damaged(folder, folder.relative(path)) from error
+
+
+def _damaged(folder: RunFolder, path: str) -> KoptError:
+    return KoptError(
+        f"{path} is missing in {folder.root}, or cannot be read",
+        code="run_damaged",
+        hint=f"Git has it: `git -C {folder.root} checkout -- {path}`.",
+    )

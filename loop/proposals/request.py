@@ -1,0 +1,217 @@
+"""What a proposer is told: all that it needs for the next version, as one JSON document of a published schema."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kbs.common.canonical_json import Sha256
+from loop.journal.record import Grade
+from loop.tools import DiagnosisNote, Search, Targets
+
+SCHEMA_NAME = "run-proposal"
+"""`kopt schema run-proposal` prints what an answer looks like."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class ParentKernel(_Part):
+    """The version that is to be changed."""
+
+    version: int
+    path: str
+    """Below the run's folder."""
+    language: Literal["python", "cuda"]
+    hash: Sha256
+    text: str
+
+
+class ProblemNote(_Part):
+    """What the kernel must compute, and where."""
+
+    reference: str
+    """Name of the reference in the run's folder."""
+    reference_text: str
+    inputs: str
+    """Name of the file of inputs in the run's folder; empty where the reference makes them."""
+    dims: dict[str, int]
+    workloads: tuple[dict[str, int], ...]
+    """Further sizes that it must be right on."""
+    vary: tuple[str, ...]
+    """Sizes that may be anything."""
+    allow_library: bool
+    device: str
+    gpu: str
+    """Product; empty where none is known."""
+
+
+class ParentMeasured(_Part):
+    """What was measured of the parent."""
+
+    receipt: Sha256
+    """Cite its fields as receipt/ID#FIELD."""
+    verdict: str
+    improvement: str
+    median_us: float | None
+    """None where no time could be taken."""
+    to_parent: tuple[float, float, float] | None
+    """Time of what it was compared with over its own: median, lower and upper bound."""
+
+
+class Fact(_Part):
+    """A figure of the parent's profile."""
+
+    metric: str
+    """Id of the vocabulary."""
+    value: str
+    """As the profile has it, with its unit."""
+    reference: str
+    """Cite it so: profile/ID#METRIC."""
+
+
+class MethodOffer(_Part):
+    """A method of the registry."""
+
+    id: str
+    title: str
+    axis: str
+    """memory, compute or latency; empty where its page does not say."""
+    page: str
+    """wiki/path: read it with `kopt wiki show`."""
+    applies: bool
+    why: str
+    """Why it applies, or why not: architecture, trigger, directive, what the experience log knows of it."""
+    priority: int | None
+    """1 comes first on its axis; None where its page does not say."""
+    tried: tuple[int, ...]
+    """Versions that used it."""
+
+
+class PastAttempt(_Part):
+    """One attempt of a past version, or of this one."""
+
+    attempt: int
+    methods: tuple[str, ...]
+    single_change: str
+    verdict: str
+    """Empty while it is not evaluated."""
+    reason: str
+
+
+class PastVersion(_Part):
+    """What was tried, and what came of it."""
+
+    version: int
+    parent: int | None
+    methods: tuple[str, ...]
+    single_change: str
+    expected: tuple[str, ...]
+    """What its hypothesis foretold."""
+    outcome: str
+    """passed, failed, or open."""
+    kept: bool
+    """Whether it became the best version."""
+    why: str
+    bottleneck: str
+    median_us: float | None
+    ratio: tuple[float, float, float] | None
+    """Time of its parent over its own: median, lower and upper bound."""
+    attempts: tuple[PastAttempt, ...]
+
+
+class BrokenRule(_Part):
+    """A rule of the gate that something broke."""
+
+    rule: str
+    message: str
+    file: str
+    line: int | None
+    mend: str
+    """How to mend it."""
+
+
+class RefusedSubmission(_Part):
+    """Something that was handed in for this version and did not run."""
+
+    submission: int
+    single_change: str
+    """Empty where it could not be read."""
+    broken: tuple[BrokenRule, ...]
+
+
+class DirectivesNote(_Part):
+    """What HINTS.md says."""
+
+    enforced: tuple[str, ...]
+    """The gate holds proposals to these."""
+    passed_on: tuple[str, ...]
+    """kopt does not understand these; they are the user's words."""
+
+
+class Left(_Part):
+    """What is left of the run's limits."""
+
+    iterations: int
+    """This one among them."""
+    attempts: int
+    """Of this version, the next one among them."""
+    refusals: int | None
+    """Answers that may still be refused before this version is closed as failed; None: any number."""
+    seconds: float | None
+    """None: no limit."""
+
+
+class NextRequest(_Part):
+    """A proposal is wanted."""
+
+    schema_version: Literal[1] = 1
+    run: str
+    """Id of the run."""
+    folder: str
+    """Its folder."""
+    version: int = Field(ge=1)
+    """The version that is wanted; the proposal must name it."""
+    attempt: int = Field(ge=1)
+    """Which attempt at it this will be."""
+    parent: ParentKernel
+    """What is to be changed; the proposal must name its version."""
+    best: int
+    """The best version so far."""
+    target: str
+    """What the user wants: `2.0x`, `90%`, or empty."""
+    profile: Grade
+    """How far profiles go in this run."""
+    problem: ProblemNote
+    measured: ParentMeasured | None
+    diagnosis: DiagnosisNote | None
+    """Of the parent; None where there is none."""
+    facts: tuple[Fact, ...]
+    """Figures of the parent's profile that may be quoted."""
+    targets: Targets | None
+    """What hardware and problem allow, each spec with its citation."""
+    searches: tuple[Search, ...]
+    """Evidence that was looked up for this version: what the experience log knows first, its best method before the
+    others. Select from it, or ask further queries in the proposal."""
+    directives: DirectivesNote
+    methods: tuple[MethodOffer, ...]
+    """The registry; those that apply first, among them those that the experience log recommends."""
+    history: tuple[PastVersion, ...]
+    """Past versions, the masked ones left out."""
+    attempts: tuple[PastAttempt, ...]
+    """Attempts at this version that failed."""
+    refused: tuple[RefusedSubmission, ...]
+    """Proposals for this version that the gate did not let run."""
+    left: Left
+    research_wanted: tuple[str, ...]
+    """At a stall: what to look into before another proposal. Empty otherwise."""
+    schema_name: str = SCHEMA_NAME
+    """`kopt schema NAME` prints the schema of the proposal."""
+    rules: tuple[str, ...]
+    """What the gate asks of a proposal, a sentence each."""
+
+    def document(self) -> bytes:
+        """The request as a program gets it on its standard input."""
+        return (self.model_dump_json(indent=2) + "\n").encode()

@@ -1,0 +1,1 @@
+"""Driving a run from step to step."""

@@ -1,0 +1,359 @@
+"""Drives a run: creates it, goes on from wherever it is, takes proposals, and ends it.
+
+One process at a time holds a run. Whatever interrupts it, the next `Driver.open` finds the state by replaying the
+journal, and `advance` does the step again whose event is not there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import hashlib
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evaluator.receipt.plan import utc_now
+from kbs.common import canonical_json as canonical
+from kbs.common.canonical_json import Sha256
+from kbs.common.errors import KoptError, UsageError
+from kbs.common.files import make_folder, write_error, write_whole
+from loop.gate.report import GateReport
+from loop.journal import journal, seeds
+from loop.journal import registry as known
+from loop.journal.events import Applied, Asked, Created, Extended, Masked, Stopped
+from loop.journal.folder import JOURNAL, KERNELS, RECORD, RunFolder
+from loop.journal.journal import Journal
+from loop.journal.language_model import ModelCall
+from loop.journal.lock import run_lock
+from loop.journal.record import RunRecord
+from loop.journal.repository import ATTRIBUTES, Repository
+from loop.journal.state import Phase, RunState, replay
+from loop.planning import acceptance as keep
+from loop.proposals.proposal import Proposal
+from loop.proposers.reading import Unread
+from loop.run import atomic_steps as durable
+from loop.run import steps
+from loop.run.held import Progress, Run, read_record
+from loop.run.parts import Parts
+from loop.run.submission import Submission, submit
+from loop.tools import Tools
+
+
+@dataclass(frozen=True)
+class View:
+    """A run as it stands on the disk, for those who only read it."""
+
+    folder: RunFolder
+    record: RunRecord
+    state: RunState
+    torn: bool
+    """Whether the journal ends in part of a line: the run was killed, or is being written this moment."""
+
+
+def read_run(root: Path) -> View:
+    """Look at a run without holding it. Raises `KoptError`."""
+    folder = RunFolder(root)
+    record = read_record(folder)
+    found = journal.read(journal.load(folder.journal))
+    return View(folder, record, replay(found.entries), bool(found.torn))
+
+
+def create_run(root: Path, record: RunRecord, files: dict[str, bytes], home: Path) -> RunFolder:
+    """Make a run's folder with its first event. It is there whole or not at all.
+
+    `files`: what stands at its top, by name; the kernel, under the name that the record has for it, goes to v0/. The
+    seed that the record commits to must be there (`seeds.create`). Raises `KoptError`: `out_exists`, `run_busy`,
+    `disk_full`, `not_writable`.
+    """
+    seeds.load(home, record.id, record.seed_commitment)
+    with run_lock(home, record.id):
+        _check_free(root)
+        made = root.with_name(f".{root.name}.{record.id}.tmp")
+        try:
+            for left in sorted(root.parent.glob(f".{root.name}.*.tmp")) if root.parent.is_dir() else ():
+                _remove_left(left, root, home, record.id)
+            make_folder(made)
+            folder = RunFolder(made)
+            data = canonical.dumps(record.model_dump(mode="json"))
+            placed = {f"v0/{name}" if name == record.kernel.name else name: found for name, found in files.items()}
+            hashes = durable.put(folder, {RECORD: data, ".gitattributes": ATTRIBUTES, **placed})
+            event = Created(record=hashes.pop(RECORD), files=hashes)
+            write_whole(made / JOURNAL, journal.first_line(event))
+            made.rename(root)
+        except OSError as error:
+            raise write_error(error, root) from error
+        known.remember(home, record.id, root)
+    return RunFolder(root)
+
+
+def _check_free(root: Path) -> None:
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise UsageError(
+            f"{root} is there already",
+            code="out_exists",
+            hint="Choose another folder with --out; an existing run goes on with `kopt run resume`.",
+        )
+
+
+def _remove_left(left: Path, root: Path, home: Path, run: str) -> None:
+    """Remove what a start left that was killed; one that another process is making is not touched."""
+    other = left.name.removeprefix(f".{root.name}.").removesuffix(".tmp")
+    with contextlib.ExitStack() as stack:
+        if other != run:
+            try:
+                stack.enter_context(run_lock(home, other))
+            except KoptError:
+                return
+        shutil.rmtree(left)
+
+
+@dataclass
+class Driver:
+    """A run that this process holds."""
+
+    run: Run
+    notes: list[str] = field(default_factory=list)
+    """What a reader should know of how it was found."""
+
+    @classmethod
+    @contextlib.contextmanager
+    def open(cls, root: Path, tools: Tools, home: Path, parts: Parts, timeout: float = 0.0) -> Iterator[Driver]:
+        """Hold a run, and make good what a kill left. Nothing is measured before `advance`.
+
+        Raises `KoptError`: `run_busy`, `journal_edited`, `journal_inconsistent`, `record_damaged`, `seed_missing`,
+        those of git (`git_missing`, `wrong_branch`, `git_locked` …), `hints_contradict`.
+        """
+        folder = RunFolder(root)
+        record = read_record(folder)
+        with run_lock(home, record.id, timeout):
+            master = seeds.load(home, record.id, record.seed_commitment)
+            written = Journal.open(folder.journal)
+            state = replay(written.entries)
+            _check_record(folder, state)
+            durable.sweep(folder)
+            repository = Repository(root, record.id, in_place=record.in_place, branch=record.branch)
+            notes = repository.settle()
+            committed = any(version.committed for version in state.versions)
+            repository.begin(committed=committed)
+            if written.set_aside is not None:
+                notes.append(f"the journal's last line was not whole: it was moved to {written.set_aside.name}")
+            _check_history(repository, folder, committed)
+            run = Run(
+                folder, record, written, state, tools, parts, repository, home, master, lambda *_: None
+            )  # fmt: skip
+            known.remember(home, record.id, root)
+            driver = cls(run, notes)
+            driver._read_hints()
+            yield driver
+
+    @property
+    def state(self) -> RunState:
+        """What the journal says."""
+        return self.run.state
+
+    @property
+    def record(self) -> RunRecord:
+        """run.json."""
+        return self.run.record
+
+    @property
+    def folder(self) -> RunFolder:
+        """Where it lies."""
+        return self.run.folder
+
+    @property
+    def phase(self) -> Phase:
+        """What comes next."""
+        return self.state.phase(self.record)
+
+    @property
+    def rejected(self) -> GateReport | None:
+        """What the gate said of the end of the run; None where it passed or was not asked."""
+        return self.run.rejected
+
+    def advance(self, progress: Progress = lambda *_: None) -> Phase:
+        """Go on until a proposal is wanted, the run is finished, or its baseline failed.
+
+        `REPORT` is returned where the gate rejects the end of the run: `rejected` says why. Raises `KoptError` where a
+        step fails; nothing that was recorded is lost, and the next `advance` does that step again.
+        """
+        self.run.rejected = None
+        while True:
+            phase = self.phase
+            if phase is Phase.PROPOSE:
+                over = keep.over_time(self.state, self.record, utc_now()) or keep.over_budget(self.state, self.record)
+                if over is None:
+                    return phase
+                self.run.happened(Stopped(reason=over.reason, evidence=over.evidence))
+                continue
+            if phase is Phase.BASELINE_FAILED:
+                steps.commit_rest(self.run)
+                return phase
+            current = self.state.current
+            progress(phase, "" if current is None else f"v{current.number}")
+            if phase is Phase.FINISHED:
+                steps.settle(self.run)
+                return phase
+            if phase is Phase.OPEN:
+                self._read_hints()
+            steps.STEPS[phase](self.run)
+            if self.run.rejected is not None:
+                return phase
+
+    def asked(self, call: ModelCall) -> None:
+        """Note what asking a language model used; what it answered is handed in next.
+
+        Raises `UsageError` (`not_awaited`), `KoptError`.
+        """
+        self._check_awaited()
+        self.run.happened(Asked(version=self.run.version.number, call=call))
+
+    def submit(self, outcome: Proposal | Unread, data: bytes, said: str = "") -> Submission:
+        """Take what was handed in for the version that is open. It is in the journal when this returns.
+
+        `data`: what was handed in, as it was; `said`: what a program wrote beside its answer, which is kept where that
+        was none. Raises `UsageError` (`not_awaited`), `KoptError`.
+        """
+        self._check_awaited()
+        self._read_hints()
+        return submit(self.run, outcome, data, said)
+
+    def _check_awaited(self) -> None:
+        if self.phase is not Phase.PROPOSE:
+            raise UsageError(
+                f"no proposal is awaited: the run is in the phase {self.phase}",
+                code="not_awaited",
+                hint="`kopt run status` says what comes next; `kopt run resume` goes on.",
+            )
+
+    # --- what the user asks for ---------------------------------------------------------------------------------------
+
+    def stop(self, why: str = "") -> None:
+        """Begin no further version; `advance` then ends the run. Said twice it changes nothing."""
+        if self.state.stopped is None:
+            said = why or f"the user stopped the run after {self.state.iterations} iterations"
+            self.run.happened(Stopped(reason="user", evidence=said))
+
+    def final(self, progress: Progress = lambda *_: None) -> Phase:
+        """Stop, and go on to the end."""
+        self.stop()
+        return self.advance(progress)
+
+    def extend(self, iterations: int) -> None:
+        """Allow further iterations; a run that was stopped goes on. Raises `UsageError` (`baseline_failed`)."""
+        if self.phase is Phase.BASELINE_FAILED:
+            raise UsageError(
+                "version 0 was not accepted: no iteration can follow it",
+                code="baseline_failed",
+                hint="Mend the kernel or the reference, and start a new run.",
+            )
+        self.run.happened(Extended(iterations=iterations))
+
+    def mask(self, version: int, masked: bool, why: str) -> None:
+        """Leave a version's record out of what proposers see, or show it again. Raises `UsageError` (`no_version`)."""
+        if not 0 <= version < len(self.state.versions):
+            raise UsageError(
+                f"there is no version {version}", code="no_version", hint="`kopt run show` lists the versions."
+            )
+        if self.state.versions[version].masked != masked:
+            self.run.happened(Masked(version=version, masked=masked, why=why))
+
+    def difference(self, target: Path) -> str:
+        """What `apply` would change in the user's file, as a unified diff; empty where it is the best version."""
+        kernel = self.run.version_kernel(self._best())
+        before = _read_target(target).decode("utf-8", "replace")
+        lines = difflib.unified_diff(
+            before.splitlines(keepends=True),
+            kernel.text.splitlines(keepends=True),
+            str(target),
+            f"v{self._best()}/{kernel.name}",
+        )
+        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+    def apply(self, target: Path, expected: Sha256) -> Applied | None:
+        """Copy the best version over the user's kernel, and keep what stood there in replaced/; None: nothing to do.
+
+        `expected`: hash of the file that the shown diff was against. Raises `UsageError`: `target_changed`,
+        `target_language`, `nothing_to_apply`.
+        """
+        number = self._best()
+        kernel, before = self.run.version_kernel(number), _read_target(target)
+        if (target.suffix == ".cu") != (kernel.name == KERNELS["cuda"]):
+            raise UsageError(
+                f"v{number} is {kernel.name}, and {target} is of another language",
+                code="target_language",
+                hint=f"Copy {self.folder.best / kernel.name} by hand, and change what calls the kernel.",
+            )
+        kept = f"replaced/a{len(self.state.applied) + 1}-{target.name}"
+        saved = durable.read(self.folder.root / kept)
+        if before == kernel.data and saved is None:
+            return None
+        if before != kernel.data:
+            if hashlib.sha256(before).hexdigest() != expected:
+                raise UsageError(
+                    f"{target} was changed since the difference was shown",
+                    code="target_changed",
+                    hint="Look at the difference again: `kopt run apply`.",
+                )
+            self.run.put({kept: before})
+            saved = before
+            write_whole(target, kernel.data)
+        assert saved is not None
+        event = Applied(
+            version=number, target=str(target), before=hashlib.sha256(saved).hexdigest(), after=kernel.hash
+        )  # fmt: skip
+        self.run.happened(event)
+        if self.phase is Phase.FINISHED:
+            steps.settle(self.run)
+        return event
+
+    def _best(self) -> int:
+        final = self.state.final
+        number = final.version if final is not None else self.state.best
+        if number is None:
+            raise UsageError(
+                "there is no version that could be applied", code="nothing_to_apply", hint="See `kopt run status`."
+            )
+        return number
+
+    def _read_hints(self) -> None:
+        """HINTS.md as it is now; an event where it changed."""
+        found = self.run.parts.hints()
+        if found != self.state.hints:
+            self.run.happened(found)
+            self.notes.append("HINTS.md was read: what it says binds the gate from now on")
+
+
+def _read_target(target: Path) -> bytes:
+    try:
+        return target.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"{target} cannot be read: {error.strerror or error}",
+            code="file_unreadable",
+            hint="Give the kernel that the run was started with, or another file to copy over.",
+        ) from error
+
+
+def _check_record(folder: RunFolder, state: RunState) -> None:
+    """Refuse a run.json that is not the one that the run began with."""
+    recorded = None if state.created is None else state.created.record
+    if recorded != hashlib.sha256(folder.record.read_bytes()).hexdigest():
+        raise KoptError(
+            f"{folder.record} was changed after the run began",
+            code="record_changed",
+            hint="Restore it from the run's git repository. What a run is about cannot be changed: begin a new one.",
+        )
+
+
+def _check_history(repository: Repository, folder: RunFolder, committed: bool) -> None:
+    """Refuse a journal that lost or changed lines which git has."""
+    there = repository.committed(JOURNAL) if committed else None
+    if there is not None and not folder.journal.read_bytes().startswith(there):
+        raise KoptError(
+            f"{folder.journal} is not what git's last commit has with further lines after it",
+            code="journal_edited",
+            hint=f"`git checkout -- {JOURNAL}` in the run's folder; steps after that commit are then done again.",
+        )

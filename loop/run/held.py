@@ -1,0 +1,160 @@
+"""A run that this process holds: its folder, its journal and its state, and all that its steps work with."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+from pydantic import ValidationError
+
+from evaluator.receipt.document import first_of
+from evaluator.receipt.receipt import Receipt, parse
+from kbs.common import canonical_json as canonical
+from kbs.common.errors import KoptError
+from loop.gate.report import GateReport
+from loop.journal.events import Event, Files
+from loop.journal.folder import KERNELS, RunFolder
+from loop.journal.journal import Journal
+from loop.journal.record import RunRecord
+from loop.journal.repository import Repository
+from loop.journal.state import Phase, RunState, VersionState
+from loop.proposals.proposal import Proposal
+from loop.run import atomic_steps as durable
+from loop.run.parts import Parts
+from loop.tools import Targets, Tools
+
+Language = Literal["python", "cuda"]
+Progress = Callable[[Phase, str], None]
+"""(phase, what is done in it)"""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel's file."""
+
+    name: str
+    """kernel.py or kernel.cu."""
+    data: bytes
+
+    @property
+    def text(self) -> str:
+        """Its text."""
+        return self.data.decode("utf-8")
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of its bytes."""
+        return hashlib.sha256(self.data).hexdigest()
+
+
+@dataclass
+class Run:
+    """What the steps of `loop/run/steps.py` share."""
+
+    folder: RunFolder
+    record: RunRecord
+    journal: Journal
+    state: RunState
+    tools: Tools
+    parts: Parts
+    repository: Repository
+    home: Path
+    master: bytes
+    """What the seeds come from."""
+    progress: Progress
+    again: bool = True
+    """Whether a commit may have been made that the journal does not know of: until the first one of this process."""
+    rejected: GateReport | None = None
+    """What the gate said of the end of the run, where that broke a rule."""
+
+    def happened(self, event: Event) -> None:
+        """Write an event down; when this returns it is on the disk, and part of the state."""
+        entry = self.journal.append(event)
+        self.state.apply(entry)
+
+    def put(self, files: dict[str, bytes]) -> Files:
+        """Write files by their paths below the folder."""
+        return durable.put(self.folder, files)
+
+    def below(self, folder: Path, files: dict[str, bytes]) -> dict[str, bytes]:
+        """The same files, by their paths below the run's folder."""
+        return {self.folder.relative(folder / name): data for name, data in files.items()}
+
+    @property
+    def version(self) -> VersionState:
+        """The version that was opened last; there must be one."""
+        assert self.state.current is not None
+        return self.state.current
+
+    def kernel(self, folder: Path) -> Kernel:
+        """The kernel's file in a folder. Raises `KoptError` (`artifact_missing`)."""
+        for name in KERNELS.values():
+            data = durable.read(folder / name)
+            if data is not None:
+                return Kernel(name, data)
+        raise missing(folder / "kernel.py")
+
+    def version_kernel(self, number: int) -> Kernel:
+        """The kernel of a version that was accepted, or the user's."""
+        return self.kernel(self.folder.version(number))
+
+    def receipt(self, number: int) -> Receipt | None:
+        """A version's receipt; None where it has none."""
+        data = durable.read(self.folder.version(number) / "receipt.json")
+        return None if data is None else parse(data)
+
+    def proposal(self, version: VersionState) -> Proposal | None:
+        """What the last attempt of a version was proposed with; None where nobody proposed it."""
+        if not version.attempts or version.attempts[-1].submitted is None:
+            return None
+        path = self.folder.attempt(version.number, version.attempts[-1].number) / "proposal.json"
+        data = durable.read(path)
+        if data is None:
+            raise missing(path)
+        return Proposal.model_validate_json(data)
+
+    def targets(self) -> Targets | None:
+        """What step 0 found that the hardware and the problem allow."""
+        data = durable.read(self.folder.root / "roofline.json")
+        try:
+            return None if data is None else Targets.model_validate_json(data)
+        except ValidationError:
+            return None
+
+
+def missing(path: Path) -> KoptError:
+    """A file that an event speaks of is gone."""
+    return KoptError(
+        f"{path} is missing, and the journal says that it was written",
+        code="artifact_missing",
+        hint="Restore it from the run's git repository (`git checkout -- FILE` in the run's folder).",
+    )
+
+
+def language_of(name: str) -> Language:
+    """Of a kernel's file."""
+    return cast(Language, next(language for language, file in KERNELS.items() if file == name))
+
+
+def read_record(folder: RunFolder) -> RunRecord:
+    """run.json. Raises `KoptError` (`record_missing`, `record_damaged`)."""
+    try:
+        data = folder.record.read_bytes()
+    except OSError as error:
+        raise KoptError(
+            f"{folder.root} is no run: {folder.record.name} cannot be read ({error.strerror or error})",
+            code="record_missing",
+            hint="Give the folder of a run, such as `kopt run list` shows.",
+        ) from error
+    try:
+        return RunRecord.model_validate(canonical.loads(data))
+    except (ValueError, ValidationError) as error:
+        why = ": ".join(first_of(error)) if isinstance(error, ValidationError) else str(error)
+        raise KoptError(
+            f"{folder.record} is not as kopt wrote it: {why}",
+            code="record_damaged",
+            hint="Restore it from the run's git repository. What a run is about cannot be changed: begin a new one.",
+        ) from error

@@ -1,0 +1,338 @@
+"""The steps of a run. Each makes its files, which may be there from a try that was killed, and then writes its event.
+
+A step that is done again makes the same files, asks for no evaluation whose receipt stands, and makes no commit twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from evaluator.receipt.plan import SeedSchedule, utc_now
+from evaluator.receipt.receipt import Receipt, parse, render
+from evaluator.receipt.verdict import Verdict
+from evaluator.source.forms import SourceFile
+from evaluator.store.seal import load_key, verify
+from kbs.common import canonical_json as canonical
+from kbs.common.errors import KoptError, NoGpuError, UsageError
+from kbs.common.visible_text import visible
+from loop.journal import seeds
+from loop.journal.events import (
+    Closed,
+    Committed,
+    Evaluated,
+    Files,
+    FinalMeasured,
+    Gated,
+    Opened,
+    Prepared,
+    Profiled,
+    Reported,
+    Stalled,
+    Stopped,
+)
+from loop.journal.state import REFUSALS, Phase, VersionState
+from loop.planning import acceptance as keep
+from loop.proposals import evidence
+from loop.run import atomic_steps as durable
+from loop.run import memory
+from loop.run.held import Kernel, Run, missing
+from loop.run.submission import refuse_attempt
+
+_SUBJECT = 72
+"""Characters of a commit's first line."""
+
+
+def prepare(run: Run) -> None:
+    """Step 0."""
+    run.happened(Prepared(files=run.put(run.parts.step0())))
+
+
+def open_next(run: Run) -> None:
+    """Stop, or note a stall and begin the next version."""
+    state = run.state
+    if state.current is not None:
+        group = keep.stalled(state, run.record)
+        if group:
+            tried = tuple(dict.fromkeys(method for version in group for method in version.methods))
+            masked = keep.to_mask(state) if run.record.partial_restart else ()
+            untried = run.parts.untried(state)
+            run.happened(Stalled(version=group[-1].number, tried=tried, untried=untried, masked=masked))
+        best = run.receipt(state.best) if state.best is not None else None
+        found = keep.stop(state, run.record, utc_now(), best, run.targets())
+        if found is not None:
+            run.happened(Stopped(reason=found.reason, evidence=found.evidence))
+            return
+    number, parent = len(state.versions), state.best
+    run.put({run.folder.relative(run.folder.current): f"{number}\n".encode()})
+    searches: Files = {}
+    if parent is not None:
+        found_lines = evidence.render(run.parts.look_up(state, parent))
+        searches = run.put(run.below(run.folder.version(number), {evidence.NAME: found_lines}))
+    run.happened(Opened(version=number, parent=parent, searches=searches))
+
+
+def evaluate(run: Run) -> None:
+    """Hold the attempt against the reference and its parent."""
+    version = run.version
+    number = max(1, len(version.attempts))
+    folder = run.folder.attempt(version.number, number)
+    first = version.number == 0
+    kernel = run.version_kernel(0) if first else run.kernel(folder)
+    parent = None if version.parent is None else run.version_kernel(version.parent).text
+    files = run.put(run.below(folder, {kernel.name: kernel.data} if first else {}))
+    schedule = seeds.schedule(run.master, version.number, number, "verdict")
+    try:
+        receipt, made = _measured(run, run.folder.relative(folder), kernel, parent, schedule)
+    except (UsageError, NoGpuError) as error:
+        if first:
+            raise
+        refuse_attempt(run, error)
+        return
+    ending = kernel.name.rpartition(".")[2]
+    kept = run.folder.relative(run.folder.trajectory / f"v{version.number}-a{number}.{ending}")
+    files |= made | run.put({kept: kernel.data})
+    run.happened(
+        Evaluated(
+            version=version.number,
+            attempt=number,
+            receipt=receipt.id,
+            verdict=receipt.verdict,
+            improvement=receipt.improvement,
+            reason=receipt.reason,
+            ratio=keep.ratio_of(receipt),
+            median_us=keep.median_of(receipt),
+            files=files,
+        )
+    )
+
+
+def _measured(
+    run: Run, folder: str, kernel: Kernel, incumbent: str | None, schedule: SeedSchedule
+) -> tuple[Receipt, Files]:
+    """A sealed receipt in a folder: the one that stands there, where it is of this evaluation, else a new one."""
+    there = durable.read(run.folder.root / folder / "receipt.json")
+    receipt = None if there is None else _fitting(run, there, kernel, schedule)
+    if receipt is None:
+        receipt = run.tools.evaluate(run.tools.request(kernel.text, kernel.name, incumbent), schedule)
+    files = {"receipt.json": render(receipt), **run.parts.of_attempt(receipt)}
+    return receipt, run.put({f"{folder}/{name}": data for name, data in files.items()})
+
+
+def _fitting(run: Run, data: bytes, kernel: Kernel, schedule: SeedSchedule) -> Receipt | None:
+    """The receipt in these bytes; None where it is none of this evaluation's."""
+    if not verify(data, load_key(run.home)).ok:
+        return None
+    try:
+        receipt = parse(data)
+    except UsageError:
+        return None
+    candidate = SourceFile(name=kernel.name, text=kernel.text)
+    same = receipt.candidate.hash == candidate.hash and receipt.problem.hash == run.record.problem_hash
+    return receipt if same and schedule.matches(receipt.plan.seed_commitment) else None
+
+
+def profile(run: Run) -> None:
+    """Put the accepted attempt's files into the version's folder, profile it, and say what bounds it."""
+    version = run.version
+    attempt, folder = version.attempts[-1].number, run.folder.version(version.number)
+    tried = run.folder.attempt(version.number, attempt)
+    kernel = run.kernel(tried)
+    files = {kernel.name: kernel.data}
+    for name in ("receipt.json", *([] if version.number == 0 else ["proposal.json"])):
+        data = durable.read(tried / name)
+        if data is None:
+            raise missing(tried / name)
+        files[name] = data
+    receipt = parse(files["receipt.json"])
+    parent = None if version.parent is None else run.version_kernel(version.parent).text
+    taken = run.tools.profile(run.tools.request(kernel.text, kernel.name, parent))
+    note = run.tools.diagnose(taken.csv, receipt, kernel.name)
+    machine = run.tools.machine_code(kernel.text, kernel.name, version.methods)
+    files["diagnosis.json"] = canonical.dumps(note.model_dump(mode="json"))
+    files["machine.json"] = canonical.dumps(machine.model_dump(mode="json"))
+    if taken.csv:
+        files["profile.csv"] = taken.csv.encode("utf-8")
+    made = run.put(run.below(folder, files))
+    if taken.report is not None:
+        made |= run.put({f"profiles/v{version.number}.ncu-rep": taken.report})
+    run.happened(
+        Profiled(
+            version=version.number, grade=taken.grade, bottleneck=note.bottleneck, why=taken.why, files=made
+        )
+    )  # fmt: skip
+
+
+def gate(run: Run) -> None:
+    """Render the version's files, and let the gate look at it as a whole."""
+    number = run.version.number
+    run.put(run.below(run.folder.version(number), run.parts.of_version(run.state, number)))
+    report = run.parts.gate(run.state, number, "version")
+    run.happened(
+        Gated(version=number, passed=report.passed, rules=report.rules, lapsed=report.lapsed, checked=report.checked)
+    )
+
+
+def close(run: Run) -> None:
+    """Decide whether the version is kept, and end it."""
+    version = run.version
+    if version.gated is not None and version.gated.passed:
+        decision = keep.decide(run.state, run.record, version)
+        closing = Closed(version=version.number, outcome="passed", kept=decision.kept, why=decision.why, files={})
+    else:
+        closing = Closed(version=version.number, outcome="failed", kept=False, why=_why_failed(run, version), files={})
+    left = memory.remember(run.record.id, run.state, version, run.proposal(version), closing)
+    files = run.put(run.below(run.folder.version(version.number), {memory.NAME: left.document()}))
+    if closing.kept:
+        kernel = run.version_kernel(version.number)
+        files |= run.put(run.below(run.folder.best, {kernel.name: kernel.data}))
+        durable.keep_only(run.folder.best, [kernel.name])
+    run.happened(closing.model_copy(update={"files": files}))
+
+
+def _why_failed(run: Run, version: VersionState) -> str:
+    if version.gated is not None:
+        return f"the gate: {', '.join(version.gated.rules)} (`kopt run gate v{version.number}` says where)"
+    tried = [found.evaluated for found in version.attempts if found.evaluated is not None]
+    if version.number == 0:
+        return f"version 0, the user's kernel, is {tried[0].verdict}: {tried[0].reason}"
+    said = "; ".join(f"a{found.attempt} {found.verdict}: {found.reason}" for found in tried)
+    if len(tried) >= run.record.attempts:
+        return f"{len(tried)} attempts, none accepted: {said}"
+    if version.refused_in_row >= REFUSALS and run.record.proposer != "agent":
+        rules = dict.fromkeys(rule for one in version.refused[-REFUSALS:] for rule in one.rules)
+        return "; ".join(filter(None, (f"{REFUSALS} answers in a row were refused: {', '.join(rules)}", said)))
+    return "; ".join(filter(None, ("the run was stopped before a proposal was accepted", said)))
+
+
+def record(run: Run) -> None:
+    """Put what came of the version into the experience log, where the next question finds it."""
+    run.happened(run.parts.log_version(run.version.number))
+
+
+def commit(run: Run) -> None:
+    """Write the log anew, and let git have all of it."""
+    version = run.version
+    run.put(run.parts.of_run(run.state))
+    assert version.closed is not None
+    if version.number == 0:
+        subject = f"[baseline] {run.record.kernel.origin}"
+    else:
+        proposal = run.proposal(version)
+        change = proposal.hypothesis.single_change if proposal else "no proposal"
+        failed = "failed: " if version.closed.outcome == "failed" else ""
+        subject = f"[iter {version.number}] {failed}{change}"
+    made = run.repository.commit(version.commit_name, _message(subject, version.closed.why), again=run.again)
+    run.again = False
+    run.happened(Committed(what=version.commit_name, commit=made))
+
+
+def _message(subject: str, body: str) -> str:
+    """A commit's message; both parts may be a proposer's words."""
+    line = " ".join(visible(subject).split())
+    short = line if len(line) <= _SUBJECT else f"{line[: _SUBJECT - 1]}…"
+    return f"{short}\n\n{' '.join(visible(body).split())}"
+
+
+# --- the end ----------------------------------------------------------------------------------------------------------
+
+
+def restore(run: Run) -> None:
+    """Put the best version that was not looked at again yet into best/, and measure it against version 0."""
+    state = run.state
+    number = _next_best(run)
+    version, ending = state.versions[number], state.reports + 1
+    if version.committed is None:
+        raise missing(run.folder.version(number))
+    run.repository.restore(version.committed.commit, run.folder.relative(run.folder.best))
+    kernel = run.version_kernel(number)
+    durable.keep_only(run.folder.best, [kernel.name])
+    stands, recorded = durable.read(run.folder.best / kernel.name), state.files.get(f"v{number}/{kernel.name}")
+    if stands != kernel.data or recorded != kernel.hash:
+        raise KoptError(
+            f"best/{kernel.name} of commit {version.committed.commit[:12]} is not v{number} as it was accepted",
+            code="restore_mismatch",
+            hint=f"Somebody changed v{number}/ or the repository. Look at `git log --stat` in the run's folder.",
+        )
+    folder = run.folder.relative(run.folder.final(number, ending))
+    incumbent = None if number == 0 else run.version_kernel(0).text
+    schedule = seeds.schedule(run.master, number, ending, "final")
+    receipt, files = _measured(run, folder, kernel, incumbent, schedule)
+    agrees, why = keep.agrees(receipt, run.record)
+    if number == 0:
+        agrees = receipt.verdict is Verdict.ACCEPTED
+        why = "version 0 itself: no version is better" if agrees else why
+    run.happened(
+        FinalMeasured(
+            version=number,
+            receipt=receipt.id,
+            agrees=agrees,
+            ratio=None if number == 0 else keep.ratio_of(receipt),
+            why=why,
+            files=files | {f"{run.folder.relative(run.folder.best)}/{kernel.name}": kernel.hash},
+        )
+    )
+
+
+def _next_best(run: Run) -> int:
+    """The best version of those that were kept and not measured at this end yet."""
+    measured = {found.version for found in run.state.finals}
+    kept = [version for version in run.state.versions if version.kept and version.number not in measured]
+    if run.state.best is not None and run.state.best not in measured:
+        return run.state.best
+    return keep.ranked([_standing(run, version) for version in kept])[0]
+
+
+def _standing(run: Run, version: VersionState) -> keep.Standing:
+    receipt = run.receipt(version.number)
+    times = None if receipt is None else keep.summary_of(receipt)
+    ratio = keep.to_baseline(run.state, version.number) if times is not None else None
+    size = len(run.version_kernel(version.number).data)
+    return keep.Standing(
+        version.number, ratio, times.p80_us if times else None, times.std_us if times else None, size
+    )  # fmt: skip
+
+
+def report(run: Run) -> None:
+    """Render the reports, and let the gate look at the end of the run."""
+    final = run.state.final
+    assert final is not None
+    files = run.put({**run.parts.of_run(run.state), **run.parts.of_end(run.state)})
+    found = run.parts.gate(run.state, final.version, "final")
+    if not found.passed:
+        run.rejected = found
+        return
+    run.happened(Reported(files=files))
+
+
+def settle(run: Run) -> None:
+    """Commit the end of the run, and whatever was written to its journal after that."""
+    final, stopped = run.state.final, run.state.stopped
+    assert final is not None
+    assert stopped is not None
+    what = "final" if run.state.reports == 1 else f"final {run.state.reports}"
+    shown = "" if final.ratio is None else f" ({final.ratio[0]:.3g}x)"
+    subject = f"[final] restore v{final.version}{shown}: {stopped.reason}"
+    run.repository.commit(what, _message(subject, stopped.evidence), again=True)
+    commit_rest(run)
+
+
+def commit_rest(run: Run) -> None:
+    """Commit what the journal says since the last commit, so that nothing is left uncommitted where a run rests."""
+    if run.repository.changed():
+        last = run.state.entries[-1]
+        run.repository.commit(f"line {last.n}", f"[journal] up to {last.event.kind}", again=False)
+
+
+STEPS: dict[Phase, Callable[[Run], None]] = {
+    Phase.PREPARE: prepare,
+    Phase.OPEN: open_next,
+    Phase.EVALUATE: evaluate,
+    Phase.PROFILE: profile,
+    Phase.GATE: gate,
+    Phase.CLOSE: close,
+    Phase.RECORD: record,
+    Phase.COMMIT: commit,
+    Phase.RESTORE: restore,
+    Phase.REPORT: report,
+}
+"""What is done in each phase that kopt goes on from by itself."""

@@ -1,0 +1,134 @@
+"""What is handed in for a version: taken as an attempt, or refused with every reason. Both are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evaluator.source.forms import Form
+from kbs.common import canonical_json as canonical
+from kbs.common.errors import NoGpuError, UsageError
+from loop.gate.report import GateReport
+from loop.journal.events import Files, Refused, Submitted
+from loop.journal.folder import KERNELS
+from loop.proposals import evidence
+from loop.proposals.proposal import Proposal
+from loop.proposals.request import BrokenRule
+from loop.proposers.reading import Unread
+from loop.run import atomic_steps as durable
+from loop.run.held import Run
+
+PROPOSAL = "proposal.json"
+UNFIT = "kernel"
+"""The rule under which a kernel is refused that the evaluator cannot take: it has no entry, two, or another form."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What became of something that was handed in."""
+
+    accepted: bool
+    """Whether it runs."""
+    number: int
+    """Of the attempt, or of the refused submission."""
+    broken: tuple[BrokenRule, ...] = ()
+    """Why it does not run."""
+    report: GateReport | None = None
+    """What the gate said; None where it was not asked."""
+
+
+def submit(run: Run, outcome: Proposal | Unread, data: bytes, said: str) -> Submission:
+    """Take what was handed in for the version that is open, or refuse it. Raises `KoptError`."""
+    if isinstance(outcome, Unread):
+        broken = tuple(_broken(outcome.rule, reason, PROPOSAL, outcome.mend) for reason in outcome.reasons)
+        beside = {"stderr.txt": said.encode("utf-8", "replace")} if said else {}
+        return refuse(run, broken, {"answer.txt": data, **beside})
+    document = canonical.dumps(outcome.model_dump(mode="json"))
+    unfit = _unfit(run, outcome)
+    if unfit is not None:
+        return refuse(run, (unfit,), {PROPOSAL: document})
+    searches = _ask_further(run, outcome)
+    version = run.version
+    report = run.parts.gate(run.state, version.number, "proposal", outcome)
+    if not report.passed:
+        found = [(result.rule, one) for result in report.results for one in result.broken]
+        broken = tuple(_broken(rule, one.message, one.file, one.mend, one.line) for rule, one in found)
+        return refuse(run, broken, {PROPOSAL: document}, report, searches)
+    number = len(version.attempts) + 1
+    folder, name = run.folder.attempt(version.number, number), KERNELS[outcome.language]
+    durable.keep_only(folder, [name, PROPOSAL])
+    made = run.put(run.below(folder, {name: outcome.kernel.encode("utf-8"), PROPOSAL: document}))
+    run.happened(
+        Submitted(
+            version=version.number,
+            attempt=number,
+            parent=outcome.parent,
+            methods=outcome.methods,
+            files=made | searches,
+        )
+    )
+    return Submission(True, number, report=report)
+
+
+def refuse(
+    run: Run,
+    broken: tuple[BrokenRule, ...],
+    files: dict[str, bytes],
+    report: GateReport | None = None,
+    searches: Files | None = None,
+) -> Submission:
+    """Keep what was handed in with the reasons why it does not run. It is no attempt."""
+    version = run.version
+    number = len(version.refused) + 1
+    folder = run.folder.submission(version.number, number)
+    kept = {**files, "reasons.json": canonical.dumps([one.model_dump(mode="json") for one in broken])}
+    durable.keep_only(folder, kept)
+    made = run.put(run.below(folder, kept))
+    run.happened(
+        Refused(
+            version=version.number,
+            submission=number,
+            rules=tuple(dict.fromkeys(one.rule for one in broken)),
+            reasons=tuple(f"{one.file}{f':{one.line}' if one.line else ''}: {one.message}" for one in broken),
+            files=made | (searches or {}),
+        )
+    )
+    return Submission(False, number, broken, report)
+
+
+def refuse_attempt(run: Run, error: UsageError | NoGpuError) -> None:
+    """Take an attempt back that the evaluator found to be nothing that it can run: none of it ran."""
+    version = run.version
+    folder = run.folder.attempt(version.number, version.attempts[-1].number)
+    files = {PROPOSAL: durable.read(folder / PROPOSAL) or b""}
+    refuse(run, (_broken(UNFIT, error.message, run.kernel(folder).name, error.hint),), files)
+
+
+def _unfit(run: Run, proposal: Proposal) -> BrokenRule | None:
+    """Why a proposal cannot be run at all, whatever the rules say of it."""
+    wanted, name = run.version.number, KERNELS[proposal.language]
+    if proposal.version != wanted:
+        said = f"it is for version {proposal.version}, and version {wanted} is wanted"
+        return _broken("schema", said, PROPOSAL, f"Set version to {wanted}.")
+    if not 0 <= proposal.parent < wanted or not run.state.versions[proposal.parent].passed:
+        said = f"its parent, version {proposal.parent}, did not pass"
+        return _broken("schema", said, PROPOSAL, f"The best version is {run.state.best}.")
+    try:
+        parent = run.version_kernel(proposal.parent).text
+        form = run.tools.request(proposal.kernel, name, parent).recognised().form
+        if form is Form.SOLVE and run.record.device == "cpu":
+            return _broken(UNFIT, "a .cu kernel runs on a GPU alone, and this run has none", name, "Use Triton.")
+    except (UsageError, NoGpuError) as error:
+        return _broken(UNFIT, error.message, name, error.hint)
+    return None
+
+
+def _ask_further(run: Run, proposal: Proposal) -> Files:
+    """Ask a proposal's own questions, and keep what was found beside the version's other searches."""
+    path = run.folder.version(run.version.number) / evidence.NAME
+    there = evidence.read(path)
+    found = run.parts.look_further(run.state, proposal, there)
+    return run.put({run.folder.relative(path): evidence.render((*there, *found))})
+
+
+def _broken(rule: str, message: str, file: str, mend: str, line: int = 0) -> BrokenRule:
+    return BrokenRule(rule=rule, message=message, file=file, line=line or None, mend=mend)

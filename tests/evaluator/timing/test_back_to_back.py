@@ -1,0 +1,288 @@
+"""Long kernels called without a pause: how many calls, what is made of their walls, and what a race does with it."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluator.correctness.candidate import CandidateError
+from evaluator.correctness.cases import Case, Cases
+from evaluator.receipt.plan import BaselineChoice, TimingPlan
+from evaluator.receipt.timing import Row
+from evaluator.timing import back_to_back
+from evaluator.timing.back_to_back import HALF_US, LEAST_US, MOST_CALLS, Rows, calls_in_half, row, together
+from evaluator.timing.benchmark import Race
+from evaluator.timing.clock_checks import Audit
+from evaluator.timing.timed_process import Racer, WrongResultError
+from kbs.common.errors import KoptError
+from tests.evaluator import receipts
+from tests.evaluator.racers import clock, racer
+
+GB = 10**9
+
+
+# --- how many calls ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("claim", "bytes_per_call", "free", "most", "calls"),
+    [
+        (1000.0, 10**8, 120 * GB, 800, 64),
+        (2000.0, 4 * 10**8, 120 * GB, 800, 32),
+        (2001.0, 4 * 10**8, 120 * GB, 800, 32),
+        (70_000.0, 10**8, 120 * GB, 800, 1),
+        (500.0, 1, 120 * GB, 800, 64),  # 32 ms of the 64 wanted
+        (400.0, 1, 120 * GB, 800, 0),
+        (0.0, 1, 120 * GB, 800, 0),
+        (5e-324, 1, 120 * GB, 800, 0),
+        (2000.0, 4 * 10**8, 48 * GB, 800, 20),  # a third of what is free, for both halves
+        (2000.0, 4 * 10**8, 30 * GB, 800, 0),
+        (2000.0, 1, 120 * GB, 40, 20),
+        (2000.0, 1, 120 * GB, 20, 0),
+        (2000.0, 0, 0, 800, 0),
+    ],
+)
+def test_calls_by_hand(claim: float, bytes_per_call: int, free: int, most: int, calls: int) -> None:
+    assert calls_in_half(claim, bytes_per_call, free, most) == calls
+
+
+@given(
+    st.floats(0.0, 1e7), st.integers(0, 10**11), st.integers(0, 2 * 10**11), st.integers(0, 800)
+)  # fmt: skip
+def test_a_half_is_long_enough_and_both_fit(claim: float, bytes_per_call: int, free: int, most: int) -> None:
+    calls = calls_in_half(claim, bytes_per_call, free, most)
+    assert 0 <= calls <= MOST_CALLS
+    assert 2 * calls <= most
+    assert 2 * calls * bytes_per_call <= free / 3
+    if calls:
+        assert calls * claim >= LEAST_US
+        assert (calls - 1) * claim < HALF_US
+
+
+# --- what is made of walls --------------------------------------------------------------------------------------------
+
+
+def rowed(monkeypatch: pytest.MonkeyPatch, found: Audit, one: Racer) -> tuple[Row, dict[str, Any]]:
+    """A row of which these were the walls, and what was asked for."""
+    asked: dict[str, Any] = {}
+
+    def audit_turns(*words: Any, **named: Any) -> Audit:
+        asked.update(named, calls=words[4])
+        return found
+
+    monkeypatch.setattr(back_to_back, "audit_turns", audit_turns)
+    return row(one, cast(Cases, None), cast(Iterator[Any], None), 32, random.Random(1)), asked
+
+
+@pytest.mark.parametrize("name", ["candidate", "eager"])
+def test_a_row_by_hand(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    walls = Audit(32, (70_000.0, 64_500.0, 64_000.0), (900.0, 500.0, 700.0), before_us=(62_000.0,) * 3)
+    found, asked = rowed(monkeypatch, walls, racer(name, (1797.0, 1800.0, 1790.0)))
+    assert (found.name, found.calls, found.per_call_us, found.alone_us) == (name, 32, 2000.0, 1797.0)
+    assert asked == {"calls": 32, "before": 32, "blamed": name == "candidate"}
+
+
+def test_a_contender_that_rests_in_the_first_half_gains_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock is high again when the second half begins: that one alone would say 1.8 ms."""
+    walls = Audit(32, (58_100.0,) * 3, (500.0,) * 3, before_us=(128_500.0, 132_000.0, 128_500.0))
+    found, _ = rowed(monkeypatch, walls, racer())
+    assert found.per_call_us == 4000.0
+
+
+def test_memory_that_is_made_for_the_first_results_is_no_part_of_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    walls = Audit(32, (64_500.0,) * 3, (500.0,) * 3, before_us=(90_000.0, 62_000.0, 62_000.0))
+    assert rowed(monkeypatch, walls, racer())[0].per_call_us == 2000.0
+
+
+def test_a_row_tells_of_the_clock_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = racer()
+    one.clock = clock(1980)
+    nvml = cast(Any, one.clock._nvml)
+    nvml.clocks, nvml.reasons = [1395], [0x004]
+    found, _ = rowed(monkeypatch, Audit(32, (64_000.0,), (500.0,), before_us=(64_000.0,)), one)
+    assert (found.min_mhz, found.throttled) == (1395, ("power cap",))
+
+
+def test_an_empty_turn_that_took_longer_leaves_no_time_below_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _ = rowed(monkeypatch, Audit(32, (400.0,), (500.0,), before_us=(400.0,)), racer())
+    assert found.per_call_us == 0
+    assert together(found, receipts.row("eager")).ratio is None
+
+
+def test_both_rows_have_a_ratio() -> None:
+    found = together(receipts.row(per_call_us=2000.0), receipts.row("eager", per_call_us=1500.0))
+    assert found.ratio == 0.75
+    assert together(receipts.row(), None).ratio is None
+
+
+# --- in a race --------------------------------------------------------------------------------------------------------
+
+
+class Given(Rows):
+    """Rows that are given: a row, an error, or None for no room, by name."""
+
+    def __init__(self, **rows: Row | Exception | None) -> None:
+        self.rows, self.asked = rows, list[str]()
+        self.notes, self.found = [], None
+
+    def _row(self, racer: Racer, places: int) -> Row | None:
+        assert places == 2
+        self.asked.append(racer.name)
+        found = self.rows[racer.name]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def both(self, *racers: Racer) -> None:
+        """The candidate's row, then the first baseline's."""
+        self.call(racers[0], 2)
+        self.call_baseline(racers[1:], 2)
+
+
+OWN, EAGER = receipts.row(), receipts.row("eager")
+LONG = [racer(us=(1500.0,) * 4), racer("eager", (20.0,) * 4), racer("compile", (1500.0,) * 4)]
+
+
+def test_the_candidate_and_its_first_baseline_are_called_without_a_pause() -> None:
+    race = Given(candidate=OWN, eager=EAGER)
+    race.both(*LONG)
+    assert race.asked == ["candidate", "eager"]
+    assert race.found == together(OWN, EAGER)
+    assert race.notes == []
+
+
+class Wave(Race):
+    """One wave, of which the order is noted."""
+
+    def __init__(self) -> None:
+        self.rows = given = Given(candidate=OWN, eager=EAGER, compile=receipts.row("compile"))
+        self.asked = given.asked
+        self.pretender, self.racers, self.failed, self.places = "", [], {}, 2
+        baselines = BaselineChoice(name="eager", how="eager"), BaselineChoice(name="compile", how="compile")
+        self.plan = TimingPlan(restarts=2, seconds=1.0, baselines=baselines)
+
+    def _start_baseline(self, choice: BaselineChoice, restarts: Sequence[int]) -> list[Racer]:
+        return [racer(choice.name, restart=n) for n in restarts]
+
+    def _start_candidates(self, restarts: Sequence[int]) -> list[Racer]:
+        return [racer(us=(1500.0,) * 4, restart=n) for n in restarts]
+
+    def _alone(self, by_restart: dict[int, list[Racer]]) -> None:
+        del by_restart
+        self.asked.append("alone")
+
+    def _blocks(self, restarts: list[list[Racer]], seconds: float) -> None:
+        del restarts, seconds
+        self.asked.append("blocks")
+
+    def _audit(self, racer: Racer) -> None:
+        del racer
+        self.asked.append("audit")
+
+    def _watch(self, racer: Racer) -> None:
+        del racer
+        self.asked.append("watch")
+
+    def _end(self, racers: Sequence[Racer]) -> None:
+        self.asked.append("end " + " ".join(sorted({one.name for one in racers})))
+
+
+def test_a_baseline_is_called_without_a_pause_when_no_candidate_is_about() -> None:
+    """A candidate that is still there could slow it, and a baseline that fails so has all its times."""
+    race = Wave()
+    race._wave([0, 1], audited=1)
+    order = ["alone", "blocks", "audit", "watch", "candidate", "end candidate", "alone", "eager"]
+    assert race.asked == [*order, "end candidate compile eager"]
+    assert race.rows.found == together(OWN, EAGER)
+
+
+def test_another_wave_has_no_rows() -> None:
+    race = Wave()
+    race._wave([0, 1], audited=2)
+    assert race.asked == ["alone", "blocks", "end candidate", "alone", "end candidate compile eager"]
+
+
+def test_a_baseline_that_dropped_out_is_passed_over() -> None:
+    race = Wave()
+    race.failed = {"eager": "it raised"}
+    race._wave([0, 1], audited=1)
+    assert race.rows.found == together(OWN, receipts.row("compile"))
+
+
+def test_a_short_candidate_is_not_called_so() -> None:
+    race = Given()
+    race.both(racer(us=(999.0,) * 4), *LONG[1:])
+    assert (race.asked, race.found, race.notes) == ([], None, [])
+
+
+def test_where_there_is_no_room_it_is_said() -> None:
+    race = Given(candidate=None, eager=EAGER)
+    race.both(*LONG)
+    assert race.asked == ["candidate"]
+    assert race.found is None
+    assert race.notes == ["not called without a pause: the device's memory has no room for so many calls' arguments"]
+
+
+@pytest.mark.parametrize("rows", [{"eager": None}, {}])
+def test_a_candidate_without_a_baselines_row_has_its_own(rows: dict[str, Any]) -> None:
+    race = Given(candidate=OWN, **rows)
+    race.both(*(LONG if rows else LONG[:1]))
+    assert race.found == together(OWN, None)
+    assert race.notes == []
+
+
+def test_a_baseline_that_fails_without_a_pause_is_no_fault_of_the_candidates() -> None:
+    race = Given(candidate=OWN, eager=WrongResultError("result of one call of many:\n it is outside"))
+    race.both(*LONG)
+    assert race.found == together(OWN, None)
+    assert race.notes == ["eager was not timed without a pause: result of one call of many: it is outside"]
+
+
+@pytest.mark.parametrize(
+    "error", [WrongResultError("wrong"), CandidateError("audit", {"type": "RuntimeError", "message": "once"})]
+)
+def test_a_candidate_that_fails_without_a_pause_has_failed(error: Exception) -> None:
+    with pytest.raises(type(error)):
+        Given(candidate=error).both(*LONG)
+
+
+def roomy(monkeypatch: pytest.MonkeyPatch, error: Exception) -> Rows:
+    """Rows on a device with room for one, which fails."""
+
+    def row(*_: Any) -> Row:
+        raise error
+
+    monkeypatch.setattr(back_to_back, "traffic", lambda *_: (10**8, 10**8))
+    monkeypatch.setattr(back_to_back, "most_calls", lambda *_: 800)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda *_: (120 * GB, 140 * GB))
+    monkeypatch.setattr(back_to_back, "row", row)
+    return Rows(cast(Cases, None), torch.device("cuda:0"), itertools.repeat(cast(Case, None)), random.Random(1))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KoptError("0.1 GB for a tensor cannot be had", code="out_of_memory", hint="Free it."),
+        torch.OutOfMemoryError("in the parent"),
+    ],
+)
+def test_memory_that_is_gone_in_a_row_costs_no_times(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    assert roomy(monkeypatch, error)._row(LONG[0], 2) is None
+
+
+def test_another_error_in_a_row_is_no_lack_of_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = roomy(monkeypatch, KoptError("the reference failed", code="reference_failed", hint="Mend it."))
+    with pytest.raises(KoptError, match="the reference failed"):
+        rows._row(LONG[0], 2)
+
+
+def test_large_problems_have_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert roomy(monkeypatch, AssertionError("it was called"))._row(LONG[0], 1) is None

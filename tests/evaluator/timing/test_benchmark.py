@@ -1,0 +1,76 @@
+"""How long a race goes on: whatever a machine without a GPU can say of it."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from typing import Any
+
+import pytest
+
+from evaluator.receipt.statistics import next_look
+from evaluator.timing.benchmark import LEAST_BLOCKS, Race
+
+
+class Turns(Race):
+    """A race whose turns take 0.01 s each of a clock of its own, and whose interval is narrow from a block on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, narrow_from: int) -> None:
+        self.draw = random.Random(1)
+        self.turn_seconds = 0.0
+        self.now, self.narrow_from = 0.0, narrow_from
+        self.made: list[tuple[Any, int]] = []
+        self.looks: list[int] = []
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+
+    def _case(self) -> Any:
+        return None
+
+    def _turn(self, racer: Any, case: Any, pair: int) -> None:
+        assert case is None
+        self.made.append((racer, pair))
+        self.now += 0.01
+
+    def _settled(self, restarts: list[list[Any]]) -> bool:
+        assert restarts == [["candidate", "eager"]]
+        self.looks.append(self.made[-1][1] // 2 + 1)
+        return self.looks[-1] >= self.narrow_from
+
+    def race(self, seconds: float) -> int:
+        """Blocks that were made of one restart with one baseline."""
+        self._blocks([["candidate", "eager"]], seconds)  # type: ignore[list-item]  # names do for racers
+        return self.made[-1][1] // 2 + 1
+
+
+def test_a_race_ends_at_the_first_look_at_a_narrow_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    race = Turns(monkeypatch, narrow_from=7)
+    assert race.race(1e9) == 8
+    assert race.looks == [4, 6, 8]
+    assert race.turn_seconds == pytest.approx(8 * 4 * 0.01)
+
+
+def test_each_pair_is_made_forth_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    race = Turns(monkeypatch, narrow_from=1)
+    assert race.race(1e9) == LEAST_BLOCKS
+    for block in (race.made[n : n + 4] for n in range(0, len(race.made), 4)):
+        names, pairs = [name for name, _ in block], [pair for _, pair in block]
+        assert names == names[::-1]
+        assert len(set(names)) == 2
+        assert pairs == [pairs[0], pairs[0], pairs[0] + 1, pairs[0] + 1]
+
+
+def test_a_race_ends_when_its_time_is_over_and_not_before_the_least_number_of_pairs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert Turns(monkeypatch, narrow_from=10**9).race(0.4001) == 11
+    assert Turns(monkeypatch, narrow_from=10**9).race(0.0) == LEAST_BLOCKS
+
+
+def test_looks_become_rarer_so_that_they_take_no_more_than_a_part_of_the_time() -> None:
+    """A look takes as long as there are turns; of n blocks all looks together look at no more than 12 n."""
+    looks = [LEAST_BLOCKS]
+    while looks[-1] < 10_000:
+        looks.append(next_look(looks[-1]))
+    assert all(2 <= later - earlier <= max(2, earlier // 10) for earlier, later in itertools.pairwise(looks))
+    assert sum(looks) < 12 * looks[-1]

@@ -1,0 +1,152 @@
+"""What a call really ran: operators that compute are counted with their bytes, views and new memory are not held
+against anybody."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from evaluator.correctness import library_use as library
+from evaluator.sandbox.fork_server import ForkServer
+from evaluator.worker.measurement.operations import Operators, device_kernels, watching
+from tests.evaluator.workers import contender, specs, values
+
+X = torch.randn(8, 16)
+W = torch.randn(4, 16)
+
+
+def table(call: Callable[[], Any], how: str = "operators") -> dict[str, tuple[int, int]]:
+    """Operator → (calls, bytes) of one call."""
+    watch = watching(how)
+    with watch:
+        call()
+    return {entry["name"]: (entry["calls"], entry["bytes"]) for entry in watch.table()}
+
+
+def views() -> list[Any]:
+    """Everything that gives memory another shape."""
+    return [
+        *(X.t(), X.T, X.mT, X.view(-1), X[0], X[:, 3:5], X[..., None], X.reshape(2, 4, 16), X.unsqueeze(0)),
+        *(X.transpose(0, 1), X.permute(1, 0), X.detach(), X.split(2), X.chunk(2), X.unbind(0), X.select(0, 1)),
+        *(X.narrow(0, 0, 2), X.as_strided((2, 2), (1, 1)), X.flatten(), X.view(torch.int32), X.movedim(0, 1)),
+        *(X.unfold(0, 2, 1), X.swapaxes(0, 1), X.contiguous(), X.view_as(X), X.expand_as(X), X.unflatten(0, (2, 4))),
+        *(X.squeeze(), X.diagonal(), X.expand(2, 8, 16), X.is_contiguous(), X.data_ptr()),
+    ]
+
+
+def moves() -> list[Any]:
+    """Everything that makes memory, fills it, or copies it."""
+    y = torch.empty_like(X)
+    y.copy_(X).zero_().fill_(1.0)
+    z = X.clone().unsqueeze_(0).squeeze_(0).transpose_(0, 1).t_()
+    return [
+        *(torch.zeros(3), torch.ones(3), torch.full((3,), 2.0), torch.empty(2, 3), torch.arange(4), torch.eye(2)),
+        *(torch.zeros_like(X), torch.ones_like(X), torch.full_like(X, 2.0), torch.empty_strided((2, 2), (1, 2))),
+        *(X.half(), X.to(torch.float64), X.t().contiguous(), X.new_empty(3), X.new_zeros(3), X.new_full((2,), 1.0)),
+        *(X[0, 0].item(), torch.as_tensor([1]), torch.tensor([1.0]), torch.nn.Parameter(X), torch.scalar_tensor(1.0)),
+        *(torch.empty_permuted((2, 3), (1, 0)), z.requires_grad_(False), z.resize_(3)),
+    ]
+
+
+def test_an_operator_is_counted_with_what_it_reads_and_writes() -> None:
+    assert table(lambda: torch.mm(X, W.t())) == {"aten::mm": (1, 4 * (8 * 16 + 16 * 4 + 8 * 4))}
+    assert table(lambda: [X.relu() for _ in range(3)]) == {"aten::relu": (3, 3 * 2 * X.nbytes)}
+    assert table(lambda: torch.nn.functional.linear(X, W, torch.zeros(4)))["aten::addmm"][0] == 1
+
+
+def test_overloads_and_tensors_in_lists_are_counted_together() -> None:
+    found = table(lambda: (torch.cat([X, X]), X + 1, X + X, X.add_(0)))
+    assert found["aten::cat"] == (1, 4 * X.nbytes)
+    assert found["aten::add"] == (2, 2 * X.nbytes + 3 * X.nbytes)
+    assert found["aten::add_"] == (1, 2 * X.nbytes)
+
+
+def test_views_are_not_counted() -> None:
+    assert table(views) == {}
+    assert table(views, "threads") == {}
+
+
+@pytest.mark.parametrize("how", ["operators", "threads"])
+@pytest.mark.parametrize("call", [views, moves])
+def test_what_computes_nothing_is_no_library_operation(call: Callable[[], None], how: str) -> None:
+    watch = watching(how)
+    with watch:
+        call()
+    assert library.operations(watch.table(), 1) == []
+
+
+@pytest.mark.parametrize("how", ["operators", "threads"])
+def test_a_library_operation_is_in_the_table(how: str) -> None:
+    calls: dict[str, Callable[[], Any]] = {
+        "aten::mm": lambda: X @ W.t(),
+        "aten::_softmax": lambda: X.softmax(-1),
+        "aten::native_layer_norm": lambda: torch.nn.functional.layer_norm(X, (16,)),
+        "aten::sum": lambda: X.sum(),
+        "aten::convolution": lambda: torch.nn.functional.conv1d(X[None], torch.ones(2, 8, 3)),
+        "aten::gelu": lambda: torch.nn.functional.gelu(X),
+        "aten::sort": lambda: X.sort(),
+    }
+    for name, call in calls.items():
+        watch = watching(how)
+        with watch:
+            call()
+        assert name in [operation.name for operation in library.operations(watch.table(), 10**6)]
+
+
+def test_sparse_tensors_are_counted_too() -> None:
+    """PyTorch has no `nbytes` for them; a candidate that uses them is no crash."""
+    found = table(lambda: torch.sparse.mm(torch.eye(4).to_sparse(), torch.ones(4, 4)))
+    assert sum(size for _, size in found.values()) > 0
+
+
+def test_what_another_thread_runs_is_seen_where_threads_are_watched() -> None:
+    def in_a_thread() -> None:
+        thread = threading.Thread(target=lambda: X.softmax(-1))
+        thread.start()
+        thread.join()
+
+    assert "aten::_softmax" in table(in_a_thread, "threads")
+    assert "aten::_softmax" not in table(in_a_thread, "operators")
+
+
+def test_no_watch_sees_nothing() -> None:
+    assert table(lambda: X @ W.t(), "") == {}
+
+
+def test_the_table_is_sorted_and_cut() -> None:
+    watch = Operators()
+    watch.calls |= {f"aten::{n}": 1 for n in range(150)}
+    watch.bytes |= {f"aten::{n}": n for n in range(150)}
+    assert [entry["bytes"] for entry in watch.table()] == list(range(149, 49, -1))
+
+
+def test_an_error_in_the_call_passes_through_and_the_watch_ends() -> None:
+    watch = Operators()
+    with pytest.raises(RuntimeError, match="must match"), watch:
+        X + W
+    before = dict(watch.calls)
+    X.relu()
+    assert dict(watch.calls) == before
+
+
+def test_watching_does_not_import_the_compiler(server: ForkServer) -> None:
+    """torch._dynamo takes more than a second to import, which would be spent in each worker's first watched call."""
+    text = "import sys\ndef run(x):\n    y = x.relu()\n    print('torch._dynamo' in sys.modules)\n    return y\n"
+    with contextlib.closing(contender(server, text)) as candidate:
+        called = candidate.call(values(torch.ones(2)), specs(torch.ones(2)), [], [], watch="operators")
+        assert candidate.worker.output().split() == ["False"]
+    assert [entry["name"] for entry in called.reply["operators"]] == ["aten::relu"]
+
+
+@pytest.mark.gpu
+def test_device_kernels_are_named_with_their_time() -> None:
+    x = torch.randn(512, 512, device="cuda")
+    found = device_kernels(lambda: (x @ x).relu())
+    assert found
+    assert all(kernel["calls"] >= 1 and kernel["microseconds"] > 0 for kernel in found)
+    assert all(kernel.library for kernel in library.device_kernels(found))

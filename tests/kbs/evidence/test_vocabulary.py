@@ -1,0 +1,148 @@
+"""The controlled vocabulary: names found in texts, families, near names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kbs.evidence.units import parse_unit
+from kbs.evidence.vocabulary import Mention, Product, vocabulary, words
+
+V = vocabulary()
+SPACES = ["product", "metric", "qualifier", "operation", "dtype", "symptom", "technique", "bottleneck", "language"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The H100-SXM's HBM_bandwidth.", ["the", "h100", "sxm", "hbm", "bandwidth"]),
+        ("A100 80 GB", ["a100", "80gb"]),
+        ("A100 80GB", ["a100", "80gb"]),
+        ("sparse 2:4", ["sparse", "2:4"]),
+        ("CC 9.0.", ["cc", "9.0"]),
+        ("", []),
+        ("–—…", []),
+    ],
+)
+def test_words(text: str, found: list[str]) -> None:
+    assert words(text) == found
+
+
+@pytest.mark.parametrize(
+    ("space", "name", "ids"),
+    [
+        ("product", "H100 SXM", ["h100-sxm"]),
+        ("product", "h100_sxm5", ["h100-sxm"]),
+        ("product", "H100", ["h100-sxm", "h100-pcie", "h100-nvl"]),
+        ("product", "A100 80 GB", ["a100-sxm-80gb", "a100-pcie-80gb"]),
+        ("product", "A100 SXM", ["a100-sxm-40gb", "a100-sxm-80gb"]),
+        ("product", "H150", []),
+        ("product", "H100 SXM please", []),
+        ("product", "", []),
+        ("metric", "memory bandwidth", ["hbm_bandwidth"]),
+        ("metric", "L2", ["l2_capacity"]),
+        ("metric", "smem per sm", ["shared_memory_per_sm"]),
+        ("dtype", "bfloat16", ["bf16"]),
+    ],
+)
+def test_resolve(space: str, name: str, ids: list[str]) -> None:
+    assert V.resolve(space, name) == ids
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_every_name_resolves_to_its_own_term(space: str) -> None:
+    terms = {
+        "product": V.products,
+        "metric": V.metrics,
+        "qualifier": V.qualifiers,
+        "operation": V.operations,
+        "dtype": V.dtypes,
+        "symptom": V.symptoms,
+        "technique": V.techniques,
+        "bottleneck": V.bottlenecks,
+        "language": V.languages,
+    }[space]
+    for term in terms.values():
+        for alias in (term.id, term.name, *term.aliases):
+            found = V.resolve(space, alias)
+            assert term.id in found, alias
+            # A word may leave metrics open ("shared memory": of an SM or of a block), but no other name does.
+            assert space == "metric" or found == [term.id], alias
+
+
+def test_the_longest_name_wins() -> None:
+    found = V.find("H100 SXM against the H100", "product")
+    assert found == [Mention("product", "h100-sxm", 0, 2), Mention("family", "h100", 4, 5)]
+    assert [m.id for m in V.find("fp64 tensor throughput", "metric")] == ["fp64_tensor_throughput"]
+
+
+def test_names_are_whole_words() -> None:
+    assert V.find("the h1000 and xh100", "product") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "forms"),
+    [
+        ("a H150 and an MI999X", ["H150", "MI999X"]),
+        ("RTX 4090 Ti", ["RTX 4090 Ti"]),
+        ("the 4096 rows of fp16", []),
+        ("sm_90a", []),
+    ],
+)
+def test_words_that_look_like_a_gpu(text: str, forms: list[str]) -> None:
+    assert V.product_like(text) == forms
+
+
+def test_nearest_names() -> None:
+    assert V.nearest_products("H100 SXN", V.products)[0] == "h100-sxm"
+    assert len(V.nearest_products("H100", V.products, count=2)) == 2
+    assert V.nearest_products("qqqqqqqq", V.products) == []
+    assert V.nearest_metrics("hbm bandwith")[0] == "hbm_bandwidth"
+    assert V.nearest_metrics("qqqqqqqq") == []
+
+
+def test_preferred_products_come_first_if_any_is_near() -> None:
+    assert V.nearest_products("H100 SXN", ["h100-pcie"]) == ["h100-pcie"]
+    assert "h100-sxm" in V.nearest_products("H100 SXN", ["mi300x"])
+
+
+def test_products_of_a_teams_own_pages() -> None:
+    ours = Product("acme-x1", "ACME X1", ("acme x1 pro",), "acme", "hopper", ("acme-x",))
+    more = V.with_products([ours])
+    assert more.resolve("product", "Acme X1 Pro") == ["acme-x1"]
+    assert more.resolve("product", "acme-x") == ["acme-x1"]
+    assert V.resolve("product", "Acme X1 Pro") == []
+    assert V.with_products([]) is V
+    known = V.with_products([replace(V.products["h100-sxm"], name="Another")])
+    assert known.products["h100-sxm"].name == "H100 SXM"
+
+
+def test_the_data_refers_only_to_what_it_defines() -> None:
+    for product in V.products.values():
+        assert product.vendor in V.vendors
+        assert product.architecture in V.architectures
+    for dtype in V.dtypes.values():
+        assert {dtype.vector, dtype.tensor} - {""} <= V.metrics.keys()
+        assert dtype.bytes > 0
+    for metric in V.metrics.values():
+        assert metric.text == (metric.unit == "")
+        assert metric.text or parse_unit(metric.unit, capacity=metric.capacity), metric
+        assert metric.text or (metric.range and metric.range[0] < metric.range[1]), metric
+    for group in V.metric_groups.values():
+        assert set(group.metrics) <= V.metrics.keys()
+    for symptom in V.symptoms.values():
+        assert symptom.bottleneck in V.bottlenecks
+    for operation in V.operations.values():
+        assert operation.dtype in V.dtypes
+        assert all(size > 0 for size in operation.dims.values())
+
+
+def test_a_unit_has_one_spelling_owner_and_a_prefix_changes_no_meaning() -> None:
+    spellings = [spelling for unit in V.units.values() for spelling in unit.aliases]
+    assert len(spellings) == len(set(spellings))
+    for unit in V.units.values():
+        for spelling in unit.aliases:
+            found = parse_unit(spelling)
+            assert found is not None
+            assert (found.dimension, found.scale) == (unit.dimension, unit.scale)

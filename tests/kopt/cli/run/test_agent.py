@@ -1,0 +1,199 @@
+"""A run of three iterations with the proposer `agent`, through `kopt run next` and `kopt run submit`, on the CPU."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loop.proposals.request import NextRequest
+from tests.conftest import Run
+from tests.kopt.run_workspace import WRONG, answer, hand_in, wanted, workspace
+
+
+class Agent:
+    """Somebody who works in a workspace."""
+
+    def __init__(self, run: Callable[..., Run], home: Path, folder: Path) -> None:
+        self.run, self.home, self.folder = run, home, folder
+
+    def __call__(self, *words: str, **more: Any) -> Run:
+        """A command, as it is typed."""
+        return self.run(self.home, *words, **{"cwd": self.folder, **more})
+
+    def request(self) -> dict[str, Any]:
+        """What is wanted."""
+        return wanted(self, self.folder)
+
+    def submit(self, proposal: object) -> Run:
+        """Hand something in."""
+        return hand_in(self, self.folder, proposal)
+
+
+@pytest.fixture
+def agent(run: Callable[..., Run], home: Path, tmp_path: Path) -> Agent:
+    """In a workspace of one kernel."""
+    return Agent(run, home, workspace(tmp_path / "work"))
+
+
+def begin(agent: Agent, *words: str) -> dict[str, Any]:
+    """`kopt run start`, as far as it goes by itself."""
+    done = agent("run", "start", "--proposer", "agent", "--device", "cpu", "--yes", "--json", *words)
+    assert done.code == 0, done.out + done.err
+    run = done.json["data"]["run"]
+    assert isinstance(run, dict)
+    return run
+
+
+def test_three_iterations_from_the_plan_to_the_report(agent: Agent) -> None:
+    plan = agent("run", "plan", "--proposer", "agent", "--device", "cpu", "--json")
+    assert plan.code == 0
+    assert not (agent.folder / "runs").exists()
+    begun = begin(agent, "--accept-unmeasured", "--forbid", "cuda_graphs")
+    assert (begun["phase"], begun["iterations"]) == ("propose", 0)
+    assert begun["waiting_for"] == f"kopt run next --run {begun['folder']}"
+    assert begun["enforced"] == ["forbid: cuda_graphs"]
+    root = Path(begun["folder"])
+
+    # what is asked for is whole, and fits the published schema
+    request = agent.request()
+    assert NextRequest.model_validate(request).parent.text == (agent.folder / "kernel.py").read_text("utf-8")
+    assert request["measured"]["verdict"] == "accepted"
+    assert request["searches"]
+    assert {"experience", "kernel", "bottleneck"} <= {search["about"] for search in request["searches"]}
+    forbidden = next(method for method in request["methods"] if method["id"] == "cuda_graphs")
+    assert not forbidden["applies"]
+    assert "HINTS.md" in forbidden["why"]
+    assert request["left"] == {"iterations": 3, "attempts": 3, "refusals": None, "seconds": None}
+
+    # nonsense, a method that nobody knows, and a forbidden one run nothing
+    for proposal, rule in (
+        ("I would use more warps.", "schema"),
+        (answer(request, methods=["more_warps"]), "unknown-method"),
+        (answer(request, methods=["cuda_graphs"]), "forbidden-method"),
+        (answer(request, version=7), "schema"),
+    ):
+        refused = agent.submit(proposal)
+        assert refused.code == 4
+        assert refused.json["data"]["outcome"] == "refused"
+        assert rule in {one["rule"] for one in refused.json["data"]["broken"]}, refused.out
+        assert all(one["message"] for one in refused.json["data"]["broken"])
+    request = agent.request()
+    assert request["attempt"] == 1
+    assert [one["submission"] for one in request["refused"]] == [1, 2, 3, 4]
+    assert request["refused"][1]["broken"][0]["mend"]
+
+    # a wrong kernel is an attempt; the next one is told of it
+    wrong = agent.submit(answer(request, kernel=WRONG.replace("num_warps=1", "num_warps=4")))
+    assert (wrong.code, wrong.json["data"]["outcome"]) == (4, "attempt_failed")
+    assert "incorrect" in wrong.json["data"]["why"]
+    request = agent.request()
+    assert request["attempt"] == 2
+    assert request["attempts"][0]["verdict"] == "incorrect"
+    assert request["attempts"][0]["single_change"].startswith("num_warps from 1 to ")
+
+    # unfinished runs can be looked at
+    report = agent("run", "report", "--json")
+    assert report.code == 0
+    assert not report.json["data"]["finished"]
+    assert not (root / "final_report.md").exists()
+    assert agent("run", "gate", "v0").code == 0
+    assert agent("run", "gate", "--final", "--json").json["errors"][0]["code"] == "not_ended"
+    assert agent("run", "show", "v9", "--json").json["errors"][0]["code"] == "version_unknown"
+
+    for number in (1, 2, 3):
+        done = agent.submit(answer(agent.request()))
+        assert done.code == 0, done.out + done.err
+        assert (done.json["data"]["version"], done.json["data"]["outcome"]) == (number, "passed")
+    assert done.json["data"]["run"]["phase"] == "finished"
+    assert agent("run", "next").code == 3
+    assert "final_report.md" in done.json["data"]["run"]["reports"]
+    assert [v["attempts"][-1]["verdict"] for v in done.json["data"]["run"]["versions"]] == ["accepted"] * 4
+
+
+def test_masking_extending_and_ending(agent: Agent) -> None:
+    begin(agent, "--iterations", "1", "--accept-unmeasured")
+    done = agent.submit(answer(agent.request()))
+    assert done.json["data"]["run"]["phase"] == "finished"
+    assert agent("run", "final").code == 3
+    extended = agent("run", "extend", "2", "--json")
+    assert extended.json["data"]["cap"] == 3
+    assert agent("run", "resume").code == 0
+    assert [past["version"] for past in agent.request()["history"]] == [0, 1]
+    masked = agent("run", "mask", "v1", "--why", "a dead end", "--json")
+    assert [v["masked"] for v in masked.json["data"]["versions"]] == [False, True, False]
+    assert [past["version"] for past in agent.request()["history"]] == [0]
+    agent("run", "mask", "1", "--undo")
+    assert [past["version"] for past in agent.request()["history"]] == [0, 1]
+    assert agent("run", "resume").code == 3
+    stopped = agent("run", "stop", "--why", "nothing is left to try", "--json")
+    assert stopped.json["data"]["stop_evidence"] == "nothing is left to try"
+    ended = agent("run", "final", "--json")
+    assert (ended.code, ended.json["data"]["phase"]) == (0, "finished")
+    assert "nothing is left to try" in agent("run", "report").out
+    assert agent.submit(answer({**agent_request(agent), "version": 2})).json["errors"][0]["code"] == "not_awaited"
+
+
+def agent_request(agent: Agent) -> dict[str, Any]:
+    """A request as it would be, made of what a finished run has."""
+    root = agent.folder / "runs" / "kernel-001"
+    searches = [json.loads(line) for line in (root / "v1" / "searches.jsonl").read_text("utf-8").splitlines()]
+    return {
+        "version": 2,
+        "parent": {"version": 1, "text": (root / "v1" / "kernel.py").read_text("utf-8"), "language": "python"},
+        "history": [],
+        "attempts": [],
+        "refused": [],
+        "methods": [],
+        "measured": None,
+        "diagnosis": None,
+        "searches": searches,
+    }
+
+
+def test_a_kernel_that_is_only_reformatted_is_refused(agent: Agent) -> None:
+    begin(agent)
+    request = agent.request()
+    same = request["parent"]["text"].replace("    row =", "    # the row of this program\n    row =")
+    refused = agent.submit(answer(request, kernel=same))
+    assert refused.code == 4
+    assert "kernel-unchanged" in {one["rule"] for one in refused.json["data"]["broken"]}
+
+
+def test_without_accept_unmeasured_nothing_is_kept(agent: Agent) -> None:
+    begin(agent, "--iterations", "1")
+    done = agent.submit(answer(agent.request()))
+    assert (done.code, done.json["data"]["outcome"], done.json["data"]["kept"]) == (0, "passed", False)
+    assert done.json["data"]["run"]["best"] == 0
+    root = Path(done.json["data"]["run"]["folder"])
+    assert (root / "best" / "kernel.py").read_bytes() == (agent.folder / "kernel.py").read_bytes()
+
+
+def test_hints_are_acknowledged_and_read_again(agent: Agent) -> None:
+    (agent.folder / "HINTS.md").write_text("forbid: split_k\nmake it pretty\n", "utf-8")
+    plan = agent("run", "plan", "--proposer", "agent", "--device", "cpu", "--json").json["data"]
+    assert any("HINTS.md:L1" in line and "forbid: split_k" in line for line in plan["hints"])
+    assert any("HINTS.md:L2" in line and "not enforced" in line for line in plan["hints"])
+    begun = begin(agent)
+    assert begun["passed_on"] == ["make it pretty"]
+    with (Path(begun["folder"]) / "HINTS.md").open("a", encoding="utf-8") as stream:
+        stream.write("\nforbid: launch_config\n")
+    refused = agent.submit(answer(agent.request()))
+    assert refused.code == 4
+    assert "forbidden-method" in {one["rule"] for one in refused.json["data"]["broken"]}
+
+
+def test_two_runs_need_a_name(agent: Agent) -> None:
+    first = begin(agent)
+    shutil.copytree(first["folder"], agent.folder / "runs" / "kernel-002")
+    unnamed = agent("run", "status", "--json")
+    assert (unnamed.code, unnamed.json["errors"][0]["code"]) == (2, "run_not_named")
+    assert "kernel-001, kernel-002" in unnamed.json["errors"][0]["message"]
+    assert agent("run", "status", "--run", "kernel-002").code == 0
+    assert agent("run", "status", "--run", first["run"], cwd=agent.home).code == 0
+    assert agent("run", "status", cwd=Path(first["folder"]) / "v0").code == 0
+    assert agent("run", "status", "--run", "kernel", "--json").json["errors"][0]["code"] == "run_ambiguous"

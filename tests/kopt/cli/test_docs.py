@@ -1,0 +1,50 @@
+"""The docs say what the program does."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from kopt.cli.schemas import COMMANDS
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_command_reference_is_generated(tmp_path: Path) -> None:
+    fresh = tmp_path / "commands.md"
+    command = [
+        sys.executable,
+        "-m",
+        "typer",
+        "kopt.cli.main",
+        "utils",
+        "docs",
+        "--name",
+        "kopt",
+        "--output",
+        str(fresh),
+    ]
+    subprocess.run(command, check=True, capture_output=True, cwd=ROOT, timeout=120)
+    assert (ROOT / "docs" / "commands.md").read_text("utf-8") == fresh.read_text("utf-8"), "run `just commands`"
+
+
+def test_every_command_is_in_the_guide() -> None:
+    guide = (ROOT / "docs" / "guide.md").read_text("utf-8")
+    for command in COMMANDS:
+        assert f"kopt {command}" in guide, command
+
+
+def test_links_of_the_docs_exist() -> None:
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        prose = re.sub(r"(?m)^(?: {4}|```).*$|`[^`\n]*`", "", page.read_text("utf-8"))
+        for target in re.findall(r"\]\((?!https?://)([^)#:\s]+)", prose):  # addresses of the web are not opened
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_readme_commands_are_what_ci_runs() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert "./scripts/check" in readme
+    assert "scripts/check" in (ROOT / ".ci" / "run").read_text("utf-8")
+    assert "pip install -c constraints.txt" in readme

@@ -1,0 +1,199 @@
+"""What method pages say for the choice of a method: read into its facts, and checked against the other methods."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kbs.evidence.vocabulary import vocabulary
+from tests.conftest import page_text
+from wiki.library import Wiki, bundled_wiki
+from wiki.lint import lint
+from wiki.page import MethodFacts, Page
+from wiki.reader import read_page
+
+WHOLE = """axis: memory
+priority: 2
+features: [tma, mbarrier]
+triggers: [excess-traffic]
+conflicts: [narrow]
+complements: [tiling_smem]"""
+FIRST = 5
+"""The line of the first of the further lines of a front matter."""
+
+
+def read(more: str, id: str = "method/wide") -> Page:
+    page = read_page("team", f"{id}.md", page_text(id, "# It", more=more).encode(), "", vocabulary())
+    assert isinstance(page, Page), page
+    return page
+
+
+def found(folder: Path, rule: str, /, **pages: str) -> list[tuple[str, int, str]]:
+    """(file, line below FIRST, message) of what breaks a rule, in a wiki of method pages."""
+    for name, more in pages.items():
+        id = name if "/" in name else f"method/{name}"
+        file = folder / f"{id}.md"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(page_text(id, "# It", more=more), "utf-8")
+    problems = lint(Wiki("team", folder), vocabulary(), today=datetime.date(2026, 11, 21))
+    return [(Path(p.path).stem, p.line - FIRST, p.message) for p in problems if p.rule == rule]
+
+
+def test_the_facts_of_a_method_are_read() -> None:
+    assert read(WHOLE).method_facts == MethodFacts(
+        axis="memory",
+        priority=2,
+        features=("tma", "mbarrier"),
+        triggers=("excess-traffic",),
+        conflicts=("narrow",),
+        complements=("tiling_smem",),
+    )
+
+
+def test_a_method_of_no_axis() -> None:
+    facts = read("axis: any\npriority: 5").method_facts
+    assert facts == MethodFacts(axis=None, priority=5, features=(), triggers=(), conflicts=(), complements=())
+
+
+@pytest.mark.parametrize("more", ["", "axis: memory", "priority: 1", "axis: memory\npriority: 1\ndefect: true"])
+def test_a_page_that_is_not_whole_or_shows_a_defect_has_no_facts(more: str) -> None:
+    assert read(more).method_facts is None
+
+
+def test_another_page_has_no_facts() -> None:
+    assert read("axis: memory\npriority: 1", "technique/wide").method_facts is None
+
+
+@pytest.mark.parametrize(
+    "more", ["axis: speed\npriority: 1", "axis: memory\npriority: 0", "axis: memory\npriority: 6", "priority: first"]
+)
+def test_an_impossible_value_is_a_problem_of_its_line(more: str) -> None:
+    problems = read_page(
+        "team", "method/wide.md", page_text("method/wide", "# It", more=more).encode(), "", vocabulary()
+    )
+    assert isinstance(problems, list)
+    wrong = next(line for line in more.split("\n") if line not in ("axis: memory", "priority: 1"))
+    assert [(p.rule, p.line - FIRST) for p in problems] == [("front-matter", more.split("\n").index(wrong))]
+
+
+@given(
+    st.dictionaries(st.sampled_from(["axis", "priority", "conflicts", "defect"]), st.text("ab1 ,[]:-{}", max_size=9))
+)
+def test_any_value_is_read_or_is_a_problem(keys: dict[str, str]) -> None:
+    more = "\n".join(f"{key}: {value}" for key, value in keys.items())
+    page = read_page("team", "method/wide.md", page_text("method/wide", "# It", more=more).encode(), "", vocabulary())
+    if isinstance(page, Page) and page.method_facts is not None:
+        assert 1 <= page.method_facts.priority <= 5
+
+
+def test_whole_methods_that_agree(tmp_path: Path) -> None:
+    narrow = "axis: compute\npriority: 1\nconflicts: [wide]"
+    assert found(tmp_path, "method", wide=WHOLE, narrow=narrow) == []
+    assert found(tmp_path, "vocabulary") == []
+
+
+def test_axis_and_priority_are_there(tmp_path: Path) -> None:
+    both = [
+        "a method page must state its axis, or `defect: true`",
+        "a method page must state its priority, or `defect: true`",
+    ]
+    wrong = found(tmp_path, "method", empty="", half="priority: 1", fault="defect: true")
+    assert [(page, message) for page, _, message in wrong] == [
+        ("empty", both[0]),
+        ("empty", both[1]),
+        ("half", both[0]),
+    ]
+    assert {line for _, line, _ in wrong} == {3 - FIRST}
+
+
+def test_a_defect_is_not_chosen(tmp_path: Path) -> None:
+    wrong = found(tmp_path, "method", fault="defect: true\npriority: 2")
+    assert wrong == [("fault", 1, "a defect is not chosen, so it has no priority")]
+
+
+def test_only_a_method_page_states_them(tmp_path: Path) -> None:
+    wrong = found(tmp_path, "method", **{"technique/wide": "tags: [gemm]\naxis: memory\ntriggers: [excess-traffic]"})
+    assert wrong == [
+        ("wide", 1, "only a method page can state axis"),
+        ("wide", 2, "only a method page can state triggers"),
+    ]
+
+
+def test_conflicts_are_mutual(tmp_path: Path) -> None:
+    one = "axis: memory\npriority: 1\nconflicts: [other]"
+    wrong = found(tmp_path, "method", one=one, other="axis: memory\npriority: 1")
+    assert wrong == [("one", 2, "other conflicts with it, but method/other.md does not say so")]
+
+
+def test_a_method_does_not_name_itself(tmp_path: Path) -> None:
+    wrong = found(tmp_path, "method", one="axis: memory\npriority: 1\nconflicts: [one]\ncomplements: [one]")
+    assert wrong[:2] == [
+        ("one", 2, "conflicts: a method cannot name itself"),
+        ("one", 3, "complements: a method cannot name itself"),
+    ]
+
+
+def test_unknown_methods_and_those_of_the_bundled_wiki(tmp_path: Path) -> None:
+    more = "axis: memory\npriority: 1\nconflicts: [split_k]\ncomplements: [kernel_fusion, kernel_fission]"
+    assert found(tmp_path, "method", one=more) == [
+        ("one", 3, "complements: no wiki has a page of the method 'kernel_fission'")
+    ]
+
+
+def test_no_method_conflicts_with_what_complements_it(tmp_path: Path) -> None:
+    more = "axis: memory\npriority: 1\nconflicts: [split_k]\ncomplements: [split_k]"
+    assert found(tmp_path, "method", one=more) == [
+        ("one", 3, "split_k cannot both conflict with the method and complement it")
+    ]
+
+
+def test_features_and_triggers_are_in_the_vocabulary(tmp_path: Path) -> None:
+    more = "axis: memory\npriority: 1\nfeatures: [tma, warp-drive]\ntriggers: [slowness]"
+    assert found(tmp_path, "vocabulary", one=more) == [
+        ("one", 2, "features: 'warp-drive' is not in the vocabulary"),
+        ("one", 3, "triggers: 'slowness' is not in the vocabulary"),
+    ]
+
+
+PUBLISHED = """
+    tensor_core mixed_precision warp_specialization launch_config thread_coarsening ilp_unroll_register_tile
+    overlap_compute_memory gemm_softmax_interleave two_level_accumulation_promotion fp8_fast_accumulation
+    block_scaled_precision tf32_emulation mufu_ex2_softmax reduction warp_shuffle loop_unroll fma_fast_math
+    lop3_bit_manipulation no_alias strength_reduce branch_eliminate inline_ptx
+
+    kernel_fusion coalesced_access tiling_smem vectorized_access async_copy multi_stage_pipeline epilogue_fusion
+    bank_conflict ldmatrix_stmatrix register_pressure tma_multicast tma_descriptor epilogue_visitor_tree data_layout
+    cache_modifier_hint l2_persistence_window split_k read_only_cache smem_register_spill tma_im2col distributed_smem
+    tensor_map_reuse
+
+    async_pipeline fewer_syncs warp_shuffle_sync tile_scheduler_swizzle persistent_kernel stream_k online_recomputation
+    warp_aggregated_atomics asymmetric_mbarrier pingpong_warpgroups setmaxnreg intra_warpgroup_pipeline
+    programmatic_dependent_launch cooperative_cluster static_launch_graph cuda_graphs cluster_launch_control
+    stream_event atomic_optimize
+"""
+"""The methods that a run may declare, by axis."""
+
+
+def test_every_published_method_has_a_page_and_its_axis() -> None:
+    pages = {page.method: page for page in bundled_wiki().pages(vocabulary()) if isinstance(page, Page) and page.method}
+    compute, memory, latency = (block.split() for block in PUBLISHED.strip().split("\n\n"))
+    assert len({*compute, *memory, *latency}) == 63
+    axes = {**dict.fromkeys(compute, "compute"), **dict.fromkeys(memory, "memory"), **dict.fromkeys(latency, "latency")}
+    facts = {id: page.method_facts for id, page in pages.items()}
+    assert {id: found.axis for id, found in facts.items() if found and id in axes} == axes
+    rewrite = facts["rewrite"]
+    assert rewrite is not None
+    assert rewrite.axis is None
+    assert facts["register_spill"] is None
+
+
+def test_every_chosen_method_says_when_it_is_called_for() -> None:
+    for page in bundled_wiki().pages(vocabulary()):
+        if isinstance(page, Page) and page.method_facts:
+            assert page.method_facts.triggers, page.path
+            assert page.meta.architectures, page.path
+            assert page.meta.languages, page.path
