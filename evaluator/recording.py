@@ -7,7 +7,8 @@ from pathlib import Path
 from evaluator.receipt.plan import Dims
 from evaluator.receipt.problem import CandidateRecord, DeclaredTolerance, InputsRecord, ProblemRecord, SourceRecord
 from evaluator.request import Request
-from evaluator.source.forms import Form, Recognised, SourceFile, declared_tolerance
+from evaluator.source.forms import Form, Recognised, declared_tolerance
+from evaluator.source.source_file import SourceFile
 
 
 def tolerance(request: Request) -> tuple[float, float] | None:

@@ -17,7 +17,8 @@ from evaluator.receipt.problem import SourceRecord
 from evaluator.receipt.receipt import Receipt
 from evaluator.receipt.timing import CitedPeak
 from evaluator.source.cuda_signature import output_pointers, solve_parameters
-from evaluator.source.forms import Form, Recognised, SourceFile, defines, recognise
+from evaluator.source.forms import Form, Recognised, defines, recognise
+from evaluator.source.source_file import SourceFile
 from kbs.common.canonical_json import FileName
 from kbs.common.errors import UsageError
 

@@ -13,8 +13,9 @@ from evaluator.request import Request
 from evaluator.sandbox import messages
 from evaluator.sandbox.fork_server import ForkServer
 from evaluator.source.cuda_signature import output_pointers, solve_parameters
-from evaluator.source.forms import Backend, Form, Recognised, SourceFile, dims_of, is_cuda
+from evaluator.source.forms import Backend, Form, Recognised, dims_of
 from evaluator.source.python_source import parse
+from evaluator.source.source_file import SourceFile, is_cuda
 from evaluator.worker.process.isolation import Limits
 from kbs.common.errors import KoptError, UsageError
 

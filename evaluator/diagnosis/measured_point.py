@@ -12,7 +12,7 @@ from evaluator.receipt.receipt import Receipt, parse
 from evaluator.receipt.timing import WorkloadTiming
 from evaluator.receipt.verdict import Verdict
 from evaluator.request import Request
-from evaluator.source.forms import is_cuda
+from evaluator.source.source_file import is_cuda
 from evaluator.store.store import read_receipt
 from kbs.common.errors import UsageError
 

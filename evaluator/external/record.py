@@ -19,7 +19,7 @@ from evaluator.external.figures import MAX_FIGURES, Figure, read_figures, readab
 from evaluator.receipt.document import EXTERNAL_KIND, SealedDocument, content_id
 from evaluator.receipt.environment import cpu_model, driver_version, gpu_names
 from evaluator.receipt.problem import SourceRecord
-from evaluator.source.forms import SourceFile
+from evaluator.source.source_file import SourceFile
 from kbs.common.canonical_json import Line, Seconds, UtcTime
 from kbs.common.errors import UsageError
 

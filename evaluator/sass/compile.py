@@ -25,7 +25,8 @@ from evaluator.sass.parse import DisassemblyError, Spills, Usage, code_hashes, r
 from evaluator.sass.sass import Function, Resources
 from evaluator.sass.tools import Target, disassembler
 from evaluator.sass.triton_types import KernelTypes
-from evaluator.source.forms import Backend, is_cuda, recognise
+from evaluator.source.forms import Backend, recognise
+from evaluator.source.source_file import is_cuda
 from evaluator.worker.process.isolation import Limits
 from kbs.common.errors import ConfigurationError, KoptError, UsageError
 

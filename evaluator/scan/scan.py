@@ -14,11 +14,12 @@ from evaluator.scan.hazards import Hazard, Severity
 from evaluator.scan.prompt_injection import Prose, find_hidden, find_instructions
 from evaluator.scan.python import PythonScan
 from evaluator.source.cpp_tokens import Kind, lex
-from evaluator.source.forms import Backend, is_cuda
+from evaluator.source.forms import Backend
+from evaluator.source.source_file import is_cuda
 from kbs.common.errors import UsageError
 
 if TYPE_CHECKING:
-    from evaluator.source.forms import SourceFile
+    from evaluator.source.source_file import SourceFile
 
 MAX_OF_A_KIND = 20
 """Hazards of one id and severity that are kept; a file with more says nothing new with them."""

@@ -6,16 +6,13 @@ import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
 from evaluator.source.c_types import ELEMENT_TYPES, INTEGER_WORDS, QUALIFIERS, element_type, is_vector
 from evaluator.source.cpp_tokens import Kind, Lexed, Token, brackets, lex, macros
+from evaluator.source.source_file import SourceFile
 from kbs.common.errors import UsageError
-
-if TYPE_CHECKING:
-    from evaluator.source.forms import SourceFile
 
 MAX_ELEMENTS = 2**40
 """More elements than any buffer of a GPU holds."""

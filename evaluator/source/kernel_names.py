@@ -7,8 +7,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 
 from evaluator.source.cpp_tokens import Kind, Token, lex
-from evaluator.source.forms import SourceFile, is_cuda
 from evaluator.source.python_source import Function, decorator_names, has_triton_kernel, parse, written
+from evaluator.source.source_file import SourceFile, is_cuda
 
 _GLOBAL = "__global__"
 _OWN_HEADER = re.compile(r'\s*include\s*"')

@@ -7,7 +7,8 @@ from importlib import resources
 from typing import Any
 
 from evaluator.source.cuda_signature import solve_parameters
-from evaluator.source.forms import Form, SourceFile, is_cuda, recognise
+from evaluator.source.forms import Form, recognise
+from evaluator.source.source_file import SourceFile, is_cuda
 from loop.journal.folder import KERNELS, RunFolder
 from loop.journal.record import RunRecord
 

@@ -13,8 +13,9 @@ from functools import partial
 from pathlib import Path
 
 from evaluator.source.cuda_signature import exported_functions
-from evaluator.source.forms import MAX_BYTES, Backend, Form, Recognised, SourceFile, is_cuda, read_source, recognise
+from evaluator.source.forms import Backend, Form, Recognised, recognise
 from evaluator.source.python_source import Definitions, definitions, has_triton_kernel, parse
+from evaluator.source.source_file import MAX_BYTES, SourceFile, is_cuda, read_source
 from kbs.common.errors import UsageError
 from kbs.common.visible_text import visible
 from loop.planning.hints import NAME as HINTS

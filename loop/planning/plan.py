@@ -15,7 +15,7 @@ from typing import Literal, cast
 from pydantic import BaseModel, ConfigDict, Field
 
 from evaluator.receipt.plan import BaselineChoice, utc_now
-from evaluator.source.forms import SourceFile, is_cuda, read_source
+from evaluator.source.source_file import SourceFile, is_cuda, read_source
 from kbs.common.canonical_json import Sha256
 from kbs.common.errors import UsageError
 from loop.journal.folder import HINTS, KERNELS

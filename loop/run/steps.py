@@ -10,7 +10,7 @@ from collections.abc import Callable
 from evaluator.receipt.plan import SeedSchedule, utc_now
 from evaluator.receipt.receipt import Receipt, parse, render
 from evaluator.receipt.verdict import Verdict
-from evaluator.source.forms import SourceFile
+from evaluator.source.source_file import SourceFile
 from evaluator.store.seal import load_key, verify
 from kbs.common import canonical_json as canonical
 from kbs.common.errors import KoptError, NoGpuError, UsageError

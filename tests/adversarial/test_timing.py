@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 from evaluator.scan.hazards import Severity
 from evaluator.scan.scan import scan
-from evaluator.source.forms import Backend, read_source
+from evaluator.source.forms import Backend
+from evaluator.source.source_file import read_source
 from tests.adversarial.corpus import HERE, UNPROFITABLE, Cheat, caught, load, reported, row_name
 from tests.adversarial.naive_runs import NaiveServer, naive_accepts
 from tests.adversarial.support import bench, rejecting, said

@@ -15,7 +15,8 @@ from evaluator.receipt.verdict import Improvement, Verdict
 from evaluator.request import Request
 from evaluator.sandbox.worker_process import Worker, WorkerLostError
 from evaluator.scan.hazards import Hazard, Severity
-from evaluator.source.forms import Backend, Form, Recognised, SourceFile
+from evaluator.source.forms import Backend, Form, Recognised
+from evaluator.source.source_file import SourceFile
 from evaluator.worker.process.isolation import Layer
 from tests.evaluator import receipts
 from tests.evaluator.receipts import baseline, trial, workload_timing

@@ -18,7 +18,7 @@ from evaluator.receipt.timing import Baseline, WorkloadTiming
 from evaluator.receipt.verdict import Improvement
 from evaluator.request import InputsFile, Request
 from evaluator.sandbox.fork_server import ForkServer
-from evaluator.source.forms import SourceFile
+from evaluator.source.source_file import SourceFile
 from evaluator.timing.gpu_clocks import DeviceClock
 from kbs.common.errors import KoptError
 from tests.evaluator import receipts

@@ -13,7 +13,8 @@ from evaluator.receipt.plan import BaselineChoice, TimingPlan
 from evaluator.receipt.problem import CandidateRecord, DeclaredTolerance, InputsRecord, SourceRecord
 from evaluator.receipt.receipt import parse, render
 from evaluator.request import InputsFile, Request, of_receipt
-from evaluator.source.forms import Backend, Form, SourceFile
+from evaluator.source.forms import Backend, Form
+from evaluator.source.source_file import SourceFile
 from kbs.common.errors import UsageError
 from tests.evaluator.receipts import (
     KERNEL,

@@ -13,7 +13,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from evaluator.request import InputsFile, Request
 from evaluator.sandbox.fork_server import ForkServer, passed_environment
-from evaluator.source.forms import SourceFile, read_source, recognise
+from evaluator.source.forms import recognise
+from evaluator.source.source_file import SourceFile, read_source
 from evaluator.work import COUNTING_MODULES, Work, _work, count_work, declared
 from kbs.common.errors import UsageError
 

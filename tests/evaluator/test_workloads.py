@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.request import Request
-from evaluator.source.forms import SourceFile
+from evaluator.source.source_file import SourceFile
 from evaluator.workloads import check_declared, declared, workloads
 from kbs.common.errors import UsageError
 

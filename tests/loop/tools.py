@@ -25,7 +25,8 @@ from evaluator.receipt.receipt import Receipt
 from evaluator.receipt.verdict import Improvement, Verdict
 from evaluator.request import InputsFile, Request
 from evaluator.scan.hazards import Hazard, Severity
-from evaluator.source.forms import Backend, SourceFile
+from evaluator.source.forms import Backend
+from evaluator.source.source_file import SourceFile
 from evaluator.store.seal import ensure_key, seal
 from kbs.common import canonical_json as canonical
 from kbs.common.errors import UsageError

@@ -130,7 +130,7 @@ def _task(
 def _chosen(report: Path, launch: str, kernel: Path | None, ref: Path | None, dims: str | None) -> Measured:
     """The launch that a profile or receipt is about. Raises `KoptError`, also where it is of another kernel, reference
     or size than those given."""
-    from evaluator.source.forms import read_source
+    from evaluator.source.source_file import read_source
     from kopt.cli.support import read_dims
     from kopt.services.user_kernel.files import KernelFile, choose
 

@@ -37,7 +37,7 @@ def external(
     """Run the command, read what it printed, seal and keep the record; parameters are those of `kopt bench`."""
     from evaluator.external.figures import read_patterns
     from evaluator.external.record import TIME_LIMIT, choose, run_external
-    from evaluator.source.forms import read_source
+    from evaluator.source.source_file import read_source
     from evaluator.store.seal import ensure_key, seal
     from evaluator.store.store import check_chosen, save_receipt
     from kbs.common.errors import ExitCode

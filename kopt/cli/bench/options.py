@@ -15,7 +15,7 @@ def make_request(**words: Any) -> Request:
     from evaluator.correctness.sanitizer import TOOLS
     from evaluator.receipt.plan import BaselineChoice
     from evaluator.request import Request
-    from evaluator.source.forms import read_source
+    from evaluator.source.source_file import read_source
     from kbs.common.errors import UsageError
     from kopt.cli.bench.timing import read_baselines
     from kopt.cli.support import read_dims

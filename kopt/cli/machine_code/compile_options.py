@@ -23,7 +23,7 @@ from kopt.cli.options import (
 if TYPE_CHECKING:
     from evaluator.sass.compile import Machine
     from evaluator.sass.tools import Target
-    from evaluator.source.forms import SourceFile
+    from evaluator.source.source_file import SourceFile
 
 CallReferenceOption = Annotated[
     Path | None, typer.Option("--ref", help="The reference, whose inputs the kernel is called with once.")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from evaluator.sass.compile import Machine
     from evaluator.sass.tools import Target
-    from evaluator.source.forms import SourceFile
+    from evaluator.source.source_file import SourceFile
     from kbs.evidence.table_rows import SignatureRow
 
 Say = Callable[[str], None]

@@ -116,7 +116,7 @@ def _product(engine: Engine, gpu: str | None, device_name: str) -> tuple[str, st
 
 def _request(inventory: Inventory, wanted: Wanted, device: str) -> Request:
     """The request of the kernel as it came, with the names that its files will have in the run's folder."""
-    from evaluator.source.forms import SourceFile, read_source
+    from evaluator.source.source_file import SourceFile, read_source
 
     names = kept_names(inventory)
     kernel, reference = read_source(inventory.kernel, "kernel"), read_source(inventory.reference, "reference")

@@ -8,7 +8,7 @@ from loop.journal.record import ProblemWords
 
 if TYPE_CHECKING:
     from evaluator.request import Request
-    from evaluator.source.forms import SourceFile
+    from evaluator.source.source_file import SourceFile
 
 
 def make_request(
@@ -55,7 +55,7 @@ def make_request(
 
 def parent_file(text: str) -> SourceFile:
     """The parent's file, whose language its text says."""
-    from evaluator.source.forms import SourceFile, is_cuda
+    from evaluator.source.source_file import SourceFile, is_cuda
 
     ending = "cu" if is_cuda(SourceFile(name="parent", text=text)) else "py"
     return SourceFile(name=f"parent.{ending}", text=text)

@@ -78,7 +78,7 @@ class Workbench:
 
     def request(self, kernel_text: str, kernel_name: str, incumbent: str | None) -> Request:
         """What the evaluator is asked for a kernel of this run; `incumbent`: the text of the version to beat."""
-        from evaluator.source.forms import SourceFile
+        from evaluator.source.source_file import SourceFile
 
         name = self.record.reference.name
         reference = SourceFile(name=name, text=_text(self.folder.root / name))

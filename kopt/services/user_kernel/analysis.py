@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from evaluator.source.forms import SourceFile, read_source, recognise
+from evaluator.source.forms import recognise
+from evaluator.source.source_file import SourceFile, read_source
 from kbs.answers.kernel_roofline import place
 from kbs.answers.model import Claim, ClaimKind, KernelPart, Section
 from kbs.common.errors import KoptError, UsageError

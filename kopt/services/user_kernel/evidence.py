@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from evaluator.profiling.ncu_units import parse_ncu_unit
-from evaluator.source.forms import read_source
+from evaluator.source.source_file import read_source
 from evaluator.store.store import FOLDER, find_receipt
 from kbs.common.errors import KoptError
 from kbs.evidence.checking import NOTHING_CLAIMED, Checker, Status

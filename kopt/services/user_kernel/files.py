@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evaluator.profiling.profile import Launch
-    from evaluator.source.forms import SourceFile
+    from evaluator.source.source_file import SourceFile
 
 FIELDS = {
     "gpu__time_duration.sum": ("candidate.summary.median_us", "us"),

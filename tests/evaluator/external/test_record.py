@@ -19,7 +19,7 @@ from evaluator.receipt import document
 from evaluator.receipt.document import content_id, render
 from evaluator.receipt.problem import SourceRecord
 from evaluator.receipt.receipt import parse as parse_measured
-from evaluator.source.forms import SourceFile
+from evaluator.source.source_file import SourceFile
 from evaluator.store import seal, store
 from evaluator.store.kinds import KINDS, parse
 from evaluator.store.seal import verify

@@ -15,7 +15,7 @@ from evaluator.sandbox.fork_server import ForkServer, passed_environment
 from evaluator.sass.compile import machine_code
 from evaluator.sass.sass import Function
 from evaluator.sass.tools import Target
-from evaluator.source.forms import read_source
+from evaluator.source.source_file import read_source
 from kbs.evidence.opcodes import pattern
 from kbs.evidence.vocabulary import vocabulary
 from kbs.hardware.profile_metrics import profile_metrics

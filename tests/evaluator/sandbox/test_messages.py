@@ -21,7 +21,8 @@ from evaluator.sandbox.messages import (
     nvcc_path,
     oracle_message,
 )
-from evaluator.source.forms import Backend, Form, Recognised, SourceFile
+from evaluator.source.forms import Backend, Form, Recognised
+from evaluator.source.source_file import SourceFile
 from kbs.common.errors import ConfigurationError, UsageError
 
 SOLVE = """

@@ -15,7 +15,7 @@ from evaluator.sandbox.fork_server import ForkServer, passed_environment
 from evaluator.sass.compile import Machine, machine_code
 from evaluator.sass.tools import Target
 from evaluator.sass.triton_types import read_kernel_types
-from evaluator.source.forms import SourceFile
+from evaluator.source.source_file import SourceFile
 from kbs.common.errors import ConfigurationError, KoptError, UsageError
 
 needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs triton")

@@ -17,7 +17,7 @@ from evaluator.sass.compile import machine_code
 from evaluator.sass.sass import Function, MethodVerdict, judge
 from evaluator.sass.tools import Target, find_tool
 from evaluator.sass.triton_types import read_kernel_types
-from evaluator.source.forms import read_source
+from evaluator.source.source_file import read_source
 from loop.planning.methods import Methods, read_methods
 from wiki.library import Wikis, bundled_wiki
 

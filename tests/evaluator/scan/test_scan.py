@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from evaluator.scan.hazards import HAZARDS, Hazard, Severity
 from evaluator.scan.scan import scan
-from evaluator.source.forms import Backend, SourceFile
+from evaluator.source.forms import Backend
+from evaluator.source.source_file import SourceFile
 from tests.evaluator.scanned import CHEATING_CUDA, CHEATING_PYTHON, HONEST_CUDA, HONEST_PYTHON, NOTED_CUDA, NOTED_PYTHON
 
 KERNEL = "class ModelNew:\n    def forward(self, x):\n        return x\n"

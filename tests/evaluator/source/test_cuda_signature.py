@@ -19,7 +19,7 @@ from evaluator.source.cuda_signature import (
     output_pointers,
     solve_parameters,
 )
-from evaluator.source.forms import SourceFile
+from evaluator.source.source_file import SourceFile
 from kbs.common.errors import UsageError
 
 

@@ -10,18 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.source.forms import (
-    MAX_BYTES,
-    Backend,
-    Form,
-    Recognised,
-    SourceFile,
-    defines,
-    dims_of,
-    is_cuda,
-    read_source,
-    recognise,
-)
+from evaluator.source.forms import Backend, Form, Recognised, defines, dims_of, recognise
+from evaluator.source.source_file import MAX_BYTES, SourceFile, is_cuda, read_source
 from kbs.common.errors import UsageError
 
 KB_REFERENCE = """

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.source.forms import SourceFile, read_source
 from evaluator.source.kernel_names import defined_kernels, is_of
+from evaluator.source.source_file import SourceFile, read_source
 
 CORPUS = Path(__file__).parents[1] / "profiles" / "kernels"
 

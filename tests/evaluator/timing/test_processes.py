@@ -18,7 +18,8 @@ from evaluator.request import Request
 from evaluator.sandbox import messages
 from evaluator.sandbox.fork_server import ForkServer
 from evaluator.sandbox.worker_process import Worker
-from evaluator.source.forms import Form, SourceFile, recognise
+from evaluator.source.forms import Form, recognise
+from evaluator.source.source_file import SourceFile
 from evaluator.timing.processes import Starter, UnplacedError, check_incumbent
 from evaluator.worker.process.isolation import Limits
 from kbs.common.errors import UsageError

@@ -12,7 +12,7 @@ from evaluator.receipt.timing import Physics
 from evaluator.receipt.verdict import Improvement
 from evaluator.request import Request
 from evaluator.scan.hazards import Severity
-from evaluator.source.forms import SourceFile
+from evaluator.source.source_file import SourceFile
 from evaluator.timing.clock_checks import Audit
 from evaluator.timing.results import Found, Results, kept, quotients, timing_of, workload_timing
 from evaluator.timing.timed_process import Racer

@@ -11,7 +11,7 @@ import pytest
 
 from evaluator.receipt.plan import SeedSchedule
 from evaluator.receipt.receipt import parse, render
-from evaluator.source.forms import SourceFile
+from evaluator.source.source_file import SourceFile
 from evaluator.store.seal import ensure_key, seal
 from kbs.evidence.citation import lines_hash
 from loop.gate.registry import RULES

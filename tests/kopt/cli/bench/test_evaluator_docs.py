@@ -18,7 +18,8 @@ from evaluator.receipt.verdict import Improvement, Verdict
 from evaluator.sandbox.isolation_report import try_jail
 from evaluator.scan.hazards import HAZARDS
 from evaluator.source.cuda_signature import solve_parameters
-from evaluator.source.forms import Form, SourceFile, recognise
+from evaluator.source.forms import Form, recognise
+from evaluator.source.source_file import SourceFile
 from kopt.cli.bench.times import sections
 from tests.evaluator.receipts import timing
 
