@@ -122,7 +122,7 @@ class Session:
         self.server.close()
 
     def _request(self, row: Expected) -> Any:
-        from kopt.cli.bench.options import make_request
+        from kopt.services.bench.request import make_request
 
         words = {
             "candidate": row.candidate_path, "ref": row.reference_path, "inputs": None, "dims": json.dumps(row.dims),

@@ -135,7 +135,7 @@ class Session:
         """The receipt of one evaluation."""
         from evaluator.evaluate import evaluate
         from kopt import __version__
-        from kopt.cli.bench.options import make_request
+        from kopt.services.bench.request import make_request
 
         words = {
             "candidate": candidate, "ref": reference, "inputs": None, "dims": None, "workloads": None,
@@ -222,7 +222,7 @@ def do_bench(candidate: Path, reference: Path, dims: str) -> dict[str, Any]:
     import triton
 
     from evaluator.timing.ceilings import device_clock
-    from kopt.cli.support import read_dims
+    from kopt.services.arguments import read_dims
 
     sizes = read_dims(dims)
 
@@ -304,7 +304,7 @@ def spread(session: Session) -> Iterator[Case]:
 def noises(session: Session) -> Iterator[Case]:
     """References against themselves, in fresh processes."""
     from evaluator.noise import compare_with_itself
-    from kopt.cli.bench.timing import noise_request
+    from kopt.services.bench.request import noise_request
 
     each = ("N=65536", "add"), ("M=2048,N=1024", "softmax"), ("M=8192,N=4096", "softmax"), ("M=16384,N=4096", "softmax")
     for start in range(0, NOISE_RUNS // len(each), 10):

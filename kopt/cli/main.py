@@ -12,6 +12,7 @@ from kopt.cli.analysis.diagnose import diagnose
 from kopt.cli.analysis.profile import profile
 from kopt.cli.analysis.roofline import roofline
 from kopt.cli.bench.commands import DEFAULT, bench
+from kopt.cli.command import Command, Group
 from kopt.cli.doctor import doctor
 from kopt.cli.knowledge.ask import ask, search
 from kopt.cli.knowledge.cite import cite, show
@@ -31,6 +32,7 @@ app = typer.Typer(
     help="Evidence for making GPU kernels faster: answers whose every claim cites a line that code has checked.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # help is plain text, laid out by `kopt.cli.command`
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -70,6 +72,19 @@ app.add_typer(run, name="run")
 app.add_typer(skill, name="skill")
 app.command()(doctor)
 app.command()(schema)
+
+
+def _lay_out_help(group: typer.Typer) -> None:
+    """Have `kopt.cli.command` write the help of all commands."""
+    group.info.cls = group.info.cls if isinstance(group.info.cls, type) else Group
+    for one in group.registered_commands:
+        one.cls = Command
+    for below in group.registered_groups:
+        if below.typer_instance is not None:
+            _lay_out_help(below.typer_instance)
+
+
+_lay_out_help(app)
 
 
 def _as_text(word: str) -> str:

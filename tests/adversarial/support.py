@@ -12,7 +12,7 @@ from typing import Any
 from evaluator.evaluate import evaluate
 from evaluator.sandbox.fork_server import ForkServer, passed_environment
 from kopt import __version__
-from kopt.cli.bench.options import make_request
+from kopt.services.bench.request import make_request
 
 HERE = Path(__file__).resolve().parent
 KERNELBENCH = HERE.parent / "third_party" / "kernelbench"

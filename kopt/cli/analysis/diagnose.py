@@ -58,7 +58,8 @@ def diagnose(
         from kbs.common.errors import ExitCode, UsageError
         from kopt.cli.analysis.diagnose_text import show
         from kopt.cli.analysis.profile_schemas import DiagnoseData
-        from kopt.cli.support import engine, read_dims
+        from kopt.cli.support import engine
+        from kopt.services.arguments import read_dims
         from kopt.services.diagnosis import diagnose_launch
         from kopt.services.experience_evidence import past_of_diagnosis
         from kopt.services.work_counts import seal_notes
@@ -97,7 +98,7 @@ def _task(
     """What the kernel has to do, as the words of the command say it. `sources`: the kernel and its reference, or the
     reference alone. Raises `KoptError`."""
     from kopt.cli.analysis.roofline import rate_metric
-    from kopt.cli.support import read_dims
+    from kopt.services.arguments import read_dims
     from kopt.services.diagnosis import NO_TASK, task_of
     from kopt.services.roofline import declared
 
@@ -131,7 +132,7 @@ def _chosen(report: Path, launch: str, kernel: Path | None, ref: Path | None, di
     """The launch that a profile or receipt is about. Raises `KoptError`, also where it is of another kernel, reference
     or size than those given."""
     from evaluator.source.source_file import read_source
-    from kopt.cli.support import read_dims
+    from kopt.services.arguments import read_dims
     from kopt.services.user_kernel.files import KernelFile, choose
 
     own = KernelFile.of(read_source(kernel, "kernel")) if kernel else None

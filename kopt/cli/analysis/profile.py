@@ -128,11 +128,12 @@ def measured(candidate: Path, words: dict[str, Any], metrics: str, launch: str, 
 
 
 def _request(candidate: Path, words: dict[str, Any], python: str, environment: dict[str, str]) -> Request:
-    from kopt.cli.bench.options import make_request, names, pairs
+    from kopt.services.arguments import read_names, read_ptr_sizes
+    from kopt.services.bench.request import make_request
 
-    read = {
-        "outputs": names(words.pop("outputs")),
-        "ptr_sizes": pairs(words.pop("ptr_size") or ()),
+    read: dict[str, Any] = {
+        "outputs": read_names(words.pop("outputs")),
+        "ptr_sizes": read_ptr_sizes(words.pop("ptr_size") or ()),
         "include": tuple(words.pop("include") or ()),
     }
     return make_request(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kbs.common.visible_text import visible
-from kopt.cli.bench.options import make_request, names, pairs
 from kopt.cli.options import (
     CallSecondsOption,
     DimsOption,
@@ -21,6 +20,8 @@ from kopt.cli.options import (
     PtrSizeOption,
 )
 from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
+from kopt.services.arguments import read_names, read_ptr_sizes
+from kopt.services.bench.request import make_request
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -92,8 +93,8 @@ def roofline(
             inputs=inputs,
             dims=dims,
             entry=entry,
-            outputs=names(outputs),
-            ptr_sizes=pairs(ptr_size or ()),
+            outputs=read_names(outputs),
+            ptr_sizes=read_ptr_sizes(ptr_size or ()),
             bytes=bytes,
             operations=operations,
             python=python,
@@ -129,7 +130,7 @@ def request_to_count(*, python: Path | None, env: Any, **words: Any) -> Request:
     """The request, with the words of `kopt bench` that are not this command's at their defaults."""
     from evaluator.sandbox.fork_server import passed_environment
 
-    more = {"python": str(python)} if python is not None else {}
+    more: dict[str, Any] = {"python": str(python)} if python is not None else {}
     return make_request(
         **words,
         **more,

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from kbs.common.visible_text import visible
-from kopt.cli.bench.options import make_request, names, pairs, read_inputs
 from kopt.cli.bench.timing import ceilings, noise
+from kopt.cli.command import Group
 from kopt.cli.options import (
     CallSecondsOption,
     CudaHomeOption,
@@ -25,6 +24,8 @@ from kopt.cli.options import (
     PythonOption,
 )
 from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
+from kopt.services.arguments import read_names, read_ptr_sizes
+from kopt.services.bench.request import make_request, read_inputs
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 DEFAULT = "run"
 
 
-class _DefaultsToRun(TyperGroup):
+class _DefaultsToRun(Group):
     """`kopt bench FILE …` is `kopt bench run FILE …`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -177,8 +178,8 @@ def run(
         from evaluator.request import check_device
         from evaluator.sandbox.fork_server import ForkServer, passed_environment
         from kopt.cli.bench.files import check_files, write_files
-        from kopt.cli.bench.timing import peak_of
         from kopt.cli.output import progress_bar
+        from kopt.services.bench.request import peak_of
         from kopt.services.engine import Engine
         from kopt.services.settings import load_settings
 
@@ -197,14 +198,14 @@ def run(
                 inputs=inputs,
                 dims=dims,
                 workloads=workloads,
-                vary=names(vary),
+                vary=read_names(vary),
                 plan=plan,
                 device=chosen,
                 allow_library=allow_library,
                 backend=backend,
                 entry=entry,
-                outputs=names(outputs),
-                ptr_sizes=pairs(ptr_size or ()),
+                outputs=read_names(outputs),
+                ptr_sizes=read_ptr_sizes(ptr_size or ()),
                 tolerance=tolerance,
                 sanitizers=sanitize,
                 baselines=baselines,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,50 +13,8 @@ from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from evaluator.receipt.plan import BaselineChoice
-    from evaluator.receipt.timing import CitedPeak
-    from kopt.services.engine import Engine
 
-BUILT_IN = ("eager", "compile")
 _WITHOUT = "Times are taken on a GPU alone; `kopt bench --device cpu` checks correctness without one."
-
-
-def read_baselines(text: str) -> tuple[BaselineChoice, ...]:
-    """`eager,compile,NAME=module:callable` as choices. Raises `UsageError`."""
-    from pydantic import ValidationError
-
-    from evaluator.receipt.plan import BaselineChoice
-    from kbs.common.errors import UsageError
-
-    found: list[BaselineChoice] = []
-    for word in filter(None, (part.strip() for part in text.split(","))):
-        name, equals, how = word.partition("=")
-        hint = "Such as --baselines eager,compile,mine=package.module:function"
-        if not equals and name not in BUILT_IN:
-            raise UsageError(
-                f"{name!r} is no baseline: a library's is NAME=module:callable", code="baseline_unknown", hint=hint
-            )
-        if equals and (name in (*BUILT_IN, "candidate", "incumbent") or ":" not in how):
-            raise UsageError(f"the baseline {word!r} cannot be read", code="baseline_invalid", hint=hint)
-        try:
-            found.append(BaselineChoice(name=name, how=how if equals else name))
-        except ValidationError as error:
-            raise UsageError(f"the baseline {word!r} cannot be read", code="baseline_invalid", hint=hint) from error
-    twice = [one.name for n, one in enumerate(found) if one.name in [other.name for other in found[:n]]]
-    if twice:
-        raise UsageError(
-            f"the baseline {twice[0]} is named twice", code="baseline_invalid", hint="Give each a name of its own."
-        )
-    return tuple(found)
-
-
-def peak_of(engine: Engine, device: str) -> CitedPeak | None:
-    """The cited peak of a device; None on the CPU and where no source is known."""
-    from evaluator.sandbox.devices import device_name
-    from kopt.services.peaks import cited_peak
-
-    name = device_name(device)
-    return cited_peak(engine, name) if name else None
 
 
 def ceilings(
@@ -141,6 +99,7 @@ def noise(
         from kbs.common.errors import UsageError
         from kopt.cli.bench.device_schemas import NoiseData
         from kopt.cli.output import progress_bar
+        from kopt.services.bench.request import noise_request
 
         require_gpu(device, _WITHOUT)
         if out is not None and (out.is_dir() or not out.parent.is_dir()):
@@ -165,30 +124,3 @@ def noise(
         return Reply(NoiseData.of(found), show)
 
     deliver("bench noise", json, debug, work)
-
-
-def noise_request(ref: Path, inputs: Path | None, dims: str | None, seconds: float, restarts: int, device: str) -> Any:
-    """The request of a reference that is its own candidate."""
-    import sys
-
-    from evaluator.sandbox.fork_server import passed_environment
-    from kopt.cli.bench.options import make_request
-
-    return make_request(
-        candidate=ref,
-        ref=ref,
-        inputs=inputs,
-        dims=dims,
-        workloads=None,
-        plan="verdict",
-        device=device,
-        tolerance=None,
-        sanitizers=None,
-        nvcc_flags="",
-        memory=None,
-        python=sys.executable,
-        environment=passed_environment(()),
-        baselines="eager",
-        restarts=restarts,
-        timing_seconds=seconds,
-    )

@@ -77,7 +77,8 @@ def ask(
         from kbs.common.errors import ExitCode, UsageError
         from kopt.cli.knowledge.answer_schemas import AskData
         from kopt.cli.knowledge.render import answer_text, score_stages
-        from kopt.cli.support import engine, read_dims
+        from kopt.cli.support import engine
+        from kopt.services.arguments import read_dims
 
         if not question.strip():
             raise UsageError(
@@ -188,7 +189,7 @@ def _request(
 ) -> Request:
     """How the reference is called and counted."""
     from kopt.cli.analysis.roofline import request_to_count
-    from kopt.cli.bench.options import names, pairs
+    from kopt.services.arguments import read_names, read_ptr_sizes
 
     return request_to_count(
         candidate=kernel or ref,
@@ -197,8 +198,8 @@ def _request(
         inputs=inputs,
         dims=dims,
         entry=entry,
-        outputs=names(outputs),
-        ptr_sizes=pairs(ptr_size),
+        outputs=read_names(outputs),
+        ptr_sizes=read_ptr_sizes(ptr_size),
         bytes=bytes,
         operations=operations,
         python=None,

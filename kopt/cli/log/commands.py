@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kopt.cli.command import grouped
 from kopt.cli.log.options import (
     AllOption,
     BackendOption,
@@ -18,7 +19,6 @@ from kopt.cli.log.options import (
 )
 from kopt.cli.log.transfer import export, import_, merge, sync
 from kopt.cli.log.write import IdArgument, add, mask, unmask
-from kopt.cli.option_groups import grouped
 from kopt.cli.options import DimsOption
 from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 
@@ -98,7 +98,7 @@ def entry_reply(id: str) -> Reply:
 @grouped
 def search(
     sought: Annotated[
-        list[str], typer.Argument(metavar="words", help="Words; experiments that have all of them, or else any.")
+        list[str], typer.Argument(metavar="WORDS", help="Words; experiments that have all of them, or else any.")
     ],
     *,
     words: FilterWords,
@@ -201,7 +201,7 @@ def recommend(
         from kbs.experience.ranking.recommend import recommend as ranked
         from kbs.experience.ranking.similarity import Situation
         from kopt.cli.log.advice import recommend_data
-        from kopt.cli.support import read_dims
+        from kopt.services.arguments import read_dims
         from kopt.services.experience_log import open_log
 
         asked = Situation.of(kernel, backend, chip, read_bottleneck(bottleneck), read_dims(dims), dtype)

@@ -63,7 +63,7 @@ def add(
         from kbs.experience.entry import Entry
         from kbs.experience.files import first_problem
         from kopt.cli.log.schemas import AddData, EntryData
-        from kopt.cli.support import read_dims
+        from kopt.services.arguments import read_dims
         from kopt.services.experience_log import experiment_of, open_log, read_receipt
         from kopt.services.settings import load_settings
 

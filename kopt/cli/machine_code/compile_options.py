@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -78,12 +78,12 @@ class CompileWords:
         from evaluator.sandbox.fork_server import ForkServer, passed_environment
         from evaluator.sass.compile import machine_code
         from evaluator.sass.triton_types import read_kernel_types
-        from kopt.cli.bench.options import make_request
+        from kopt.services.bench.request import make_request
 
         kernels = [read_kernel_types(text, self.num_warps, self.num_stages) for text in self.signature or ()]
         environment = passed_environment(self.env or ())
         with ForkServer("cuda", "" if self.python is None else str(self.python), environment) as server:
-            words = {
+            words: dict[str, Any] = {
                 "ref": self.ref,
                 "inputs": self.inputs,
                 "dims": self.dims,

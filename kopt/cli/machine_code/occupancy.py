@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kopt.cli.command import grouped
 from kopt.cli.machine_code.compile_options import CompileWords
-from kopt.cli.option_groups import grouped
 from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 
 if TYPE_CHECKING:

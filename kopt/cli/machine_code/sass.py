@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kopt.cli.command import grouped
 from kopt.cli.machine_code.compile_options import CompileWords, present_target
-from kopt.cli.option_groups import grouped
 from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 
 if TYPE_CHECKING:
@@ -43,14 +43,14 @@ def sass(
     """
 
     def work() -> Reply:
-        from kopt.cli.bench.options import names
         from kopt.cli.machine_code.sass_text import reply_of
         from kopt.cli.support import engine
+        from kopt.services.arguments import read_names
         from loop.planning.methods import read_methods
 
         with engine() as eng:
             methods = read_methods(eng.library)
-            chosen = methods.chosen([name for word in method or () for name in names(word)])
+            chosen = methods.chosen([name for word in method or () for name in read_names(word)])
             target, multiprocessors = _target(eng, gpu)
             made = words.compiled([candidate] if diff is None else [candidate, diff], target, multiprocessors)
             return reply_of(made, chosen, methods.signatures, target, eng.warnings)

@@ -39,7 +39,7 @@ def mask(
     """Leave a version out of what proposers are told. Its files stay; the masking is an event of the journal."""
 
     def work() -> Reply:
-        from kopt.cli.support import read_version
+        from kopt.services.arguments import read_version
 
         number = read_version(version)
         with held(run) as at:

@@ -171,7 +171,7 @@ def gate(
         from kbs.common.errors import ExitCode, UsageError
         from kopt.cli.run.schemas import RuleData, RunGateData
         from kopt.cli.run.text import gate_lines, print_lines
-        from kopt.cli.support import read_version
+        from kopt.services.arguments import read_version
         from kopt.services.runs.service import gate_look, look
         from loop.gate.registry import RULES
 

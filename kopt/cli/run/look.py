@@ -62,7 +62,7 @@ def show(
         from kbs.common.errors import UsageError
         from kopt.cli.run.schemas import RunShowData, VersionData, journal_lines
         from kopt.cli.run.text import print_lines, show_lines
-        from kopt.cli.support import read_version
+        from kopt.services.arguments import read_version
         from kopt.services.runs.service import look
 
         engine, view = look(run)

@@ -72,9 +72,15 @@ def wanted(engine: Engine, words: dict[str, Any]) -> Wanted:
     from evaluator.receipt.document import first_of
     from kbs.common.errors import UsageError
     from kbs.evidence.spec import CONFIDENCES
-    from kopt.cli.bench.options import names, pairs, read_tolerance, read_workloads
-    from kopt.cli.bench.timing import read_baselines
-    from kopt.cli.support import read_dims, read_seconds
+    from kopt.services.arguments import (
+        read_baselines,
+        read_dims,
+        read_names,
+        read_ptr_sizes,
+        read_seconds,
+        read_tolerance,
+    )
+    from kopt.services.bench.request import read_workloads
     from loop.planning.plan import Wanted
     from loop.proposers.command import split_command
 
@@ -112,9 +118,9 @@ def wanted(engine: Engine, words: dict[str, Any]) -> Wanted:
             prefer=tuple(words["prefer"] or ()),
             dims=read_dims(words["dims"]),
             workloads=read_workloads(words["workloads"]),
-            vary=names(words["vary"]),
-            outputs=names(words["outputs"]),
-            ptr_sizes=pairs(words["ptr_size"] or ()),
+            vary=read_names(words["vary"]),
+            outputs=read_names(words["outputs"]),
+            ptr_sizes=read_ptr_sizes(words["ptr_size"] or ()),
             tolerance=read_tolerance(words["tolerance"]),
             baselines=read_baselines(words["baselines"]),
             timing_seconds=words["seconds"],

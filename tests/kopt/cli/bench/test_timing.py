@@ -27,8 +27,8 @@ from evaluator.sandbox import fork_server as sandbox
 from evaluator.timing import ceilings as ceilings_module
 from evaluator.timing.ceilings import Ceilings, path_of, save
 from kbs.common.errors import UsageError
-from kopt.cli.bench.timing import read_baselines
 from kopt.cli.main import app
+from kopt.services.arguments import read_baselines
 from tests.conftest import Run
 from tests.evaluator.receipts import clocks, ratio
 
@@ -72,7 +72,7 @@ def test_any_text_is_read_or_refused_with_a_hint(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "code", "said"),
     [
-        ("fast", "baseline_unknown", "'fast' is no baseline: a library's is NAME=module:callable"),
+        ("fast", "baseline_unknown", "unknown baseline 'fast'"),
         ("eager,Compile", "baseline_unknown", "'Compile'"),
         ("torch:relu", "baseline_unknown", "'torch:relu'"),
         ("mine=torch.relu", "baseline_invalid", "'mine=torch.relu'"),
