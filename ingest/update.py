@@ -19,8 +19,7 @@ from kbs.evidence.table_rows import TableRow
 from kbs.evidence.vocabulary import Vocabulary
 from kbs.index.chroma import VectorIndex, VectorIndexError
 from kbs.index.encoder import Encoder
-from kbs.index.lock import index_lock
-from kbs.index.sqlite_file import DamagedIndexError, set_aside, storage_error
+from kbs.index.sqlite_file import DamagedIndexError, index_lock, set_aside, storage_error
 from kbs.index.store import Store
 from wiki.library import Wiki, WikiFile, products_of
 from wiki.page import Page, Problem

@@ -13,17 +13,18 @@ import os
 import re
 import secrets
 import stat
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evaluator.receipt.document import EXTERNAL_KIND, KIND, Seal, SealedDocument, content_id, first_of, model_of
 from evaluator.store.kinds import KINDS, Evidence
 from kbs.common import canonical_json as canonical
 from kbs.common.errors import ConfigurationError, KoptError
-from kbs.common.files import make_folder, write_error, write_whole
+from kbs.common.files import write_whole
+from kbs.common.locks import file_lock
 
 KEY_FILE = "receipt.key"
 """Name of the key's file in KOPT_HOME: `kopt-receipt-key`, the key and its id in hex, in one line."""
@@ -94,25 +95,23 @@ def ensure_key(home: Path) -> bytes:
     key = load_key(home)
     if key is not None:
         return key
-    make_folder(home)
-    try:
-        with FileLock(home / f"{KEY_FILE}.lock", timeout=_LOCK_SECONDS):
+    with file_lock(home / f"{KEY_FILE}.lock", _LOCK_SECONDS, partial(_busy, home)):
+        key = load_key(home)
+        if key is None:
+            made = secrets.token_bytes(KEY_BYTES)
+            line = f"kopt-receipt-key {made.hex()} {key_id(made)}\n"
+            write_whole(home / KEY_FILE, line.encode("ascii"), private=True)
             key = load_key(home)
-            if key is None:
-                made = secrets.token_bytes(KEY_BYTES)
-                line = f"kopt-receipt-key {made.hex()} {key_id(made)}\n"
-                write_whole(home / KEY_FILE, line.encode("ascii"), private=True)
-                key = load_key(home)
-    except Timeout as error:
-        raise KoptError(
-            f"another process holds {home / KEY_FILE}.lock",
-            code="receipt_key_busy",
-            hint="Wait for it to end, or end it; then run the command again.",
-        ) from error
-    except OSError as error:
-        raise write_error(error, home / KEY_FILE) from error
     assert key is not None, home
     return key
+
+
+def _busy(home: Path, holder: str) -> KoptError:
+    return KoptError(
+        f"the receipt key in {home} is held by {holder}",
+        code="receipt_key_busy",
+        hint="Wait for it to end, or end it; then run the command again.",
+    )
 
 
 def key_id(key: bytes) -> str:

@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from filelock import FileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 
 from kbs.common.errors import KoptError
+from kbs.common.files import append_whole, sync_folder, write_whole
+from kbs.common.locks import file_lock
 from kbs.common.visible_text import visible
 from kbs.experience.experiment import Record, is_unicode
 from kbs.index.sqlite_file import storage_error
@@ -224,21 +225,17 @@ class LogFiles:
         ignore = own / ".gitignore"
         if not ignore.exists():
             ignore.write_text("*\n", "ascii")
-        lock = FileLock(own / "append.lock")
-        try:
-            lock.acquire(timeout=_LOCK_SECONDS)
-        except Timeout:
-            raise KoptError(
-                f"another process has been writing to the log in {self.root} for {_LOCK_SECONDS:.0f} s",
-                code="log_busy",
-                hint="Wait for it to end, or end it; then try again.",
-            ) from None
-        try:
+        with file_lock(own / "append.lock", _LOCK_SECONDS, self._busy):
             name = self._writer() + SUFFIX
             self._mend(name)
             yield name
-        finally:
-            lock.release()
+
+    def _busy(self, holder: str) -> KoptError:
+        return KoptError(
+            f"the log in {self.root} has been held for {_LOCK_SECONDS:.0f} s by {holder}",
+            code="log_busy",
+            hint="Wait for it to end, or end it; then try again.",
+        )
 
     def _writer(self) -> str:
         """The name of this clone's writer: another one for every folder and machine, also where one was copied."""
@@ -249,9 +246,7 @@ class LogFiles:
             if name.isalnum() and name.isascii() and len(name) == 16:
                 return name
         name = secrets.token_hex(8)
-        temporary = note.with_name(f"{note.name}.new")
-        temporary.write_text(name + "\n", "ascii")
-        temporary.replace(note)
+        write_whole(note, f"{name}\n".encode("ascii"))
         return name
 
     def _mend(self, name: str) -> None:
@@ -266,7 +261,7 @@ class LogFiles:
                 return
             if _is_record(tail):
                 os.lseek(file, 0, os.SEEK_END)
-                _write_all(file, b"\n", size)
+                append_whole(file, b"\n", size)
                 return
             aside = self._set_aside(name, tail)
             os.ftruncate(file, start)
@@ -280,11 +275,11 @@ class LogFiles:
             try:
                 with _descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as file:
                     try:
-                        _write_all(file, tail, 0)
+                        append_whole(file, tail, 0)
                     except OSError:
                         path.unlink()
                         raise
-                self._keep_names()
+                sync_folder(self.root)
                 return path.name
             except FileExistsError:
                 number += 1
@@ -293,14 +288,9 @@ class LogFiles:
         path = self.root / name
         fresh = not path.exists()
         with _descriptor(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
-            _write_all(file, data, os.fstat(file).st_size)
+            append_whole(file, data, os.fstat(file).st_size)
         if fresh:
-            self._keep_names()
-
-    def _keep_names(self) -> None:
-        """New files are found after the power failed."""
-        with _descriptor(self.root, os.O_RDONLY | os.O_DIRECTORY) as folder, contextlib.suppress(OSError):
-            os.fsync(folder)
+            sync_folder(self.root)
 
     def _error(self, error: OSError) -> KoptError:
         return storage_error(error, self.root) or KoptError(
@@ -325,18 +315,6 @@ def _descriptor(path: Path, flags: int) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _write_all(file: int, data: bytes, size: int) -> None:
-    """Write in one go, or leave the file with the `size` bytes that it had."""
-    left = memoryview(data)
-    try:
-        while left:
-            left = left[os.write(file, left) :]
-        os.fsync(file)
-    except OSError:
-        os.ftruncate(file, size)
-        raise
 
 
 def _lines(stream: IO[bytes]) -> Iterator[tuple[bytes | None, int]]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from kbs.common.errors import IndexBusyError, KoptError
+from kbs.common.files import write_error
+from kbs.common.locks import file_lock
 from kbs.evidence.citation import Citation, lines_hash
 
 APPLICATION_ID = 0x6B6F7074
@@ -75,21 +78,13 @@ def damaged(path: Path, why: str) -> DamagedIndexError:
 
 
 def storage_error(error: Exception, folder: Path) -> KoptError | None:
-    """The error to show for a full or read-only disk or a held file; None where `error` is something else."""
+    """The error to show for a full or read-only disk or a locked file; None if `error` is something else."""
     number = getattr(error, "errno", None)
     text = str(error).lower()
     if number in (errno.ENOSPC, errno.EDQUOT) or "disk is full" in text or "no space" in text:
-        return KoptError(
-            f"there is no space left on the disk that holds {folder}",
-            code="disk_full",
-            hint="Free some space, or set KOPT_HOME to another disk. What was stored before is intact.",
-        )
+        return write_error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), folder)
     if number in _NOT_WRITABLE or "readonly" in text or "unable to open" in text:
-        return KoptError(
-            f"{folder} cannot be written",
-            code="not_writable",
-            hint="Give it write permission, or set KOPT_HOME to a folder that you can write.",
-        )
+        return write_error(OSError(number or errno.EROFS, os.strerror(number or errno.EROFS)), folder)
     if isinstance(error, sqlite3.OperationalError) and "locked" in text:
         return IndexBusyError(
             f"another program holds the index in {folder}",
@@ -97,6 +92,19 @@ def storage_error(error: Exception, folder: Path) -> KoptError | None:
             hint="End that program, then run the command again. Nothing was lost.",
         )
     return None
+
+
+def index_lock(home: Path, timeout: float) -> AbstractContextManager[None]:
+    """Hold the index for writing. Waits up to `timeout` seconds, then raises `IndexBusyError` that names the holder."""
+
+    def busy(holder: str) -> KoptError:
+        return IndexBusyError(
+            f"the index is being written by {holder}",
+            code="index_busy",
+            hint="Wait for it to end, or end it; then run the command again. Nothing was lost.",
+        )
+
+    return file_lock(home / "index.lock", timeout, busy)
 
 
 class IndexFile:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from kbs.answers.compose import compose
 from kbs.answers.knowledge import Knowledge
 from kbs.answers.model import Answer
 from kbs.common.errors import ConfigurationError, IndexBusyError, KoptError
+from kbs.common.files import make_folder, write_whole
 from kbs.evidence.vocabulary import Product, Vocabulary, vocabulary
 from kbs.index.encoder import (
     DEFAULT_MODEL,
@@ -132,11 +132,8 @@ class Engine:
         return True
 
     def _write_registry(self, content: Mapping[str, str]) -> None:
-        self.settings.home.mkdir(parents=True, exist_ok=True)
-        path = self.settings.home / REGISTRY
-        fresh = path.with_suffix(f".{os.getpid()}.tmp")
-        fresh.write_text(json.dumps(content, indent=2) + "\n", "utf-8")
-        fresh.replace(path)
+        make_folder(self.settings.home)
+        write_whole(self.settings.home / REGISTRY, f"{json.dumps(content, indent=2)}\n".encode())
         self.__dict__.pop("wikis", None)
         self.__dict__.pop("library", None)
 

@@ -7,8 +7,6 @@ a full disk left half written is set aside, never guessed at.
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
 import json
 import os
@@ -22,7 +20,7 @@ from evaluator.receipt.document import first_of
 from evaluator.receipt.plan import utc_now
 from kbs.common.canonical_json import Sha256, UtcTime
 from kbs.common.errors import KoptError
-from kbs.common.files import write_error, write_whole
+from kbs.common.files import append_whole, write_error, write_whole
 from loop.journal.events import Event
 
 FIRST = "0" * 64
@@ -134,15 +132,7 @@ class Journal:
                 code="journal_changed",
                 hint="End the other program, look at the file's last lines, and run `kopt run resume`.",
             )
-        try:
-            written = os.write(descriptor, line)
-            if written != len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            os.fsync(descriptor)
-        except OSError:
-            with contextlib.suppress(OSError):  # what stays is a torn line: set aside when it is opened again
-                os.ftruncate(descriptor, self.length)
-            raise
+        append_whole(descriptor, line, self.length)
 
 
 def first_line(event: Event, clock: Callable[[], str] = utc_now) -> bytes:

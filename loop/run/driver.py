@@ -18,7 +18,7 @@ from evaluator.receipt.plan import utc_now
 from kbs.common import canonical_json as canonical
 from kbs.common.canonical_json import Sha256
 from kbs.common.errors import KoptError, UsageError
-from kbs.common.files import make_folder, write_error, write_whole
+from kbs.common.files import make_folder, read_if_there, remove_unfinished, write_all, write_error, write_whole
 from loop.gate.report import GateReport
 from loop.journal import journal, seeds
 from loop.journal import registry as known
@@ -33,7 +33,6 @@ from loop.journal.state import Phase, RunState, replay
 from loop.planning import acceptance as keep
 from loop.proposals.proposal import Proposal
 from loop.proposers.reading import Unread
-from loop.run import atomic_steps as durable
 from loop.run import steps
 from loop.run.held import Progress, Run, read_record
 from loop.run.parts import Parts
@@ -78,7 +77,7 @@ def create_run(root: Path, record: RunRecord, files: dict[str, bytes], home: Pat
             folder = RunFolder(made)
             data = canonical.dumps(record.model_dump(mode="json"))
             placed = {f"v0/{name}" if name == record.kernel.name else name: found for name, found in files.items()}
-            hashes = durable.put(folder, {RECORD: data, ".gitattributes": ATTRIBUTES, **placed})
+            hashes = write_all(folder.root, {RECORD: data, ".gitattributes": ATTRIBUTES, **placed})
             event = Created(record=hashes.pop(RECORD), files=hashes)
             write_whole(made / JOURNAL, journal.first_line(event))
             made.rename(root)
@@ -132,7 +131,7 @@ class Driver:
             written = Journal.open(folder.journal)
             state = replay(written.entries)
             _check_record(folder, state)
-            durable.sweep(folder)
+            remove_unfinished(folder.root)
             repository = Repository(root, record.id, in_place=record.in_place, branch=record.branch)
             notes = repository.settle()
             committed = any(version.committed for version in state.versions)
@@ -287,7 +286,7 @@ class Driver:
                 hint=f"Copy {self.folder.best / kernel.name} by hand, and change what calls the kernel.",
             )
         kept = f"replaced/a{len(self.state.applied) + 1}-{target.name}"
-        saved = durable.read(self.folder.root / kept)
+        saved = read_if_there(self.folder.root / kept)
         if before == kernel.data and saved is None:
             return None
         if before != kernel.data:

@@ -14,6 +14,7 @@ from evaluator.receipt.document import first_of
 from evaluator.receipt.receipt import Receipt, parse
 from kbs.common import canonical_json as canonical
 from kbs.common.errors import KoptError
+from kbs.common.files import read_if_there, write_all
 from loop.gate.report import GateReport
 from loop.journal.events import Event, Files
 from loop.journal.folder import KERNELS, RunFolder
@@ -22,7 +23,6 @@ from loop.journal.record import RunRecord
 from loop.journal.repository import Repository
 from loop.journal.state import Phase, RunState, VersionState
 from loop.proposals.proposal import Proposal
-from loop.run import atomic_steps as durable
 from loop.run.parts import Parts
 from loop.tools import Targets, Tools
 
@@ -77,7 +77,7 @@ class Run:
 
     def put(self, files: dict[str, bytes]) -> Files:
         """Write files by their paths below the folder."""
-        return durable.put(self.folder, files)
+        return write_all(self.folder.root, files)
 
     def below(self, folder: Path, files: dict[str, bytes]) -> dict[str, bytes]:
         """The same files, by their paths below the run's folder."""
@@ -92,7 +92,7 @@ class Run:
     def kernel(self, folder: Path) -> Kernel:
         """The kernel's file in a folder. Raises `KoptError` (`artifact_missing`)."""
         for name in KERNELS.values():
-            data = durable.read(folder / name)
+            data = read_if_there(folder / name)
             if data is not None:
                 return Kernel(name, data)
         raise missing(folder / "kernel.py")
@@ -103,7 +103,7 @@ class Run:
 
     def receipt(self, number: int) -> Receipt | None:
         """A version's receipt; None where it has none."""
-        data = durable.read(self.folder.version(number) / "receipt.json")
+        data = read_if_there(self.folder.version(number) / "receipt.json")
         return None if data is None else parse(data)
 
     def proposal(self, version: VersionState) -> Proposal | None:
@@ -111,14 +111,14 @@ class Run:
         if not version.attempts or version.attempts[-1].submitted is None:
             return None
         path = self.folder.attempt(version.number, version.attempts[-1].number) / "proposal.json"
-        data = durable.read(path)
+        data = read_if_there(path)
         if data is None:
             raise missing(path)
         return Proposal.model_validate_json(data)
 
     def targets(self) -> Targets | None:
         """What step 0 found that the hardware and the problem allow."""
-        data = durable.read(self.folder.root / "roofline.json")
+        data = read_if_there(self.folder.root / "roofline.json")
         try:
             return None if data is None else Targets.model_validate_json(data)
         except ValidationError:

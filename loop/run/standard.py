@@ -10,6 +10,7 @@ from typing import Protocol
 
 from evaluator.receipt.receipt import Receipt
 from evaluator.store.seal import load_key
+from kbs.common.files import read_if_there
 from kbs.evidence.vocabulary import Vocabulary
 from loop import pages
 from loop.gate.context import GateContext
@@ -26,7 +27,6 @@ from loop.planning.step0 import EnvNote
 from loop.proposals import evidence
 from loop.proposals import experience as past
 from loop.proposals.proposal import Proposal
-from loop.run import atomic_steps as durable
 from loop.tools import PastLog, Search, Tools
 from wiki.library import Wikis
 
@@ -66,7 +66,7 @@ class StandardParts:
 
     def hints(self) -> HintsRead:
         """HINTS.md as it is now. Raises `UsageError` (`hints_contradict`)."""
-        data = durable.read(self.folder.hints)
+        data = read_if_there(self.folder.hints)
         if data is None:
             return HintsRead(file=None, directives=(), passed_on=())
         found = parse_hints(data.decode("utf-8", "replace"), (*self.methods.ids, REWRITE))
@@ -82,7 +82,7 @@ class StandardParts:
         files = VersionFiles(self.folder, self.record, parent)
         texts = [
             data.decode("utf-8", "replace")
-            for data in (durable.read(self.folder.root / self.record.reference.name), *self._kernel(parent))
+            for data in (read_if_there(self.folder.root / self.record.reference.name), *self._kernel(parent))
             if data is not None
         ]
         gpu = self.terms.products[self.record.gpu].name if self.record.gpu in self.terms.products else ""
@@ -94,7 +94,7 @@ class StandardParts:
         return (past.look_up(self.log, self.folder, state, parent), *evidence.look_up(self.tools, asked))
 
     def _kernel(self, version: int) -> list[bytes | None]:
-        return [durable.read(self.folder.version(version) / name) for name in KERNELS.values()]
+        return [read_if_there(self.folder.version(version) / name) for name in KERNELS.values()]
 
     def look_further(self, state: RunState, proposal: Proposal, known: tuple[Search, ...]) -> tuple[Search, ...]:
         """A proposal's own questions, as far as they are new."""

@@ -14,6 +14,7 @@ from evaluator.source.source_file import SourceFile
 from evaluator.store.seal import load_key, verify
 from kbs.common import canonical_json as canonical
 from kbs.common.errors import KoptError, NoGpuError, UsageError
+from kbs.common.files import keep_only, read_if_there
 from kbs.common.visible_text import visible
 from loop.journal import seeds
 from loop.journal.events import (
@@ -33,7 +34,6 @@ from loop.journal.events import (
 from loop.journal.state import REFUSALS, Phase, VersionState
 from loop.planning import acceptance as keep
 from loop.proposals import evidence
-from loop.run import atomic_steps as durable
 from loop.run import memory
 from loop.run.held import Kernel, Run, missing
 from loop.run.submission import refuse_attempt
@@ -110,7 +110,7 @@ def _measured(
     run: Run, folder: str, kernel: Kernel, incumbent: str | None, schedule: SeedSchedule
 ) -> tuple[Receipt, Files]:
     """A sealed receipt in a folder: the one that stands there, where it is of this evaluation, else a new one."""
-    there = durable.read(run.folder.root / folder / "receipt.json")
+    there = read_if_there(run.folder.root / folder / "receipt.json")
     receipt = None if there is None else _fitting(run, there, kernel, schedule)
     if receipt is None:
         receipt = run.tools.evaluate(run.tools.request(kernel.text, kernel.name, incumbent), schedule)
@@ -139,7 +139,7 @@ def profile(run: Run) -> None:
     kernel = run.kernel(tried)
     files = {kernel.name: kernel.data}
     for name in ("receipt.json", *([] if version.number == 0 else ["proposal.json"])):
-        data = durable.read(tried / name)
+        data = read_if_there(tried / name)
         if data is None:
             raise missing(tried / name)
         files[name] = data
@@ -185,7 +185,7 @@ def close(run: Run) -> None:
     if closing.kept:
         kernel = run.version_kernel(version.number)
         files |= run.put(run.below(run.folder.best, {kernel.name: kernel.data}))
-        durable.keep_only(run.folder.best, [kernel.name])
+        keep_only(run.folder.best, [kernel.name])
     run.happened(closing.model_copy(update={"files": files}))
 
 
@@ -245,8 +245,8 @@ def restore(run: Run) -> None:
         raise missing(run.folder.version(number))
     run.repository.restore(version.committed.commit, run.folder.relative(run.folder.best))
     kernel = run.version_kernel(number)
-    durable.keep_only(run.folder.best, [kernel.name])
-    stands, recorded = durable.read(run.folder.best / kernel.name), state.files.get(f"v{number}/{kernel.name}")
+    keep_only(run.folder.best, [kernel.name])
+    stands, recorded = read_if_there(run.folder.best / kernel.name), state.files.get(f"v{number}/{kernel.name}")
     if stands != kernel.data or recorded != kernel.hash:
         raise KoptError(
             f"best/{kernel.name} of commit {version.committed.commit[:12]} is not v{number} as it was accepted",

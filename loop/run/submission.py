@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from evaluator.source.forms import Form
 from kbs.common import canonical_json as canonical
 from kbs.common.errors import NoGpuError, UsageError
+from kbs.common.files import keep_only, read_if_there
 from loop.gate.report import GateReport
 from loop.journal.events import Files, Refused, Submitted
 from loop.journal.folder import KERNELS
@@ -14,7 +15,6 @@ from loop.proposals import evidence
 from loop.proposals.proposal import Proposal
 from loop.proposals.request import BrokenRule
 from loop.proposers.reading import Unread
-from loop.run import atomic_steps as durable
 from loop.run.held import Run
 
 PROPOSAL = "proposal.json"
@@ -55,7 +55,7 @@ def submit(run: Run, outcome: Proposal | Unread, data: bytes, said: str) -> Subm
         return refuse(run, broken, {PROPOSAL: document}, report, searches)
     number = len(version.attempts) + 1
     folder, name = run.folder.attempt(version.number, number), KERNELS[outcome.language]
-    durable.keep_only(folder, [name, PROPOSAL])
+    keep_only(folder, [name, PROPOSAL])
     made = run.put(run.below(folder, {name: outcome.kernel.encode("utf-8"), PROPOSAL: document}))
     run.happened(
         Submitted(
@@ -81,7 +81,7 @@ def refuse(
     number = len(version.refused) + 1
     folder = run.folder.submission(version.number, number)
     kept = {**files, "reasons.json": canonical.dumps([one.model_dump(mode="json") for one in broken])}
-    durable.keep_only(folder, kept)
+    keep_only(folder, kept)
     made = run.put(run.below(folder, kept))
     run.happened(
         Refused(
@@ -99,7 +99,7 @@ def refuse_attempt(run: Run, error: UsageError | NoGpuError) -> None:
     """Take an attempt back that the evaluator found to be nothing that it can run: none of it ran."""
     version = run.version
     folder = run.folder.attempt(version.number, version.attempts[-1].number)
-    files = {PROPOSAL: durable.read(folder / PROPOSAL) or b""}
+    files = {PROPOSAL: read_if_there(folder / PROPOSAL) or b""}
     refuse(run, (_broken(UNFIT, error.message, run.kernel(folder).name, error.hint),), files)
 
 

@@ -18,8 +18,7 @@ from kbs.common.errors import IndexBusyError
 from kbs.evidence.vocabulary import vocabulary
 from kbs.index.chroma import VectorIndex, VectorIndexError
 from kbs.index.encoder import Vectors
-from kbs.index.lock import index_lock
-from kbs.index.sqlite_file import DamagedIndexError
+from kbs.index.sqlite_file import DamagedIndexError, index_lock
 from wiki.library import Wiki, open_wiki
 
 MakePage = Callable[..., str]

@@ -30,6 +30,7 @@ from evaluator.source.source_file import SourceFile
 from evaluator.store.seal import ensure_key, seal
 from kbs.common import canonical_json as canonical
 from kbs.common.errors import UsageError
+from kbs.common.files import read_if_there
 from kbs.experience.log import ExperienceLog
 from loop.gate.report import GateReport, RuleResult
 from loop.gate.rule import Broken, Stage
@@ -42,7 +43,6 @@ from loop.planning.acceptance import words
 from loop.proposals import evidence
 from loop.proposals import experience as past
 from loop.proposals.proposal import Evidence, Expected, Hypothesis, Proposal, Query, Selected
-from loop.run import atomic_steps as durable
 from loop.tools import DiagnosisNote, FoundPassage, MachineNote, Search, TakenProfile, Targets
 from tests.evaluator import receipts
 
@@ -260,7 +260,7 @@ class FakeParts:
         }
 
     def hints(self) -> HintsRead:
-        data = durable.read(self.folder.hints)
+        data = read_if_there(self.folder.hints)
         lines = () if data is None else tuple(data.decode().splitlines())
         return HintsRead(file=None if data is None else _sha(data), directives=lines, passed_on=())
 
@@ -299,7 +299,7 @@ class FakeParts:
 
     def gate(self, state: RunState, version: int, stage: Stage, proposal: Proposal | None = None) -> GateReport:
         folder = self.folder.version(version)
-        data = durable.read(folder / "kernel.py") or b""
+        data = read_if_there(folder / "kernel.py") or b""
         text = proposal.kernel if proposal is not None else data.decode()
         where, _, rule = said(text, "gate", ":").partition(":")
         found = (Broken(file="kernel.py", line=1, message="it says so", mend="Say otherwise."),)

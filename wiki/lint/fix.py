@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import os
-import shutil
 from dataclasses import dataclass
 
 from kbs.common.errors import KoptError
+from kbs.common.files import write_whole
 from kbs.evidence.vocabulary import Vocabulary
 from wiki.index_page import is_generated, render_index
 from wiki.library import INDEX_PAGE, Wiki
@@ -55,17 +53,4 @@ def apply_fix(wiki: Wiki, fix: Fix) -> None:
             code="changed_meanwhile",
             hint="Run `kopt wiki lint --fix` again.",
         )
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(fix.new.encode())
-        if file.exists():
-            shutil.copymode(file, temporary)
-        temporary.replace(file)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise KoptError(
-            f"{fix.path} cannot be written: {error.strerror}",
-            code="wiki_unwritable",
-            hint="Check the permissions of the wiki's folder.",
-        ) from error
+    write_whole(file, fix.new.encode(), keep_mode=True)

@@ -223,7 +223,7 @@ def test_processes_that_make_the_key_at_once_get_the_same(tmp_path: Path) -> Non
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from evaluator import files
+from kbs.common import files
 from evaluator.store.seal import ensure_key
 files.os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
 ensure_key(Path(sys.argv[1]))

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from kbs.index.lock import index_lock
+from kbs.index.sqlite_file import index_lock
 from tests.evaluator.ncu_reports import raw_csv
 
 Runner = Callable[..., Any]

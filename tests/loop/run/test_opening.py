@@ -151,8 +151,9 @@ def test_a_disk_that_is_full_at_any_write_loses_nothing(root: Path, monkeypatch:
         fails(str(line.get("n", line.get("id"))))
         return write(descriptor, data)
 
-    with opened(root, device="cuda:0"):
-        ensure_key(root.parent / "home")  # drawn at random, so that it would never be the same file again
+    log = LogFiles(root.parent / "home" / "experience")
+    with opened(root, device="cuda:0"), log.writing():
+        ensure_key(root.parent / "home")  # as the log's writer, drawn at random: it would never be the same file again
     monkeypatch.setattr(kbs.common.files, "open", lambda descriptor, mode: Full(descriptor, mode), raising=False)
     monkeypatch.setattr(journal.os, "write", line_write)
     ended = None
@@ -165,8 +166,7 @@ def test_a_disk_that_is_full_at_any_write_loses_nothing(root: Path, monkeypatch:
             continue
         break
     full = "there is no space left on the disk"
-    log = LogFiles(root.parent / "home" / "experience")
-    late = f"is not in the experience log yet: {full} that holds {log.root}"
+    late = f"is not in the experience log yet: {full}"
     assert said == {("disk_full", full)} | {("disk_full", f"v{number} {late}") for number in (1, 2, 3)}
     assert [record.iteration for name in log.names() for _, record in log.read(name).records] == [1, 2, 3]
     assert ended is Phase.FINISHED

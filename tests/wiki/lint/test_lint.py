@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import errno
 import os
 import time
 from pathlib import Path
@@ -458,13 +459,18 @@ def test_a_fix_does_not_overwrite_a_later_change(tmp_path: Path) -> None:
     assert not (tmp_path.parent / "outside.md").exists()
 
 
-def test_a_change_that_cannot_be_written_leaves_the_file(tmp_path: Path) -> None:
+def test_a_change_that_cannot_be_written_leaves_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wiki = make(tmp_path, page("Text  ", "kernel/a"))
     fix = next(f for f in fixes(wiki, vocabulary()) if f.path == "kernel/a.md")
-    (tmp_path / f"kernel/.a.md.{os.getpid()}.tmp").mkdir()
-    with pytest.raises(KoptError, match="cannot be written"):
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(KoptError, match="no space left"):
         apply_fix(wiki, fix)
     assert (tmp_path / "kernel/a.md").read_text() == fix.old
+    assert not list(tmp_path.rglob("*.tmp"))
 
 
 def test_files_that_cannot_be_read_whole_are_not_mended(tmp_path: Path) -> None:

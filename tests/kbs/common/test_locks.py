@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from kbs.common.errors import ExitCode, IndexBusyError, KoptError
-from kbs.index.lock import index_lock
+from kbs.index.sqlite_file import index_lock
 
 HOLD = """
 import sys
 from pathlib import Path
-from kbs.index.lock import index_lock
+from kbs.index.sqlite_file import index_lock
 with index_lock(Path(sys.argv[1]), 0):
     print("held", flush=True)
     sys.stdin.read()
