@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
+
+from evaluator.external.figure_text import Seen
 
 MAX_DEPTH = 32
 """JSON that is nested deeper is not read."""
@@ -15,24 +17,11 @@ _TOKEN = re.compile(
 )
 
 
-class Leaf(NamedTuple):
-    """A number of a JSON document."""
-
-    name: str
-    """Keys and positions on the way to it, joined by dots; cut where it is long."""
-    number: str
-    """As it is written; NaN and infinities too, which Python prints."""
-    line: int
-    """Counted from 0."""
-    at: int
-    """Where it begins in its line."""
-
-
 class TooDeepError(ValueError):
     """The document is nested deeper than `MAX_DEPTH`."""
 
 
-def numbers(lines: list[str], *, whole: bool) -> list[Leaf] | None:
+def numbers(lines: list[str], *, whole: bool) -> list[Seen] | None:
     """The numbers of the document that all lines make (if these are all), else of the last line that is an object.
 
     None where there is neither. Raises `TooDeepError`.
@@ -72,18 +61,18 @@ def _container(text: str) -> Any:
         return None
 
 
-def _placed(value: Any, text: str, line: int) -> Iterator[Leaf]:
+def _placed(value: Any, text: str, line: int) -> Iterator[Seen]:
     begin = left = 0
     starts = (match.start("number") for match in _TOKEN.finditer(text) if match["number"])
     for (name, number), at in zip(_leaves(value, "", MAX_DEPTH), starts, strict=True):
         line += text.count("\n", begin, at)
         left = max(left, text.rfind("\n", begin, at) + 1)
         begin = at
-        yield Leaf(name or "value", number, line, at - left)
+        yield Seen(name or "value", number, "", at - left, line)
 
 
 def _leaves(value: Any, name: str, depth: int) -> Iterator[tuple[str, str]]:
-    """(name, number), in the order of the text."""
+    """(keys and positions on the way joined by dots, cut where they are long; number), in the order of the text."""
     if isinstance(value, _Number):
         yield name, value
     elif isinstance(value, list):

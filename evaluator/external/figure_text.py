@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kbs.evidence.units import Notation
+
 WORDS = ("latency", "time", "runtime", "duration", "elapsed", "median", "mean", "average", "avg", "min", "max", "best")
 """Words that a time follows; p50 and its like too."""
 _TIMES = {
@@ -23,11 +25,8 @@ _RATIO = {"x": r"[x×](?!\s*[0-9])"}
 UNITS = {**_TIMES, **_BYTES, **_FLOPS, **_RATIO, "%": "%"}
 """A unit as figures have it, and how it may be written."""
 
-NUMBER = (
-    r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+\.[0-9]+|[0-9]{1,3}(?:,[0-9]{3}){2,}|[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
-    r"(?:[eE][+-]?[0-9]+)?"
-)
-"""A comma parts thousands only where it can mean nothing else: 1,234.5 is a number, 1,234 is none."""
+NUMBER = Notation(thousands=",", lone_group=False, loose=True, exponent_digits="+").pattern
+"""A comma separates thousands only where it can mean nothing else: 1,234.5 is a number, 1,234 is none."""
 _MORE = r"[.,]?[0-9]|[eE][+-]?[0-9]"
 _WHOLE = rf"(?<![\w.,])(?P<number>{NUMBER})(?!{_MORE})"
 _SPREAD = rf"(?:\s{{0,4}}(?:±|\+/-|\+-)\s{{0,4}}{NUMBER})?"
@@ -45,14 +44,17 @@ def _then(units: dict[str, str]) -> str:
 
 
 class Seen(NamedTuple):
-    """A number in a line."""
+    """A number that was printed."""
 
     name: str
     number: str
+    """As it is written."""
     unit: str
     """One of `UNITS`; empty where none stands there."""
     at: int
-    """Where the number begins in the line."""
+    """Where the number begins in its line."""
+    line: int = 0
+    """Number of its line, counted from 0."""
 
 
 def without_codes(line: str) -> str:

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evaluator.external import figure_json, figure_search
 from evaluator.external.command import Printed
-from evaluator.external.figure_text import number_at, usual, value, without_codes
+from evaluator.external.figure_text import Seen, number_at, usual, value, without_codes
 from kbs.common.errors import UsageError
 
 MAX_FIGURES = 1000
@@ -72,8 +72,8 @@ def read_figures(
     else:
         in_json = _json(lines["stdout"], not stdout.cut, notes)
         found = _usual(lines) if in_json is None else in_json
-    found.sort(key=lambda one: (one.stream == "stderr", one.line, one.at))
-    finite = [one for one in found if math.isfinite(value(one.number))]
+    found.sort(key=lambda one: (one.stream == "stderr", one.seen.line, one.seen.at))
+    finite = [one for one in found if math.isfinite(value(one.seen.number))]
     if len(finite) < len(found):
         notes.append(f"left out because they are not finite: {len(found) - len(finite)} numbers")
     if len(finite) > MAX_FIGURES:
@@ -101,33 +101,30 @@ def readable(printed: Printed, whole: bool = True) -> list[str]:
 class _Found:
     """A number where it stands."""
 
-    name: str
-    number: str
-    unit: str
+    seen: Seen
     source: Source
     stream: Stream
-    line: int
-    """Counted from 0."""
     text: str
-    at: int
+    """Its line."""
 
     def figure(self) -> Figure:
         """As a receipt keeps it."""
-        name = self.name.encode("utf-8", "replace").decode("utf-8")
+        name, number, unit, at, line = self.seen
+        name = name.encode("utf-8", "replace").decode("utf-8")
         return Figure(
             name=name if len(name) <= MAX_NAME else name[: MAX_NAME - 2] + " …",
-            value=value(self.number),
-            unit=self.unit,
+            value=value(number),
+            unit=unit,
             source=self.source,
             stream=self.stream,
-            line=self.line + 1,
-            text=self.text[max(0, self.at - _BEFORE) : self.at + _AFTER],
+            line=line + 1,
+            text=self.text[max(0, at - _BEFORE) : at + _AFTER],
         )
 
 
 def _usual(lines: Mapping[Stream, list[str]]) -> list[_Found]:
     return [
-        _Found(seen.name, seen.number, seen.unit, "default", stream, number, line, seen.at)
+        _Found(seen._replace(line=number), "default", stream, line)
         for stream, printed in lines.items()
         for number, line in enumerate(printed)
         for seen in usual(line)
@@ -136,15 +133,11 @@ def _usual(lines: Mapping[Stream, list[str]]) -> list[_Found]:
 
 def _json(lines: list[str], whole: bool, notes: list[str]) -> list[_Found] | None:
     try:
-        leaves = figure_json.numbers(lines, whole=whole)
+        found = figure_json.numbers(lines, whole=whole)
     except figure_json.TooDeepError as error:
         notes.append(f"the JSON on stdout was not read: {error}")
         return []
-    if leaves is None:
-        return None
-    return [
-        _Found(leaf.name, leaf.number, "", "json", "stdout", leaf.line, lines[leaf.line], leaf.at) for leaf in leaves
-    ]
+    return None if found is None else [_Found(seen, "json", "stdout", lines[seen.line]) for seen in found]
 
 
 # --- patterns of the user's -------------------------------------------------------------------------------------------
@@ -183,7 +176,7 @@ def _named(lines: Mapping[Stream, list[str]], patterns: Mapping[str, str], notes
             if read is None:
                 wrong += 1
             else:
-                yield _Found(name, *read, "pattern", streams[stream], line, text, start)
+                yield _Found(Seen(name, *read, start, line), "pattern", streams[stream], text)
         if wrong:
             notes.append(f"the group of the pattern {name} held no whole number where it matched: {wrong} times")
         elif not places:

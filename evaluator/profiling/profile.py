@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from evaluator.profiling.ncu_csv import LAUNCH_COLUMNS, LaunchRows, NcuTable, read_table
-from evaluator.profiling.ncu_units import parse_ncu_unit
 from kbs.common.errors import UsageError
 from kbs.common.visible_text import visible
+from kbs.evidence.quantities import parse_profiler_unit
 from kbs.hardware.profile_metrics import ProfileMetric, profile_metrics
 
 DEVICE_NAME = "device__attribute_display_name"
@@ -204,7 +204,7 @@ def _launch(number: int, rows: LaunchRows, table: NcuTable) -> Launch:
     counters: dict[str, Counter] = {}
     unread: list[str] = []
     for cell in rows.cells:
-        unit = parse_ncu_unit(cell.unit)
+        unit = parse_profiler_unit(cell.unit)
         metric = known.by_ncu.get(cell.name)
         name = cell.name
         if metric is None and table.page == "details":

@@ -8,20 +8,72 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
-from functools import lru_cache
+from decimal import Decimal
+from functools import cached_property, lru_cache
 
 from kbs.evidence.vocabulary import vocabulary
 
 _DECIMAL_POWER = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 _MAX_EXPONENT = 40
+_POWER = re.compile(r"\s?[x×*·]\s?10(?:\^|\*\*)?")
+_SUPERSCRIPTS = {ord(digit): str(value) for value, digit in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}
 
-# 3.35 · 3,350 · 1 979 (thin space) · 1e12 · 3.35e12 · 3.35 x 10^12 · 3.35×10¹²
-NUMBER = (
-    r"(?:\d{1,3}(?:[,\u2009\u202f]\d{3})+|\d+)(?:\.\d+)?"
-    r"(?:[eE][+-]?\d{1,2}|\s?[x×*·]\s?10(?:\^|\*\*)[+-]?\d{1,2}|\s?[x×·]\s?10[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2})?"
-)
-_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+
+@dataclass(frozen=True)
+class Notation:
+    """How a kind of text writes its numbers: what is the same for all is in `value`, what differs is a field."""
+
+    thousands: str = ",\u2009\u202f"
+    """Characters that may separate groups of three digits; empty where nothing may."""
+    decimal: str = "."
+    """The decimal mark."""
+    lone_group: bool = True
+    """Whether `1,234` is a number: where the comma may also be a decimal mark, it is ambiguous."""
+    loose: bool = False
+    """Whether a sign, `.5` and `5.` are allowed, as programs print them."""
+    powers: bool = False
+    """Whether `3.35 x 10^12` and `3.35×10¹²` are allowed, as people write them."""
+    exponent_digits: str = "{1,2}"
+    """How many digits an exponent may have, as a quantifier."""
+
+    @cached_property
+    def pattern(self) -> str:
+        """A regular expression without groups that matches a number."""
+        digit = r"[0-9]" if self.loose else r"\d"
+        point = re.escape(self.decimal)
+        groups = rf"{digit}{{1,3}}(?:[{re.escape(self.thousands)}]{digit}{{3}})"
+        exponent = rf"[eE][+-]?{digit}{self.exponent_digits}"
+        if self.powers:
+            exponent += rf"|\s?[x×*·]\s?10(?:\^|\*\*)[+-]?{digit}{{1,2}}|\s?[x×·]\s?10[⁰¹²³⁴⁵⁶⁷⁸⁹]{{1,2}}"
+        fraction = rf"{point}{digit}+"
+        grouped = rf"{groups}+" if self.lone_group else rf"{groups}{{2,}}|{groups}+(?={fraction})"
+        whole = rf"(?:{grouped}|{digit}+)" if self.thousands else rf"{digit}+"
+        body = rf"[+-]?(?:{whole}(?:{point}{digit}*)?|{fraction})" if self.loose else rf"{whole}(?:{fraction})?"
+        return rf"{body}(?:{exponent})?"
+
+    @cached_property
+    def _whole(self) -> re.Pattern[str]:
+        return re.compile(self.pattern)
+
+    @cached_property
+    def _plain(self) -> dict[int, str | None]:
+        return {**dict.fromkeys(map(ord, self.thousands)), **_SUPERSCRIPTS, ord(self.decimal): "."}
+
+    def value(self, text: str) -> Decimal | None:
+        """The exact value of `text`, all of it; None where it is no number, or has an exponent above 40."""
+        if not self._whole.fullmatch(text):
+            return None
+        plain = _POWER.sub("e", text.translate(self._plain)).lower()
+        mantissa, _, exponent = plain.partition("e")
+        if abs(int(exponent or "0")) > _MAX_EXPONENT:
+            return None
+        return Decimal(f"{mantissa}e{exponent or 0}")
+
+
+PROSE = Notation(powers=True)
+"""3.35 · 3,350 · 1 979 (thin space) · 1e12 · 3.35e12 · 3.35 x 10^12 · 3.35×10¹²"""
+NUMBER = PROSE.pattern
+"""A number in a text that people write."""
 
 
 @dataclass(frozen=True)
@@ -61,27 +113,12 @@ class Quantity:
 
 def parse_number(text: str) -> Number | None:
     """Read `text`, all of it, as a number; None where it is none."""
-    cleaned = text.strip()
-    if not re.fullmatch(NUMBER, cleaned):
-        return None
-    cleaned = re.sub(r"[,\u2009\u202f]", "", cleaned).translate(_SUPERSCRIPTS)
-    cleaned = re.sub(r"\s?[x×*·]\s?10(?:\^|\*\*)?", "e", cleaned)
-    mantissa, _, exponent = cleaned.lower().partition("e")
-    try:
-        power = int(exponent or "0")
-        value = Decimal(mantissa)
-    except (InvalidOperation, ValueError):
-        return None
-    if abs(power) > _MAX_EXPONENT:
+    value = PROSE.value(text.strip())
+    if value is None:
         return None
     _, digits, place = value.as_tuple()
     assert isinstance(place, int)
-    stripped = "".join(map(str, digits)).lstrip("0")
-    return Number(
-        value=value.scaleb(power),
-        digits=len(stripped),
-        last_place=Decimal(1).scaleb(place + power),
-    )
+    return Number(value, digits=len("".join(map(str, digits)).lstrip("0")), last_place=Decimal(1).scaleb(place))
 
 
 @lru_cache(maxsize=1024)

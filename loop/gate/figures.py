@@ -7,47 +7,16 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
-from functools import lru_cache
 
 from kbs.evidence.arithmetic import MAX_LENGTH, equation_holds
-from kbs.evidence.units import NUMBER, Number, Quantity, Unit, parse_number, parse_quantity, says_the_same
-from kbs.evidence.vocabulary import vocabulary
+from kbs.evidence.quantities import Stated, find_quantities, normal
+from kbs.evidence.units import NUMBER, Number, Quantity, Unit, parse_number, says_the_same
 
 MAX_QUANTITIES = 5_000
 """Numbers with units that are read of one text; one with more is no explanation."""
 _PIECE = 1_500
 """Characters of a sentence: a longer one is read in pieces."""
 _SENTENCE = re.compile(r"(?<=[.;!?])\s+|\s+[–—]\s+")
-_SCALE_WORDS = {"kilo": "k", "mega": "M", "giga": "G", "tera": "T", "peta": "P"}
-_UNIT_WORDS = {"byte": "B", "flop": "FLOP", "hertz": "Hz", "op": "OP", "bit": "bit", "watt": "W"}
-_SPELLED = re.compile(
-    r"\b(?P<scale>kilo|mega|giga|tera|peta)(?:-|\s)?(?P<unit>byte|flop|hertz|op|bit|watt)s?(?P<per>\s+per\s+sec(?:ond)?\b|/s(?:ec(?:ond)?)?\b|ps\b)?",
-    re.IGNORECASE,
-)
-_PER_SECOND = re.compile(
-    r"(?<=[A-Za-z])(?:\s+per\s+sec(?:ond)?\b|\s?/\s?sec(?:ond)?\b|\s?·\s?s⁻¹|\s?s\^?-1\b|\s/\s?s\b)", re.IGNORECASE
-)
-_LOWER = re.compile(rf"(?<![\w.,^-])({NUMBER})\s?(?P<unit>[kmgtp]i?b(?:/s|ps)|[gt]flops?|[gm]hz|[kmgt]ib)(?![\w/])")
-_LOOKS_LIKE_ZERO = re.compile(r"[\u00a0\u2007]")
-
-
-@dataclass(frozen=True)
-class Stated:
-    """A number with a unit as a text states it."""
-
-    line: int
-    text: str
-    """As written."""
-    start: int
-    end: int
-    """Characters of the sentence."""
-    readings: tuple[Quantity, ...]
-    """What it may mean: K, M and G are binary or decimal."""
-
-    @property
-    def dimension(self) -> str:
-        """What it measures."""
-        return self.readings[0].unit.dimension
 
 
 @dataclass(frozen=True)
@@ -59,40 +28,6 @@ class Sentence:
     stated: tuple[Stated, ...]
 
 
-@lru_cache(maxsize=1)
-def _quantity() -> re.Pattern[str]:
-    spellings = []
-    for unit in vocabulary().units.values():
-        for spelling in unit.aliases:
-            if unit.dimension == "ratio" or spelling == "b":
-                continue
-            glue = r"[ \t]" if spelling == "s" else r"[ \t]?"
-            spellings.append(glue + (r"(?:[kKMGTPE]i?)?" if unit.prefixed else "") + re.escape(spelling))
-    units = "|".join(sorted(spellings, key=len, reverse=True))
-    return re.compile(rf"(?<![\w.,^-])(?P<number>{NUMBER})(?P<unit>{units})(?![\w/])")
-
-
-def normal(text: str) -> str:
-    """The text with units spelled as the vocabulary has them, on as many lines."""
-
-    def spelled(match: re.Match[str]) -> str:
-        per = "/s" if match["per"] else ""
-        return _SCALE_WORDS[match["scale"].lower()] + _UNIT_WORDS[match["unit"].lower()] + per
-
-    text = _LOOKS_LIKE_ZERO.sub(" ", text).replace("⁄", "/")
-    text = _PER_SECOND.sub("/s", _SPELLED.sub(spelled, text))
-    return _LOWER.sub(lambda m: f"{m[1]} {_cased(m['unit'])}", text)
-
-
-def _cased(unit: str) -> str:
-    if unit.endswith("hz"):
-        return unit[0].upper() + "Hz"
-    if "flop" in unit:
-        return unit.upper().removesuffix("S") + "S"
-    prefix = unit[0] if unit[0] == "k" else unit[0].upper()
-    return prefix + unit[1:].replace("bps", "b/s").replace("b", "B")
-
-
 def sentences(text: str) -> Iterator[Sentence]:
     """Every sentence of a text that states a quantity; table rows are sentences, their cells joined by blanks."""
     count = 0
@@ -101,7 +36,7 @@ def sentences(text: str) -> Iterator[Sentence]:
         if not any(c.isdigit() for c in joined):
             continue
         for part in _pieces(joined):
-            found = tuple(_stated(number, part))
+            found = tuple(find_quantities(number, part))
             count += len(found)
             if found:
                 yield Sentence(number, part, found)
@@ -113,15 +48,6 @@ def _pieces(line: str) -> Iterator[str]:
     for sentence in _SENTENCE.split(line):
         for start in range(0, len(sentence), _PIECE):
             yield sentence[start : start + _PIECE]
-
-
-def _stated(line: int, text: str) -> Iterator[Stated]:
-    for match in _quantity().finditer(text):
-        unit = match["unit"].strip()
-        readings = [parse_quantity(match["number"], unit), parse_quantity(match["number"], unit, capacity=True)]
-        known = tuple(dict.fromkeys(reading for reading in readings if reading is not None))
-        if known:
-            yield Stated(line, match[0].strip(), match.start(), match.end(), known)
 
 
 @dataclass
@@ -220,8 +146,8 @@ def _equations(number: int, line: str) -> Iterator[Equation]:
         holds = _holds(left, right)
         if holds is None:
             continue
-        inputs = tuple(_stated(number, left))
-        named = tuple(reading for stated in _stated(number, right) for reading in stated.readings)
+        inputs = tuple(find_quantities(number, left))
+        named = tuple(reading for stated in find_quantities(number, right) for reading in stated.readings)
         bare = re.match(NUMBER, right)
         plain = plain_number(bare[0]) if bare and not named else None
         yield Equation(number, match[0].strip(), inputs, named or ((plain,) if plain else ()), right, holds)

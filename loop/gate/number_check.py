@@ -15,9 +15,10 @@ from decimal import Decimal
 from functools import lru_cache
 
 from evaluator.profiling.profile import Launch
+from kbs.evidence.quantities import Stated, normal
 from kbs.evidence.units import NUMBER, Quantity, says_the_same
 from kbs.hardware.profile_metrics import profile_metrics
-from loop.gate.figures import Figures, Stated, exact, normal, plain_number, sentences
+from loop.gate.figures import Figures, exact, plain_number, sentences
 from loop.gate.sources import PROFILE_UNITS, is_element
 from loop.gate.spec_scanner import COUNTS
 

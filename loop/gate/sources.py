@@ -11,11 +11,12 @@ from evaluator.profiling.profile import Launch, Profile
 from evaluator.receipt.receipt import Receipt
 from kbs.evidence.checking import CheckedCitation, Checker, Status, check_line, stands_in
 from kbs.evidence.citation import CitationLine, EvidenceKind, Reference, find_citations
+from kbs.evidence.quantities import Stated
 from kbs.evidence.spec import same_text
 from kbs.evidence.units import NUMBER, Quantity, parse_quantity
 from kbs.evidence.vocabulary import words
 from loop.gate.context import GateContext
-from loop.gate.figures import Equation, Figures, Stated, equations, exact, plain_number, sentences
+from loop.gate.figures import Equation, Figures, equations, exact, plain_number, sentences
 from wiki.page import Page
 
 PROFILE_UNITS: Mapping[str, tuple[str, Decimal]] = {

@@ -18,9 +18,10 @@ from functools import lru_cache
 from itertools import pairwise
 
 from evaluator.source.cpp_tokens import lex
+from kbs.evidence.quantities import Stated, normal
 from kbs.evidence.units import Quantity, parse_quantity, parse_unit
 from kbs.evidence.vocabulary import Vocabulary, words
-from loop.gate.figures import Figures, Sentence, Stated, normal, sentences
+from loop.gate.figures import Figures, Sentence, sentences
 
 RATES = frozenset(
     {

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from kbs.evidence.quantities import unit_pattern
 from kbs.evidence.units import NUMBER
 from kbs.evidence.vocabulary import Vocabulary, words
 
 _COUNTS = frozenset({"threads", "warps", "blocks", "registers", "sectors", "FLOP"})
 """Units of things that a sentence may simply choose or count ("a block of 256 threads")."""
-_PREFIX = r"(?:[kKMGTP]i?)?"
 _NUMBER = rf"(?<![\w.,^-])(?P<number>{NUMBER})"
 
 
@@ -18,20 +18,12 @@ class Quantities:
     """Finds numbers with units."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        measured: list[str] = []
-        counted: list[str] = []
-        for unit in vocabulary.units.values():
-            for spelling in unit.aliases:
-                # "2x" is read as a ratio below; a bare "b" or "s" glued to a number is no unit ("the 1990s").
-                if unit.dimension != "ratio" and spelling != "b":
-                    glue = r"\s" if spelling == "s" else r"\s?"
-                    prefix = _PREFIX if unit.prefixed else ""
-                    (counted if unit.id in _COUNTS else measured).append(glue + prefix + re.escape(spelling))
-        any_measured = "|".join(sorted(measured, key=len, reverse=True))
-        any_counted = "|".join(sorted(counted, key=len, reverse=True))
-        self.measured = re.compile(rf"{_NUMBER}(?:{any_measured}|\s?[kMGTP]FLOPs?)(?![\w/])")
+        units = vocabulary.units.values()
+        measured = unit_pattern(unit for unit in units if unit.id not in _COUNTS)
+        counted = unit_pattern(unit for unit in units if unit.id in _COUNTS)
+        self.measured = re.compile(rf"{_NUMBER}(?:{measured}|\s?[kMGTP]FLOPs?)(?![\w/])")
         """A number with a physical unit."""
-        self.counted = re.compile(rf"{_NUMBER}(?:{any_counted})(?!\w)")
+        self.counted = re.compile(rf"{_NUMBER}(?:{counted})(?!\w)")
         names = {
             name
             for term in (*vocabulary.products.values(), *vocabulary.families.values())

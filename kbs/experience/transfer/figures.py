@@ -8,22 +8,15 @@ from decimal import Decimal
 from typing import Any
 
 from kbs.common.visible_text import visible
+from kbs.evidence.quantities import parse_profiler_unit
+from kbs.evidence.units import Notation, Unit
 from kbs.experience.experiment import MAX_FIGURE, is_unicode, metric_name
 from kbs.hardware.profile_metrics import profile_metrics
 
 MAX_METRICS = 500
 """No more metrics of an experiment are kept."""
-_FIGURE = re.compile(r"([+-]?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,2})?)\s*(\S{0,24})")
-_PREFIXES = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_PREFIXED = {"byte": "B", "bytes": "B", "B": "B", "byte/s": "B/s", "bytes/s": "B/s", "B/s": "B/s", "byte/second": "B/s",
-             "Hz": "Hz", "hz": "Hz"}  # fmt: skip
-_NS = Decimal("0.001")
-_TIMES: dict[str, Decimal | int] = {"us": 1, "usecond": 1, "µs": 1, "ns": _NS, "nsecond": _NS, "ms": 10**3,
-                                    "msecond": 10**3, "s": 10**6, "second": 10**6}  # fmt: skip
-_COUNTED = re.compile(
-    r"(?:inst|instruction|cycle|warp|thread|block|register|sector|request|wavefront|byte|way|ratio|sm)s?"
-    r"(?:/(?:inst|instruction|cycle|warp|thread|block|register|sector|request|wavefront|access|sm)s?)?"
-)
+_NOTATION = Notation(thousands="", loose=True)
+_FIGURE = re.compile(rf"({_NOTATION.pattern})\s*(\S{{0,24}})")
 
 
 def figures(value: Any, name: str, notes: list[str]) -> dict[str, str]:
@@ -63,15 +56,12 @@ def figures(value: Any, name: str, notes: list[str]) -> dict[str, str]:
     return found
 
 
-def _scale(written: str, unit: str) -> Decimal | int | None:
+def _scale(written: str, unit: str) -> Decimal | None:
     """How many of `unit` one of `written` is; None where it is none of them. No unit at all is taken for `unit`."""
     if written in ("", unit):
-        return 1
-    if unit == "us":
-        return _TIMES.get(written)
-    if unit in ("", "B") and _COUNTED.fullmatch(written) and (unit == "" or written.startswith("byte")):
-        return 1
-    for length in (0, 1):
-        if _PREFIXED.get(written[length:]) == unit and written[:length] in _PREFIXES:
-            return _PREFIXES[written[:length]]
-    return None
+        return Decimal(1)
+    found = parse_profiler_unit(written)
+    if found is None:
+        return None
+    counts_bytes = not unit and found == Unit("B", Decimal(1))
+    return found.scale if found.dimension == unit or counts_bytes else None

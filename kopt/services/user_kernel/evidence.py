@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from evaluator.profiling.ncu_units import parse_ncu_unit
 from evaluator.source.source_file import read_source
 from evaluator.store.store import FOLDER, find_receipt
 from kbs.common.errors import KoptError
 from kbs.evidence.checking import NOTHING_CLAIMED, Checker, Status
 from kbs.evidence.citation import CitationLine, EvidenceKind, SpecClaim, find_citations
+from kbs.evidence.quantities import parse_profiler_unit
 from kbs.evidence.units import Number, parse_number, parse_unit
 from kopt.services.user_kernel.files import Evidence, counter_at, field_at, file_hash, read_evidence, unit_of_field
 
@@ -42,7 +42,7 @@ def checkers(known: Sequence[Evidence], home: Path | None = None) -> Mapping[Evi
         if isinstance(counter, str):
             return Status.NOT_FOUND, counter, ""
         name = cited.reference.part.rpartition("[")[0]
-        unit = parse_ncu_unit(counter.written_unit)
+        unit = parse_profiler_unit(counter.written_unit)
         stated = None if counter.amount is None or unit is None else (counter.amount, unit.scale, unit.dimension)
         return _compared(cited, (name, counter.ncu), counter.shown, stated)
 
@@ -111,7 +111,7 @@ def _compared(
 
 def _scaled(claim: SpecClaim, dimension: str) -> Decimal | None:
     """How many of the file's unit one of the claim's is; None where they measure different things."""
-    ncu = parse_ncu_unit(claim.unit)
+    ncu = parse_profiler_unit(claim.unit)
     if ncu is not None and ncu.dimension == dimension:
         return ncu.scale
     unit = parse_unit(claim.unit) if claim.unit else None

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
+from kbs.evidence.quantities import Stated
 from loop.gate.context import GateContext
-from loop.gate.figures import Sentence, Stated, sentences
+from loop.gate.figures import Sentence, sentences
 from loop.gate.rule import Broken, rule
 from loop.gate.texts import Text, comment_texts, grounds, kernel_text, proposal_texts
 

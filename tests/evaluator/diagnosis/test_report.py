@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluator.diagnosis.report import details, summary
-from evaluator.profiling.ncu_units import NumberForm, parse_ncu_unit
+from evaluator.profiling.ncu_units import NumberForm
 from evaluator.profiling.profile import read_profile
 from kbs.evidence.arithmetic import equation_holds
+from kbs.evidence.quantities import parse_profiler_unit
 from kbs.hardware.profile_metrics import profile_metrics
 from tests.evaluator.ncu_reports import KERNELS, SOFTMAX, changed, raw_csv, without
 
@@ -28,7 +29,7 @@ def numbers_of(text: str) -> set[Decimal]:
     form, found = NumberForm(), set[Decimal]()
     for row in rows[2:]:
         for cell, unit in zip(row, rows[1], strict=True):
-            value, known = form.parse(cell), parse_ncu_unit(unit)
+            value, known = form.parse(cell), parse_profiler_unit(unit)
             if value is not None:
                 found |= {value} | ({value * known.scale} if known else set())
     return found

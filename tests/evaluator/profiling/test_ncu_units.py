@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.profiling.ncu_units import MISSING, NcuUnit, NumberForm, find_number_form, parse_ncu_unit
+from evaluator.profiling.ncu_units import MISSING, NumberForm, find_number_form
+from kbs.evidence.quantities import parse_profiler_unit
+from kbs.evidence.units import Unit
 
 VALUES = st.decimals(min_value=-(10**15), max_value=10**15, places=4, allow_nan=False, allow_infinity=False)
 
@@ -28,20 +30,20 @@ VALUES = st.decimals(min_value=-(10**15), max_value=10**15, places=4, allow_nan=
     ],
 )  # fmt: skip
 def test_units(written: str, dimension: str, scale: str) -> None:
-    found = parse_ncu_unit(written)
+    found = parse_profiler_unit(written)
     assert found is not None
     assert (found.dimension, found.scale) == (dimension, Decimal(scale))
 
 
 @pytest.mark.parametrize("written", ["furlong", "byte/inst/2", "byte/Gbyte", "%/s", "Zbyte", "msector/second2", "=1+1"])
 def test_what_is_no_unit_is_none(written: str) -> None:
-    assert parse_ncu_unit(written) is None
+    assert parse_profiler_unit(written) is None
 
 
 @given(st.text(max_size=30))
 def test_any_text_is_read_or_refused(written: str) -> None:
-    found = parse_ncu_unit(written)
-    assert found is None or isinstance(found, NcuUnit)
+    found = parse_profiler_unit(written)
+    assert found is None or isinstance(found, Unit)
 
 
 @given(VALUES, st.sampled_from([(".", ","), (",", "."), (".", " "), (",", "\u202f"), (".", "'"), (".", "")]))
