@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from pydantic import Field
+
+from kbs.common.json_model import JsonDataclass, JsonNumber
 from kbs.evidence.citation import Citation
 from kbs.evidence.file_evidence import Exhibit
 from kbs.hardware.thresholds import Judgement
@@ -45,34 +47,34 @@ OWN = frozenset({ClaimKind.MEASURED, ClaimKind.COUNTED, ClaimKind.READ})
 
 
 @dataclass(frozen=True)
-class Step:
+class Step(JsonDataclass):
     """One line of arithmetic: `expression = value unit`."""
 
     name: str
     """What is computed: bytes, operations, intensity, ridge point, minimum time …"""
     expression: str
-    value: Decimal
-    """In base units (B, FLOP, FLOP/byte, s)."""
+    value: JsonNumber
+    """In base units: B, FLOP, FLOP/byte, s, B/s, FLOP/s; a share as a part of 1."""
     unit: str
     shown: str
     """The whole line, as printed; recomputed before it is shown."""
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(JsonDataclass):
     """One thing that an answer says."""
 
     text: str
     kind: ClaimKind
     citations: tuple[Citation, ...] = ()
     derivation: tuple[Step, ...] = ()
-    subject: str = ""
+    subject: Annotated[str, Field(exclude=True)] = ""
     """Product or technique id that it is about, where that is one."""
     note: str = ""
     """Beside the text: how far the value can be trusted, and what its page has it from."""
     exhibits: tuple[Exhibit, ...] = ()
     """What it rests on in the user's own files."""
-    judgements: tuple[Judgement, ...] = ()
+    judgements: Annotated[tuple[Judgement, ...], Field(exclude=True)] = ()
     """Thresholds of cited rows that it says are reached, or not."""
 
 

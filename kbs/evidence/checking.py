@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from kbs.common.json_model import JsonDataclass
 from kbs.evidence.citation import Citation, CitationLine, EvidenceKind, Reference, SpecClaim, find_citations, lines_hash
 from kbs.evidence.spec import Spec, claim_disagrees
 from kbs.evidence.vocabulary import Vocabulary, words
@@ -49,11 +50,11 @@ class Library(Protocol):
 
 
 @dataclass(frozen=True)
-class CheckedCitation:
+class CheckedCitation(JsonDataclass):
     """A citation, and what came of it."""
 
     line: int
-    """1-based line of the checked text."""
+    """1-based line of the checked text; 0 for a citation of a JSON document."""
     text: str
     reference: str
     status: Status

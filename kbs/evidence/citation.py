@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kbs.common.json_model import JsonDataclass
 from kbs.evidence.units import NUMBER
 
 MAX_LINE = 100_000
@@ -38,7 +39,7 @@ class EvidenceKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Citation:
+class Citation(JsonDataclass):
     """Where a claim stands, with all that is needed to check it again later."""
 
     wiki: str
@@ -48,7 +49,8 @@ class Citation:
     line_end: int
     """Both 1-based and inclusive; the front matter counts."""
     revision: str
-    """The wiki's revision when the lines were cited; empty where it is not known."""
+    """The wiki's revision when the lines were cited: SHA-256 of the sorted list of its paths and content hashes. Empty
+    where it is not known."""
     hash: str
     """SHA-256 of the cited lines; see `lines_hash`."""
     quote: str

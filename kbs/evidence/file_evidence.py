@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
+from pydantic import Field, computed_field
+
+from kbs.common.json_model import JsonDataclass, JsonNumber
 from kbs.common.visible_text import visible
 
 Kind = Literal["profile", "receipt", "ceiling", "count", "source", "log", "tally"]
 
 
 @dataclass(frozen=True)
-class Exhibit:
+class Exhibit(JsonDataclass):
     """One figure or name of a file."""
 
     kind: Kind
@@ -27,18 +29,19 @@ class Exhibit:
     place: str
     """Where in the file: a metric and its launch, a field, a figure's name, a row of the count, a line; of a tally, the
     command that counts the same records."""
-    name: str
+    name: Annotated[str, Field(exclude=True)]
     """What is stated: the metric, the field, the tensor; of a record, what was tried; empty where `states` quotes
     it."""
     states: str
     """As it stands there, with its unit."""
-    value: Decimal | None = None
+    value: JsonNumber | None = None
     """The number in `unit`; None for text, and for a product of sizes."""
     unit: str = ""
     """us, B, B/s, Hz, %, or empty."""
-    metric: str = ""
+    metric: Annotated[str, Field(exclude=True)] = ""
     """Nsight Compute's name of what it is, by which thresholds ask for it; empty where it has none."""
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def reference(self) -> str:
         """`profile/1f0c9a77…#dram__bytes_read.sum[1]`, which `kopt cite` checks; else the file and the place."""

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 
+from kbs.common.json_model import JsonDataclass
 from kbs.evidence.citation import Citation, SpecClaim
 from kbs.evidence.units import Quantity, parse_number, parse_quantity, parse_unit, says_the_same
 from kbs.evidence.vocabulary import Vocabulary, words
@@ -19,7 +20,7 @@ ABSENT = "none"
 
 
 @dataclass(frozen=True)
-class Source:
+class Source(JsonDataclass):
     """Where a page has a fact from."""
 
     id: str

@@ -23,6 +23,10 @@ class Entry:
     ids: tuple[str, ...] = ()
     """Every id that names it, the experiment's own first; more than one where records were joined."""
 
+    def __post_init__(self) -> None:
+        if not self.ids:
+            object.__setattr__(self, "ids", (self.experiment.id,))
+
 
 def joined(experiments: Iterable[Experiment]) -> Experiment:
     """The one experiment that several records are of; whatever their order, the same one.

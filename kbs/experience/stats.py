@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import NormalDist, median
 from typing import Literal
 
+from kbs.common.json_model import JsonDataclass
 from kbs.experience.experiment import Outcome
 from kbs.experience.filters import Filter
 from kbs.experience.index import ExperienceIndex
@@ -21,7 +22,7 @@ _EXACT = 1000
 
 
 @dataclass(frozen=True)
-class Effect:
+class Effect(JsonDataclass):
     """What is known of the experiments of one method, operation or GPU."""
 
     name: str
@@ -39,7 +40,7 @@ class Effect:
     median: float | None
     """Median of the speedups; None where there are none."""
     low: float | None
-    """Ends of its interval, two of the speedups; None where there are too few to have any of 95 %."""
+    """Ends of its 95 % interval, two of the speedups; None where there are fewer than six."""
     high: float | None
 
 

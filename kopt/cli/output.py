@@ -18,7 +18,6 @@ from kbs.common.visible_text import visible_lines
 from kopt.services.settings import debug_requested
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
     from rich.console import Console
 
 SCHEMA_VERSION = 1
@@ -31,7 +30,8 @@ DebugFlag = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
 class Reply:
     """What a command has to say."""
 
-    data: BaseModel
+    data: object
+    """A `JsonModel`, or a `JsonDataclass`."""
     show: Callable[[Console], None]
     """Prints it for a person."""
     exit_code: ExitCode = ExitCode.OK
@@ -101,7 +101,9 @@ def deliver(command: str, as_json: bool, debug: bool, work: Callable[[], Reply])
         hint = "Run it again with --debug and report what it prints."
         fail(command, as_json, ExitCode.FAILURE, "internal", f"{type(error).__name__}: {error}", hint)
     if as_json:
-        data = reply.data.model_dump(mode="json")
+        from kbs.common.json_model import json_value
+
+        data = json_value(reply.data)
         _print_json(command, _STATUS[reply.exit_code], data, reply.warnings, reply.errors)
     else:
         with whole_pipe():

@@ -30,7 +30,7 @@ def schema(
     """
     from kbs.common.errors import ExitCode
     from kopt.cli.output import fail
-    from kopt.cli.schemas import COMMANDS, json_schema
+    from kopt.cli.schemas import COMMANDS, schema_of
 
     name = " ".join(command or ())
     with whole_pipe():
@@ -39,7 +39,7 @@ def schema(
         elif name in DOCUMENTS:
             sys.stdout.write(json_module.dumps(_document(name).model_json_schema(), indent=2) + "\n")
         elif name in COMMANDS:
-            sys.stdout.write(json_module.dumps(json_schema(name), indent=2) + "\n")
+            sys.stdout.write(json_module.dumps(schema_of(name), indent=2) + "\n")
         else:
             fail(
                 "schema",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
+from kbs.common.json_model import json_schema
 from kopt.cli.analysis.profile_schemas import DiagnoseData, ProfileData
 from kopt.cli.analysis.roofline_schemas import RooflineData
 from kopt.cli.bench.device_schemas import CeilingsData, NoiseData
 from kopt.cli.bench.external_schemas import ExternalData
 from kopt.cli.bench.schemas import BenchData, ReplayData, VerifyData
-from kopt.cli.data import Data
 from kopt.cli.doctor_schemas import DoctorData
 from kopt.cli.knowledge.answer_schemas import AskData, SearchData
 from kopt.cli.knowledge.citation_schemas import CiteData, ShowData
@@ -45,7 +45,7 @@ from kopt.cli.run.schemas import (
 )
 from kopt.cli.wiki.schemas import IngestData, LintData, ProposeData, StatsData
 
-COMMANDS: dict[str, type[Data]] = {
+COMMANDS: dict[str, type] = {
     "ask": AskData,
     "search": SearchData,
     "show": ShowData,
@@ -98,13 +98,10 @@ COMMANDS: dict[str, type[Data]] = {
 }
 
 
-def json_schema(command: str) -> dict[str, Any]:
+def schema_of(command: str) -> dict[str, Any]:
     """The JSON Schema of what a command of `COMMANDS` prints under `data`."""
-    either: TypeAdapter[Any]
     if command == "bench":
-        either = TypeAdapter(Annotated[BenchData | ExternalData, Field(discriminator="evidence")])
-        return either.json_schema()
+        return json_schema(Annotated[BenchData | ExternalData, Field(discriminator="evidence")])
     if command == "show":
-        either = TypeAdapter(ShowData | LogShowData)
-        return either.json_schema()
-    return COMMANDS[command].model_json_schema()
+        return json_schema(ShowData | LogShowData)
+    return json_schema(COMMANDS[command])

@@ -59,7 +59,7 @@ def look_up(log: PastLog, folder: RunFolder, state: RunState, parent: int) -> Se
         counts = f"{good.successes} of {good.successes + good.others} similar attempts"
         title = f"recommended: {_line(good.method)[:MOST_TITLE]}, which helped in {counts}"
         hits += _hit(log, good.records, title, PastMethod(method=good.method, advice="recommended"))
-    for bad in advice.warnings:
+    for bad in advice.failures:
         counts = f"{bad.failures} of {bad.failures + bad.successes} similar attempts"
         title = f"known failure: {_line(bad.method)[:MOST_TITLE]}, which failed in {counts}"
         hits += _hit(log, bad.records, title, PastMethod(method=bad.method, advice="known failure"))
@@ -117,7 +117,7 @@ def _question(asked: Situation) -> str:
 def _hit(log: PastLog, records: Iterable[Similar], title: str, past: PastMethod) -> list[FoundPassage]:
     """The most similar record that is there still."""
     for one in records:
-        entry = log.get(one.id)
+        entry = log.get(one.reference.removeprefix("log/"))
         if entry is not None:
             shown, score = entry.experiment, round(one.similarity, 4)
             return [

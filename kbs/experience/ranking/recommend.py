@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kbs.common.json_model import JsonDataclass
 from kbs.experience.experiment import Outcome
 from kbs.experience.ranking.similarity import CIRCUMSTANCES, FACTORS, Situation, like_ops, similarities
 from kbs.experience.ranking.trials import PLACE, Trials, code, days, short
@@ -47,44 +48,41 @@ _OUTCOMES = {place: outcome for outcome, place in PLACE.items()}
 
 
 @dataclass(frozen=True)
-class Similar:
+class Similar(JsonDataclass):
     """A record that a recommendation or a warning rests on."""
 
-    id: str
+    reference: str
+    """`log/<id>`"""
     similarity: float
     """From 0 to 1: the product of `factors`."""
     factors: Mapping[str, float]
     outcome: Outcome
-    gain: float | None
+    speedup: float | None
     """Time before over time after; of several methods, this one's share. None where no time was compared."""
-
-    @property
-    def reference(self) -> str:
-        """The printed form, `log/<id>`."""
-        return f"log/{self.id}"
 
 
 @dataclass(frozen=True)
-class Recommendation:
+class Recommendation(JsonDataclass):
     """A method to try."""
 
     method: str
-    gain: float
-    """Time before over time after: the sure speedup that an attempt is worth. Attempts that failed count as no gain."""
+    speedup: float
+    """Time before over time after that one attempt is expected to bring. Attempts without gain count as 1."""
     successes: int
     """Related records in which it helped."""
     others: int
     """Related records in which it did not."""
+    factors: Mapping[str, float]
+    """Factor → what it adds to the logarithm of `speedup`, beside an estimate without it. Empty where nothing is
+    explained."""
     records: tuple[Similar, ...]
     """The most similar successes."""
     failed: tuple[Similar, ...] = ()
     """Very similar records in which it failed."""
-    factors: Mapping[str, float] = field(default_factory=dict)
-    """Factor → what it adds to the log of `gain`, beside an estimate without it. Empty where nothing is explained."""
 
 
 @dataclass(frozen=True)
-class Warned:
+class Warned(JsonDataclass):
     """A method that failed in similar circumstances more than it helped, and is not recommended."""
 
     method: str
@@ -100,7 +98,8 @@ class Advice:
     """What the log has to say of a situation."""
 
     recommended: tuple[Recommendation, ...]
-    warnings: tuple[Warned, ...]
+    failures: tuple[Warned, ...]
+    """Known failures."""
     why: str
     """Why nothing is recommended; empty where something is."""
     considered: int
@@ -270,7 +269,7 @@ class _View:
         mine = self._of(name) & (self.similarity >= RELATED)
         helped, failed = mine & self.success, mine & self.failure & self.near & (self.similarity >= WARNING)
         counts = int(helped.sum()), int((mine & ~self.success).sum())
-        return Recommendation(name, math.exp(gain), *counts, self._records(helped), self._records(failed), factors)
+        return Recommendation(name, math.exp(gain), *counts, factors, self._records(helped), self._records(failed))
 
     def _of(self, name: str) -> NDArray[np.bool_]:
         return np.asarray(self.trials.rows["method"] == code(name))
@@ -284,8 +283,9 @@ class _View:
     def _record(self, place: int) -> Similar:
         row = self.trials.rows[place]
         factors = {name: float(self.alike[name][place]) for name in FACTORS}
-        gain = None if math.isnan(row["gain"]) else math.exp(row["gain"])
-        return Similar(row["id"].decode(), float(self.similarity[place]), factors, _OUTCOMES[int(row["outcome"])], gain)
+        speedup = math.exp(row["gain"]) if math.isfinite(row["gain"]) else None
+        similarity, outcome = float(self.similarity[place]), _OUTCOMES[int(row["outcome"])]
+        return Similar(f"log/{row['id'].decode()}", similarity, factors, outcome, speedup)
 
 
 def _nothing_near(

@@ -60,7 +60,7 @@ def cite(
         from kbs.common.errors import ExitCode
         from kbs.evidence.checking import Status
         from kbs.evidence.citation import EvidenceKind
-        from kopt.cli.knowledge.citation_schemas import CheckedData, CiteData
+        from kopt.cli.knowledge.citation_schemas import CiteData
         from kopt.cli.support import engine
         from kopt.services.experience_evidence import log_checker
 
@@ -87,7 +87,7 @@ def cite(
                     console.print(f"    it said:       {item.said}", markup=False)
             console.print(f"{len(checked) - failed} ok, {failed} failed", markup=False)
 
-        data = CiteData(citations=[CheckedData.of(c) for c in checked], ok=len(checked) - failed, failed=failed)
+        data = CiteData(citations=checked, ok=len(checked) - failed, failed=failed)
         return Reply(data, show, ExitCode.REJECTED if failed else ExitCode.OK, warnings)
 
     deliver("cite", json, debug, work)

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from kbs.evidence.spec import Spec
+from kbs.common.json_model import JsonModel
+from kbs.evidence.citation import Citation
+from kbs.evidence.spec import Source, Spec
 from kbs.evidence.units import parse_number
 from kbs.evidence.vocabulary import Vocabulary
-from kopt.cli.data import Data
-from kopt.cli.knowledge.citation_schemas import CitationData
 
 
-class SourceData(Data):
-    """Where a page has a value from."""
-
-    id: str
-    title: str
-    url: str
-    kind: str
-    accessed: str
-    place: str
-
-
-class SpecRowData(Data):
-    """A hardware value."""
+class SpecRowData(JsonModel):
+    """A hardware value: a number where the page writes one, with the citation line that states it."""
 
     gpu: str
     metric: str
@@ -30,9 +19,9 @@ class SpecRowData(Data):
     unit: str
     qualifier: str
     confidence: str
-    citation: CitationData
+    citation: Citation
     citation_line: str
-    source: SourceData
+    source: Source
     recommended: bool
     """False for what another source prints and the page does not recommend."""
 
@@ -50,14 +39,14 @@ class SpecRowData(Data):
             unit=spec.unit,
             qualifier=spec.qualifier,
             confidence=spec.confidence,
-            citation=CitationData.of(spec.citation),
+            citation=spec.citation,
             citation_line=spec.citation_line(vocabulary),
-            source=SourceData(**spec.source.__dict__),
+            source=spec.source,
             recommended=spec.recommended,
         )
 
 
-class ProductData(Data):
+class ProductData(JsonModel):
     """A GPU that the wiki has a page about."""
 
     gpu: str
@@ -67,7 +56,7 @@ class ProductData(Data):
     page: str
 
 
-class SpecData(Data):
+class SpecData(JsonModel):
     """`kopt spec`"""
 
     specs: list[SpecRowData]

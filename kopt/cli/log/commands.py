@@ -59,7 +59,9 @@ def list_(
             more = f", {len(entries)} of them shown" if total > len(entries) else ""
             console.print(f"{total} experiments{more}, {found.files.root}", markup=False)
 
-        data = LogListData(folder=str(found.files.root), entries=[EntryData.of(one) for one in entries], total=total)
+        data = LogListData(
+            folder=str(found.files.root), entries=[EntryData.from_domain(one) for one in entries], total=total
+        )
         return Reply(data, show, warnings=[str(problem) for problem in found.problems()])
 
     deliver("log list", json, debug, work)
@@ -91,7 +93,7 @@ def entry_reply(id: str) -> Reply:
         for line in entry_lines(entry):
             console.print(line, markup=False)
 
-    return Reply(LogShowData(entry=EntryData.of(entry)), show)
+    return Reply(LogShowData(entry=EntryData.from_domain(entry)), show)
 
 
 @log.command()
@@ -126,7 +128,9 @@ def search(
             if not entries:
                 console.print(f"none of {total} experiments has these words", markup=False)
 
-        data = LogListData(folder=str(found.files.root), entries=[EntryData.of(one) for one in entries], total=total)
+        data = LogListData(
+            folder=str(found.files.root), entries=[EntryData.from_domain(one) for one in entries], total=total
+        )
         return Reply(data, show, warnings=[str(problem) for problem in found.problems()])
 
     deliver("log search", json, debug, work)
@@ -138,16 +142,16 @@ def stats(*, words: FilterWords, json: JsonFlag = False, debug: DebugFlag = Fals
     """Count outcomes and effects by method, operation and GPU, with 95 % intervals."""
 
     def work() -> Reply:
-        from dataclasses import asdict, replace
+        from dataclasses import replace
 
         from kbs.experience.stats import GROUPS, effects
-        from kopt.cli.log.schemas import EffectData, LogStatsData
+        from kopt.cli.log.schemas import LogStatsData
         from kopt.services.experience_log import open_log
 
         wanted = words.read()
         found = open_log()
         with found.index() as index:
-            by = {name: [EffectData(**asdict(one)) for one in effects(index, name, wanted)] for name in GROUPS}
+            by = {name: effects(index, name, wanted) for name in GROUPS}
             counted, hidden = index.count(wanted), index.count(replace(wanted, masked=True))
             twice = len(index.duplicates())
         problems = [str(problem) for problem in found.problems()]
@@ -195,24 +199,25 @@ def recommend(
     """Recommend methods by what similar experiments brought. Exit code 3 where there is nothing similar."""
 
     def work() -> Reply:
+        from dataclasses import asdict
         from datetime import UTC, datetime
 
         from kbs.common.errors import ExitCode
         from kbs.experience.ranking.recommend import recommend as ranked
         from kbs.experience.ranking.similarity import Situation
-        from kopt.cli.log.advice import recommend_data
+        from kopt.cli.log.schemas import RecommendData
         from kopt.services.arguments import read_dims
         from kopt.services.experience_log import open_log
 
         asked = Situation.of(kernel, backend, chip, read_bottleneck(bottleneck), read_dims(dims), dtype)
         with open_log().index() as index:
             advice = ranked(asked, index.trials(), datetime.now(UTC), limit, explain=explain)
-        data = recommend_data(asked, advice)
+        data = RecommendData(asked=asdict(asked), **vars(advice))
 
         def show(console: Console) -> None:
             from kopt.cli.log.text import recommend_lines
 
-            for line in recommend_lines(data, explain):
+            for line in recommend_lines(advice, explain):
                 console.print(line, markup=False)
 
         return Reply(data, show, ExitCode.OK if data.recommended else ExitCode.ABSTAINED)

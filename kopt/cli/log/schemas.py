@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from kbs.experience.entry import Entry
+from pydantic import AliasPath, Field
+
+from kbs.common.json_model import JsonModel
 from kbs.experience.experiment import Experiment
-from kopt.cli.data import Data
+from kbs.experience.ranking.recommend import Recommendation, Warned
+from kbs.experience.stats import Effect
 
 
-class EntryData(Data):
-    """An experiment of the log."""
+class EntryData(JsonModel):
+    """An experiment of the log; what it is cited by stands first."""
 
-    reference: str
+    reference: str = Field(validation_alias=AliasPath("experiment", "reference"))
     """`log/<id>`, by which it is cited."""
     ids: list[str]
     """Every id that names it; more than one where records were joined."""
@@ -19,19 +22,8 @@ class EntryData(Data):
     """Why it was masked, or unmasked, last."""
     experiment: Experiment
 
-    @classmethod
-    def of(cls, entry: Entry) -> EntryData:
-        """From the internal form."""
-        return cls(
-            reference=entry.experiment.reference,
-            ids=list(entry.ids or (entry.experiment.id,)),
-            masked=entry.masked,
-            why=entry.why,
-            experiment=entry.experiment,
-        )
 
-
-class LogListData(Data):
+class LogListData(JsonModel):
     """`kopt log list`, `kopt log search`"""
 
     folder: str
@@ -40,13 +32,13 @@ class LogListData(Data):
     """Experiments that the filters let through, also those that are not shown."""
 
 
-class LogShowData(Data):
+class LogShowData(JsonModel):
     """`kopt log show`"""
 
     entry: EntryData
 
 
-class AddData(Data):
+class AddData(JsonModel):
     """`kopt log add`"""
 
     entry: EntryData
@@ -56,7 +48,7 @@ class AddData(Data):
     """File that it was appended to; empty where it was there."""
 
 
-class MaskData(Data):
+class MaskData(JsonModel):
     """`kopt log mask`, `kopt log unmask`"""
 
     entry: EntryData
@@ -64,20 +56,20 @@ class MaskData(Data):
     """False: it was so already."""
 
 
-class JoinData(Data):
+class JoinData(JsonModel):
     """Records that are of one experiment."""
 
     ids: list[str]
     why: str
 
 
-class MergeData(Data):
+class MergeData(JsonModel):
     """`kopt log merge`"""
 
     joined: list[JoinData]
 
 
-class SyncData(Data):
+class SyncData(JsonModel):
     """`kopt log sync`"""
 
     repository: str
@@ -98,7 +90,7 @@ class SyncData(Data):
     """Lines that are no records, and lines that were torn off."""
 
 
-class ExportData(Data):
+class ExportData(JsonModel):
     """`kopt log export`"""
 
     file: str
@@ -107,7 +99,7 @@ class ExportData(Data):
     experiments: int
 
 
-class ImportData(Data):
+class ImportData(JsonModel):
     """`kopt log import`"""
 
     added: list[str]
@@ -118,82 +110,27 @@ class ImportData(Data):
     """What could not be read, line by line."""
 
 
-class EffectData(Data):
-    """What is known of one method, operation or GPU."""
-
-    name: str
-    experiments: int
-    outcomes: dict[str, int]
-    success: float
-    """Share of successes."""
-    success_low: float
-    """Ends of its 95 % interval (Wilson)."""
-    success_high: float
-    timed: int
-    """Experiments with a speedup."""
-    median: float | None
-    """Median speedup."""
-    low: float | None
-    """Ends of its 95 % interval, by ranks; None where there are fewer than six."""
-    high: float | None
-
-
-class LogStatsData(Data):
+class LogStatsData(JsonModel):
     """`kopt log stats`"""
 
     folder: str
     experiments: int
     masked: int
     """Masked ones, which no count below holds."""
-    by: dict[str, list[EffectData]]
+    by: dict[str, list[Effect]]
     """`method`, `op` and `gpu`."""
     duplicates: int
     """Groups of records that are of one experiment and not joined yet."""
     problems: list[str]
 
 
-class SimilarData(Data):
-    """A record that a recommendation or a warning rests on."""
-
-    reference: str
-    similarity: float
-    factors: dict[str, float]
-    outcome: str
-    speedup: float | None
-
-
-class RecommendationData(Data):
-    """A method to try."""
-
-    method: str
-    speedup: float
-    """What one attempt is expected to bring; attempts without gain count as 1."""
-    successes: int
-    others: int
-    factors: dict[str, float]
-    """With --explain: what each factor adds to the logarithm of the expected speedup."""
-    records: list[SimilarData]
-    """The most similar successes."""
-    failed: list[SimilarData]
-    """Very similar records in which it failed."""
-
-
-class WarnedData(Data):
-    """A method that failed in similar circumstances."""
-
-    method: str
-    failures: int
-    successes: int
-    records: list[SimilarData]
-
-
-class RecommendData(Data):
-    """`kopt log recommend`"""
+class RecommendData(JsonModel):
+    """`kopt log recommend`: the advice, with how the question was understood in front."""
 
     asked: dict[str, str | dict[str, int]]
     """How the words were read."""
-    recommended: list[RecommendationData]
-    failures: list[WarnedData]
+    recommended: list[Recommendation]
+    failures: list[Warned]
     """Known failures."""
     why: str
     """Why nothing is recommended; empty where something is."""

@@ -10,7 +10,8 @@ from kbs.experience.entry import Entry
 from kbs.experience.experiment import Experiment, Speedup
 
 if TYPE_CHECKING:
-    from kopt.cli.log.schemas import EffectData, RecommendData, SimilarData
+    from kbs.experience.ranking.recommend import Advice, Similar
+    from kbs.experience.stats import Effect
 
 _WIDTH = 76
 
@@ -82,7 +83,7 @@ def speedup_words(speedup: Speedup | None) -> str:
     return f"{speedup.median:.3g}x{ends}"
 
 
-def effect_lines(rows: Sequence[EffectData]) -> Iterable[str]:
+def effect_lines(rows: Sequence[Effect]) -> Iterable[str]:
     """A table: name, experiments, successes with their interval, median speedup with its interval, outcomes."""
     width = max([len(_name(row)) for row in rows], default=0)
     for row in rows:
@@ -93,15 +94,15 @@ def effect_lines(rows: Sequence[EffectData]) -> Iterable[str]:
         yield visible(f"  {_name(row):<{width}}  {row.experiments:>6}  success {share}  {effect}{ends}  ({counts})")
 
 
-def _name(row: EffectData) -> str:
+def _name(row: Effect) -> str:
     return row.name[:60] or "(none named)"
 
 
-def recommend_lines(data: RecommendData, explain: bool) -> Iterable[str]:
+def recommend_lines(advice: Advice, explain: bool) -> Iterable[str]:
     """Methods to try with the records that they rest on, then known failures."""
-    if data.why:
-        yield visible(f"nothing is recommended: {data.why}")
-    for place, one in enumerate(data.recommended, start=1):
+    if advice.why:
+        yield visible(f"nothing is recommended: {advice.why}")
+    for place, one in enumerate(advice.recommended, start=1):
         yield visible(
             f"{place}. {one.method}: {one.speedup:.3g}x expected of an attempt; "
             f"it helped in {one.successes} of {one.successes + one.others} similar records"
@@ -110,7 +111,7 @@ def recommend_lines(data: RecommendData, explain: bool) -> Iterable[str]:
             parts = ", ".join(f"{name} {value:+.3f}" for name, value in one.factors.items())
             yield visible(f"   brings to the logarithm of it: {parts}") if parts else "   no factor was weighed"
         yield from _records((*one.records, *one.failed), explain)
-    for failure in data.failures:
+    for failure in advice.failures:
         yield visible(
             f"known failure: {failure.method} failed in {failure.failures} similar records and helped in "
             f"{failure.successes}"
@@ -118,7 +119,7 @@ def recommend_lines(data: RecommendData, explain: bool) -> Iterable[str]:
         yield from _records(failure.records, explain)
 
 
-def _records(records: Sequence[SimilarData], explain: bool) -> Iterable[str]:
+def _records(records: Sequence[Similar], explain: bool) -> Iterable[str]:
     for one in records:
         effect = "" if one.speedup is None else f" {one.speedup:.3g}x"
         factors = ", ".join(f"{name} {value:.2f}" for name, value in one.factors.items()) if explain else ""

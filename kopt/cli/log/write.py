@@ -96,7 +96,7 @@ def add(
                 console.print("the log has it already:", markup=False)
             console.print(entry_line(entry), markup=False)
 
-        data = AddData(entry=EntryData.of(entry), added=bool(result.added), file=result.file)
+        data = AddData(entry=EntryData.from_domain(entry), added=bool(result.added), file=result.file)
         return Reply(data, show, warnings=[*notes, *found.files.notes])
 
     deliver("log add", json, debug, work)
@@ -127,6 +127,8 @@ def _mask(command: str, id: str, masked: bool, why: str, json: bool, debug: bool
                 console.print(f"it {'is' if masked else 'was not'} masked already:", markup=False)
             console.print(entry_line(entry), markup=False)
 
-        return Reply(MaskData(entry=EntryData.of(entry), changed=changed), show, warnings=list(found.files.notes))
+        return Reply(
+            MaskData(entry=EntryData.from_domain(entry), changed=changed), show, warnings=list(found.files.notes)
+        )
 
     deliver(command, json, debug, work)

@@ -100,7 +100,7 @@ def test_a_kernel_without_neighbours_gets_nothing_and_is_told_why(seed: int) -> 
         others = [one for one in log.records if pages[one["op"]] != pages[op]]  # those of its page are neighbours
         assert len(others) > 1000
         advice = advice_on([Experiment.model_validate(one) for one in others], situation_of(query))
-        assert (advice.recommended, advice.warnings, advice.considered) == ((), (), 0)
+        assert (advice.recommended, advice.failures, advice.considered) == ((), (), 0)
         assert advice.why == f"no record is of {op}, or of an operation like it"
 
 
@@ -136,7 +136,7 @@ def experiments(draw: st.DrawFn, most: int = 14) -> list[Experiment]:
 
 
 def gain_of(advice: Advice, method: str) -> float:
-    return next((one.gain for one in advice.recommended if one.method == method), 0.0)
+    return next((one.speedup for one in advice.recommended if one.method == method), 0.0)
 
 
 def place_of(advice: Advice, method: str) -> int:
@@ -265,7 +265,7 @@ def test_a_known_failure_is_a_warning_and_not_recommended() -> None:
     failures = [record(number, "tma_descriptor", "incorrect") for number in (2, 3)]
     advice = advice_on([record(1, "launch_config"), *failures])
     assert [one.method for one in advice.recommended] == ["launch_config"]
-    (warning,) = advice.warnings
+    (warning,) = advice.failures
     assert (warning.method, warning.failures, warning.successes) == ("tma_descriptor", 2, 0)
     assert {one.reference for one in warning.records} == {f"log/{one.id}" for one in failures}
 
@@ -273,7 +273,7 @@ def test_a_known_failure_is_a_warning_and_not_recommended() -> None:
 def test_failures_elsewhere_are_no_warning() -> None:
     elsewhere = {"gpu": "mi300x", "dtype": "fp32"}
     advice = advice_on([record(1, "launch_config"), record(2, "tma_descriptor", "failed", **elsewhere)])
-    assert advice.warnings == ()
+    assert advice.failures == ()
 
 
 def test_successes_outweigh_failures_and_these_are_still_named() -> None:
@@ -288,21 +288,21 @@ def test_a_failure_that_successes_outweigh_is_no_warning_where_it_is_not_among_t
     mostly = [record(1, "split_k"), record(2, "split_k"), record(3, "split_k", "regression", 0.8)]
     advice = advice_on([*better, *mostly], count=1)
     assert [one.method for one in advice.recommended] == ["launch_config"]
-    assert advice.warnings == ()
+    assert advice.failures == ()
 
 
 def test_failures_that_outweigh_rule_a_method_out() -> None:
     against = [record(number, "split_k", "incorrect") for number in (2, 3, 4)]
     advice = advice_on([record(1, "split_k", speedup=1.5), *against])
     assert advice.recommended == ()
-    assert [one.method for one in advice.warnings] == ["split_k"]
+    assert [one.method for one in advice.failures] == ["split_k"]
     assert "helped more than it failed" in advice.why
 
 
 def test_similar_only_in_name_is_not_similar() -> None:
     far = record(1, "launch_config", gpu="mi300x", dtype="fp32", bottleneck_before="launch-bound", backend="cuda")
     advice = advice_on([far])
-    assert (advice.recommended, advice.warnings, advice.considered) == ((), (), 0)
+    assert (advice.recommended, advice.failures, advice.considered) == ((), (), 0)
     assert f"log/{far.id}" in advice.why
     assert "gpu 0.10" in advice.why
 
@@ -334,14 +334,14 @@ def test_a_success_that_says_no_speedup_speaks_for_no_size_of_gain_and_against_n
     unknown = {"speedup": None, "receipt": "", "provenance": Provenance.REPORTED}
     untold = [record(number, "split_k").model_copy(update=unknown) for number in range(3, 9)]
     (alone,), (beside,) = advice_on(told).recommended, advice_on([*told, *untold]).recommended
-    assert beside.gain == alone.gain
+    assert beside.speedup == alone.speedup
     assert (beside.successes, beside.others) == (9, 0)
     assert advice_on(untold).recommended == ()
     assert advice_on(untold).why == "of 6 similar records, those that helped say no speedup"
     failed = [record(number, "split_k", "incorrect") for number in range(20, 22)]
-    assert advice_on([*told, *failed]).warnings == advice_on([*told, *failed, *untold]).warnings == ()
-    assert [one.method for one in advice_on(failed).warnings] == ["split_k"]
-    assert advice_on([*failed, *untold]).warnings == ()
+    assert advice_on([*told, *failed]).failures == advice_on([*told, *failed, *untold]).failures == ()
+    assert [one.method for one in advice_on(failed).failures] == ["split_k"]
+    assert advice_on([*failed, *untold]).failures == ()
 
 
 def test_attribution_says_which_of_two_methods_it_was() -> None:
@@ -371,7 +371,7 @@ def test_explain_shows_records_and_what_each_factor_adds() -> None:
     for similar in one.records:
         assert tuple(similar.factors) == FACTORS
         assert similar.similarity == pytest.approx(np.prod(list(similar.factors.values())))
-        assert similar.gain == pytest.approx(1.2)
+        assert similar.speedup == pytest.approx(1.2)
     assert set(one.factors) == set(FACTORS)
     assert one.factors["gpu"] < 0  # one record is of another GPU: without the factor it would count wholly
     assert one.factors["backend"] == 0  # all agree
@@ -401,6 +401,6 @@ def test_a_hundred_thousand_records_are_ranked_in_time() -> None:
 
 def test_the_moment_of_the_question_may_be_before_a_record() -> None:
     late = record(1, "launch_config", age=-5)
-    today = advice_on([late]).recommended[0].gain
-    asked = recommend(HERE, trials_of([late]), datetime(2020, 1, 1, tzinfo=UTC)).recommended[0].gain
+    today = advice_on([late]).recommended[0].speedup
+    asked = recommend(HERE, trials_of([late]), datetime(2020, 1, 1, tzinfo=UTC)).recommended[0].speedup
     assert asked == today

@@ -1,0 +1,61 @@
+"""Bases of the types that commands print as JSON and `kopt schema` describes: domain types, or models made of them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, PlainSerializer, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+_PRINTED = ConfigDict(use_attribute_docstrings=True, extra="forbid", json_schema_serialization_defaults_required=True)
+
+
+class JsonDataclass:
+    """Base of the domain's dataclasses that are printed. A field that is not printed is a `Field(exclude=True)`."""
+
+    __pydantic_config__ = _PRINTED
+
+
+class JsonModel(BaseModel):
+    """Base of what is printed in another shape than the domain has it. The docstring says why the shape differs."""
+
+    model_config = ConfigDict(**_PRINTED, from_attributes=True, validate_by_name=True)
+
+    @classmethod
+    def from_domain(cls, source: object) -> Self:
+        """From an object of the domain: its attributes of the same name, or of the field's `validation_alias`."""
+        return cls.model_validate(source)
+
+
+JsonNumber = Annotated[Decimal, PlainSerializer(float, return_type=float)]
+"""A decimal that JSON has as a number."""
+
+
+class _PrintedSchema(GenerateJsonSchema):
+    """Describes what is printed: a key that is always there has no default, and none of them can be written."""
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        """Without the default, where the key is required."""
+        if self._config.json_schema_serialization_defaults_required:
+            return self.generate_inner(schema["schema"])
+        return super().default_schema(schema)
+
+    def generate_inner(self, schema: Any) -> JsonSchemaValue:
+        """Without `readOnly`, which computed fields have."""
+        made = super().generate_inner(schema)
+        made.pop("readOnly", None)
+        return made
+
+
+def json_value(value: object) -> Any:
+    """A printed object as JSON has it."""
+    adapter: TypeAdapter[Any] = TypeAdapter(type(value))
+    return adapter.dump_python(value, mode="json")
+
+
+def json_schema(type_: Any) -> dict[str, Any]:
+    """The JSON Schema of what `json_value` gives of such a type."""
+    adapter: TypeAdapter[Any] = TypeAdapter(type_)
+    return adapter.json_schema(mode="serialization", schema_generator=_PrintedSchema)
