@@ -20,6 +20,10 @@ vectors:
 commands:
     {{venv}}/bin/python -m typer kopt.cli.main utils docs --name kopt --output docs/commands.md
 
+# write the rules in docs/gate.md from their docstrings
+gate-docs:
+    {{venv}}/bin/python scripts/gate_docs.py
+
 # time a cold question against a bare import of chromadb
 bench:
     {{venv}}/bin/python benchmarks/cold_start.py

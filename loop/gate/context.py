@@ -1,4 +1,4 @@
-"""What the gate looks at: the files of a run's folder, and what they are held against."""
+"""What the gate checks: the files of a run's folder, and what they are compared with."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from pydantic import ValidationError
 
@@ -14,7 +15,7 @@ from evaluator.profiling.profile import Launch, Profile, read_profile
 from evaluator.receipt.receipt import Receipt, parse
 from kbs.common.errors import KoptError, UsageError
 from kbs.evidence.vocabulary import Vocabulary
-from loop.gate.rule import Stage
+from loop import pages
 from loop.journal.events import Files
 from loop.journal.folder import KERNELS, RunFolder
 from loop.journal.record import RunRecord
@@ -26,15 +27,18 @@ from loop.proposals.proposal import Proposal
 from loop.tools import DiagnosisNote, MachineNote, Search
 from wiki.library import Wikis
 
+Stage = Literal["proposal", "version", "final"]
+STAGES: tuple[Stage, ...] = ("proposal", "version", "final")
+"""In their order: what must hold for a proposal must hold for its version too."""
 MachineCode = Callable[[str, str, tuple[str, ...]], MachineNote]
 """`Tools.machine_code`: a kernel's text, its file's name, methods."""
-NOT_TEXT = (".ncu-rep", ".png", ".svg", ".seed")
-UNREADABLE_BYTES = 64 * 1024 * 1024
+MAX_FILE_BYTES = 64 * 1024 * 1024
+"""kopt writes no larger file into a run."""
 
 
 @dataclass(frozen=True)
 class GateContext:
-    """A version, or the end of a run, as it stands on the disk. Everything is read once and kept."""
+    """A version, or the end of a run, as it is on the disk. Every file is read once and kept."""
 
     folder: RunFolder
     record: RunRecord
@@ -42,33 +46,15 @@ class GateContext:
     wikis: Wikis
     terms: Vocabulary
     version: int
-    """The version that is looked at; at the end, the one that was restored."""
+    """The version that is checked; at the end, the one that was restored."""
     stage: Stage
-    handed_in: Proposal | None
-    """A proposal that stands in no file yet."""
-    machine: MachineCode | None
-    key: bytes | None
-    """That seals receipts; None where KOPT_HOME has none."""
+    handed_in: Proposal | None = None
+    """A proposal that is in no file yet."""
+    machine: MachineCode | None = None
+    key: bytes | None = field(kw_only=True)
+    """The key that seals receipts, `evaluator.store.seal.load_key(KOPT_HOME)`; None if KOPT_HOME has none."""
     _read: dict[str, bytes | None] = field(default_factory=dict, repr=False)
     _profiles: dict[int, Profile | None] = field(default_factory=dict, repr=False)
-
-    @classmethod
-    def read(
-        cls,
-        folder: RunFolder,
-        record: RunRecord,
-        state: RunState,
-        wikis: Wikis,
-        terms: Vocabulary,
-        version: int,
-        stage: Stage,
-        proposal: Proposal | None = None,
-        machine: MachineCode | None = None,
-        *,
-        key: bytes | None,
-    ) -> GateContext:
-        """Of a run's folder; `key` is `evaluator.store.seal.load_key(KOPT_HOME)`."""
-        return cls(folder, record, state, wikis, terms, version, stage, proposal, machine, key)
 
     # --- files -------------------------------------------------------------------------------------------------------
 
@@ -78,7 +64,7 @@ class GateContext:
         if path not in self._read:
             file = self.folder.root / path
             try:
-                outside = file.is_symlink() or not file.is_file() or file.stat().st_size > UNREADABLE_BYTES
+                outside = file.is_symlink() or not file.is_file() or file.stat().st_size > MAX_FILE_BYTES
                 self._read[path] = None if outside else file.read_bytes()
             except OSError:
                 self._read[path] = None
@@ -211,7 +197,26 @@ class GateContext:
         try:
             return self.machine(self.proposal.kernel, KERNELS[self.proposal.language], ())
         except KoptError:
-            return None  # what does not compile is the evaluator's to say
+            return None  # the evaluator says that it does not compile
+
+    # --- what kopt renders ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def rendered_version(self) -> dict[str, bytes]:
+        """The version's pages by name, rendered again; none if their sources are damaged: `artifact` says so."""
+        try:
+            return pages.version_files(self.folder, self.record, self.version)
+        except KoptError:
+            return {}
+
+    @cached_property
+    def rendered_end(self) -> dict[str, bytes]:
+        """The reports and the run's own pages by path, rendered again; without pictures."""
+        try:
+            top = pages.run_files(self.folder, self.record, self.state)
+            return {**top, **pages.final_files(self.folder, self.record, self.state)}
+        except KoptError:
+            return {}
 
     # --- what was measured ------------------------------------------------------------------------------------------
 

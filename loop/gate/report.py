@@ -1,4 +1,4 @@
-"""Runs the rules, and says what they found."""
+"""Runs the rules of the gate and reports what they found."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pydantic import BaseModel, ConfigDict
 
 from kbs.common.visible_text import visible
-from loop.gate.context import GateContext
-from loop.gate.registry import RULES, RULES_BY_ID
-from loop.gate.rule import STAGES, Broken, Rule, Stage
+from loop.gate.context import STAGES, GateContext, Stage
+from loop.gate.rule import Broken, Rule
+from loop.gate.rules import RULES, RULES_BY_ID
 from loop.journal.events import Files
 
 SHOWN = 12
-"""Places that are shown of one rule; all are counted."""
+"""Broken places that are printed per rule; the JSON has all of them."""
 
 
 class _Part(BaseModel):
@@ -55,15 +55,15 @@ class GateReport(_Part):
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Every place in one line: `rule: file:line: what; how to mend`."""
+        """Every place in one line: `rule: file:line: what is wrong. how to fix it`."""
         return tuple(
-            visible(f"{result.rule}: {place(one)}: {one.message}. {one.mend}")
+            visible(f"{result.rule}: {place(one)}: {one.message}. {one.fix}")
             for result in self.results
             for one in result.broken
         )
 
     def lines(self, *, explain: bool = False) -> Iterator[str]:
-        """The report in words; `explain` says of each broken rule why it is there."""
+        """The report as text; with `explain`, each broken rule comes with its explanation."""
         outcome = "passed" if self.passed else f"{len(self.rules)} rules are broken"
         yield f"gate v{self.version} ({self.stage}): {outcome}"
         for result in self.results:
@@ -74,12 +74,12 @@ class GateReport(_Part):
                 yield f"    {RULES_BY_ID[result.rule].explain}"
             for one in result.broken[:SHOWN]:
                 yield visible(f"    {place(one)}: {one.message}")
-                yield visible(f"      {one.mend}")
+                yield visible(f"      {one.fix}")
             if len(result.broken) > SHOWN:
                 yield f"    and {len(result.broken) - SHOWN} more places"
         for result in self.results:
             if result.lapsed:
-                yield f"  not asked: {result.rule}: {result.lapsed}"
+                yield f"  not checked: {result.rule}: {result.lapsed}"
         for note in self.notes:
             yield visible(f"  note: {note}")
 
@@ -90,7 +90,7 @@ def place(broken: Broken) -> str:
 
 
 def rules_of(stage: Stage) -> tuple[Rule, ...]:
-    """The rules that are asked at a stage: its own, and for a version those of a proposal too."""
+    """The rules of a stage; a version must keep those of a proposal too."""
     if stage == "final":
         return tuple(rule for rule in RULES if rule.stage == "final" or rule.always)
     reached = STAGES[: STAGES.index(stage) + 1]
@@ -98,7 +98,7 @@ def rules_of(stage: Stage) -> tuple[Rule, ...]:
 
 
 def run_gate(context: GateContext) -> GateReport:
-    """Ask every rule of the context's stage."""
+    """Check every rule of the context's stage."""
     results = []
     for rule in rules_of(context.stage):
         lapsed = rule.lapses(context)
@@ -119,11 +119,3 @@ def explain_rules() -> Iterator[str]:
     for rule in RULES:
         yield f"{rule.id} ({rule.stage}): {rule.title}"
         yield f"    {rule.explain}"
-
-
-def rules_table() -> str:
-    """The table of docs/gate.md."""
-    rows = [f"| `{rule.id}` | {rule.stage} | {rule.title} | {rule.explain} |" for rule in RULES]
-    return (
-        "\n".join(["| rule | asked of | what must hold | why, and how to keep it |", "|---|---|---|---|", *rows]) + "\n"
-    )

@@ -1,25 +1,22 @@
-"""What a rule of the gate is."""
+"""What a rule of the gate is, and the decorator that makes one."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-if TYPE_CHECKING:
-    from loop.gate.context import GateContext
-
-Stage = Literal["proposal", "version", "final"]
-STAGES: tuple[Stage, ...] = ("proposal", "version", "final")
-"""In their order: what holds for a proposal holds for the version that is made of it too."""
+from loop.gate.context import GateContext, Stage
 
 
 class Broken(BaseModel):
     """A place where a rule is broken."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, validate_by_name=True, serialize_by_alias=True
+    )
 
     file: str
     """Path below the run's folder; of a proposal that is not kept yet `proposal.json`, `kernel.py` or `kernel.cu`."""
@@ -27,12 +24,17 @@ class Broken(BaseModel):
     """Line of the file from 1; 0 where it is about the file as a whole."""
     message: str
     """What is wrong."""
-    mend: str
+    fix: str = Field(validation_alias="mend", serialization_alias="mend")
     """What to do about it."""
 
 
-Check = Callable[["GateContext"], Iterator[Broken]]
-Lapses = Callable[["GateContext"], str]
+def broken(file: str, message: str, fix: str, line: int = 0) -> Broken:
+    """A broken place; `line` 0 means the file as a whole."""
+    return Broken(file=file, line=line, message=message, fix=fix)
+
+
+Check = Callable[[GateContext], Iterator[Broken]]
+Lapses = Callable[[GateContext], str]
 
 
 @dataclass(frozen=True)
@@ -40,32 +42,38 @@ class Rule:
     """Something that must hold, under a stable id."""
 
     id: str
-    title: str
-    """What must hold, in a sentence."""
     stage: Stage
     """`proposal`: before anything runs, and again for the version. `version`: of a version that was measured.
     `final`: of the end of a run."""
-    explain: str
-    """Why it is asked, what is looked at, and how to keep it."""
+    title: str
+    """What to do, in one sentence: the first line of the check's docstring."""
+    sections: tuple[str, ...]
+    """The other paragraphs of the docstring: what the rule checks, why, and how to fix what breaks it."""
     check: Check
     lapses: Lapses
-    """Why it cannot be asked in this run; empty where it can."""
-    always: bool = False
-    """Asked at the end of a run too: it is about the folder as a whole."""
+    """Why the rule cannot be checked in this run; empty if it can."""
+    always: bool
+    """Whether it is checked at the end of a run too, because it is about the folder as a whole."""
+
+    @property
+    def explain(self) -> str:
+        """What the rule checks, why, and how to fix what breaks it, on one line."""
+        return " ".join(self.sections)
 
 
 def _never(_: GateContext) -> str:
     return ""
 
 
-def rule(
-    id: str, title: str, stage: Stage, *, lapses: Lapses = _never, always: bool = False
-) -> Callable[[Check], Rule]:
-    """Make a rule of the function that finds what breaks it; the function's docstring explains it."""
+def rule(id: str, stage: Stage, *, lapses: Lapses = _never, always: bool = False) -> Callable[[Check], Rule]:
+    """Turn a function that yields broken places into a rule.
+
+    The docstring has an imperative summary line, then the paragraphs `What it checks:`, `Why:` and `Fix:`. The rule is
+    collected from its module by `loop.gate.rules`.
+    """
 
     def made(check: Check) -> Rule:
-        explain = " ".join((check.__doc__ or "").split())
-        assert explain, id
-        return Rule(id, title, stage, explain, check, lapses, always)
+        title, *sections = (" ".join(part.split()) for part in inspect.cleandoc(check.__doc__ or "").split("\n\n"))
+        return Rule(id, stage, title, tuple(sections), check, lapses, always)
 
     return made

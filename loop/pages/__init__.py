@@ -17,16 +17,15 @@ from loop.pages.drawing import Drawing, Painter, drawing
 from loop.pages.measured import correctness
 from loop.pages.run import step0_files
 
-__all__ = ["Drawing", "Painter", "correctness", "drawing", "final_files", "rendered", "run_files", "step0_files"]
+__all__ = ["Drawing", "Painter", "correctness", "drawing", "final_files", "run_files", "step0_files", "version_files"]
 
 
-def rendered(folder: RunFolder, record: RunRecord, state: RunState, version: int) -> dict[str, bytes]:
-    """Every rendered file of a version that was accepted, by its name in vK/; none for one that was not.
+def version_files(folder: RunFolder, record: RunRecord, version: int) -> dict[str, bytes]:
+    """Every rendered file of an accepted version, by its name in vK/; none for a version that was not accepted.
 
-    The files of the profile are among them from the moment at which diagnosis.json stands. Raises `KoptError`
-    (`artifact_damaged`).
+    They follow from the version's files alone, so that later events change none of them. The pages of the profile are
+    among them once diagnosis.json exists. Raises `KoptError` (`artifact_damaged`).
     """
-    del state  # a version's pages rest on its files alone, so that later events change none of them
     files = VersionFiles(folder, record, version)
     if files.receipt is None or files.kernel is None:
         return {}

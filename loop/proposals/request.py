@@ -125,12 +125,14 @@ class PastVersion(_Part):
 class BrokenRule(_Part):
     """A rule of the gate that something broke."""
 
+    model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
+
     rule: str
     message: str
     file: str
     line: int | None
-    mend: str
-    """How to mend it."""
+    fix: str = Field(validation_alias="mend", serialization_alias="mend")
+    """How to fix it."""
 
 
 class RefusedSubmission(_Part):

@@ -157,8 +157,8 @@ def _unread_loss(got: Lost, choice: ModelChoice) -> Unread:
         "flood": ("model-flood", f"the service wrote {got.words}, and was not read further", "Answer in fewer words."),
     }
     broken = ("model-broken", f"the connection ended before the answer was whole: {got.words}", "Answer again.")
-    rule, why, mend = rules.get(got.how, broken)
-    return Unread(rule, (why,), mend)
+    rule, why, fix = rules.get(got.how, broken)
+    return Unread(rule, (why,), fix)
 
 
 def _bare(text: str) -> str:

@@ -26,7 +26,7 @@ class Unread:
     """`schema`, or what a program did in place of answering: `command-timeout`, `command-failed`, `command-flood`."""
     reasons: tuple[str, ...]
     """Each mistake with its place in the document."""
-    mend: str
+    fix: str
     """What to do about it."""
 
 

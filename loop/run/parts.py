@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from evaluator.receipt.receipt import Receipt
+from loop.gate.context import Stage
 from loop.gate.report import GateReport
-from loop.gate.rule import Stage
 from loop.journal.events import HintsRead, Recorded
 from loop.journal.state import RunState
 from loop.proposals.proposal import Proposal
@@ -37,7 +37,7 @@ class Parts(Protocol):
     def of_attempt(self, receipt: Receipt) -> dict[str, bytes]:
         """Files beside an attempt's receipt, by name."""
 
-    def of_version(self, state: RunState, version: int) -> dict[str, bytes]:
+    def of_version(self, version: int) -> dict[str, bytes]:
         """Rendered files of a version, by name."""
 
     def of_run(self, state: RunState) -> dict[str, bytes]:

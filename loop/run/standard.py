@@ -13,9 +13,8 @@ from evaluator.store.seal import load_key
 from kbs.common.files import read_if_there
 from kbs.evidence.vocabulary import Vocabulary
 from loop import pages
-from loop.gate.context import GateContext
+from loop.gate.context import GateContext, Stage
 from loop.gate.report import GateReport, run_gate
-from loop.gate.rule import Stage
 from loop.journal.events import HintsRead, Recorded
 from loop.journal.folder import KERNELS, RunFolder
 from loop.journal.record import RunRecord
@@ -108,9 +107,9 @@ class StandardParts:
         """correctness.md."""
         return {"correctness.md": pages.correctness(receipt)}
 
-    def of_version(self, state: RunState, version: int) -> dict[str, bytes]:
+    def of_version(self, version: int) -> dict[str, bytes]:
         """Rendered files of a version."""
-        return pages.rendered(self.folder, self.record, state, version)
+        return pages.version_files(self.folder, self.record, version)
 
     def of_run(self, state: RunState) -> dict[str, bytes]:
         """Rendered files at the top."""
@@ -141,7 +140,7 @@ class StandardParts:
 
     def gate(self, state: RunState, version: int, stage: Stage, proposal: Proposal | None = None) -> GateReport:
         """What the gate says."""
-        context = GateContext.read(
+        context = GateContext(
             self.folder, self.record, state, self.wikis, self.terms, version, stage, proposal,
             self.tools.machine_code if proposal is not None else None, key=load_key(self.home),
         )  # fmt: skip

@@ -165,7 +165,7 @@ def profile(run: Run) -> None:
 def gate(run: Run) -> None:
     """Render the version's files, and let the gate look at it as a whole."""
     number = run.version.number
-    run.put(run.below(run.folder.version(number), run.parts.of_version(run.state, number)))
+    run.put(run.below(run.folder.version(number), run.parts.of_version(number)))
     report = run.parts.gate(run.state, number, "version")
     run.happened(
         Gated(version=number, passed=report.passed, rules=report.rules, lapsed=report.lapsed, checked=report.checked)

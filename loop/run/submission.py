@@ -39,7 +39,7 @@ class Submission:
 def submit(run: Run, outcome: Proposal | Unread, data: bytes, said: str) -> Submission:
     """Take what was handed in for the version that is open, or refuse it. Raises `KoptError`."""
     if isinstance(outcome, Unread):
-        broken = tuple(_broken(outcome.rule, reason, PROPOSAL, outcome.mend) for reason in outcome.reasons)
+        broken = tuple(_broken(outcome.rule, reason, PROPOSAL, outcome.fix) for reason in outcome.reasons)
         beside = {"stderr.txt": said.encode("utf-8", "replace")} if said else {}
         return refuse(run, broken, {"answer.txt": data, **beside})
     document = canonical.dumps(outcome.model_dump(mode="json"))
@@ -51,7 +51,7 @@ def submit(run: Run, outcome: Proposal | Unread, data: bytes, said: str) -> Subm
     report = run.parts.gate(run.state, version.number, "proposal", outcome)
     if not report.passed:
         found = [(result.rule, one) for result in report.results for one in result.broken]
-        broken = tuple(_broken(rule, one.message, one.file, one.mend, one.line) for rule, one in found)
+        broken = tuple(_broken(rule, one.message, one.file, one.fix, one.line) for rule, one in found)
         return refuse(run, broken, {PROPOSAL: document}, report, searches)
     number = len(version.attempts) + 1
     folder, name = run.folder.attempt(version.number, number), KERNELS[outcome.language]
@@ -130,5 +130,5 @@ def _ask_further(run: Run, proposal: Proposal) -> Files:
     return run.put({run.folder.relative(path): evidence.render((*there, *found))})
 
 
-def _broken(rule: str, message: str, file: str, mend: str, line: int = 0) -> BrokenRule:
-    return BrokenRule(rule=rule, message=message, file=file, line=line or None, mend=mend)
+def _broken(rule: str, message: str, file: str, fix: str, line: int = 0) -> BrokenRule:
+    return BrokenRule(rule=rule, message=message, file=file, line=line or None, fix=fix)

@@ -32,8 +32,9 @@ from kbs.common import canonical_json as canonical
 from kbs.common.errors import UsageError
 from kbs.common.files import read_if_there
 from kbs.experience.log import ExperienceLog
+from loop.gate.context import Stage
 from loop.gate.report import GateReport, RuleResult
-from loop.gate.rule import Broken, Stage
+from loop.gate.rule import Broken
 from loop.journal import seeds
 from loop.journal.events import HintsRead, Recorded
 from loop.journal.folder import RunFolder
@@ -282,7 +283,7 @@ class FakeParts:
     def of_attempt(self, receipt: Receipt) -> dict[str, bytes]:
         return {"correctness.md": f"{receipt.verdict}: {receipt.reason}\n".encode()}
 
-    def of_version(self, state: RunState, version: int) -> dict[str, bytes]:
+    def of_version(self, version: int) -> dict[str, bytes]:
         return {"hypothesis.txt": f"Version: {version}\n".encode(), "kbs_evidence.md": b"# KBS Evidence\n"}
 
     def of_run(self, state: RunState) -> dict[str, bytes]:
@@ -302,7 +303,7 @@ class FakeParts:
         data = read_if_there(folder / "kernel.py") or b""
         text = proposal.kernel if proposal is not None else data.decode()
         where, _, rule = said(text, "gate", ":").partition(":")
-        found = (Broken(file="kernel.py", line=1, message="it says so", mend="Say otherwise."),)
+        found = (Broken(file="kernel.py", line=1, message="it says so", fix="Say otherwise."),)
         broken = found if where == stage else ()
         checked = {
             self.folder.relative(path): _sha(path.read_bytes()) for path in sorted(folder.glob("*")) if path.is_file()

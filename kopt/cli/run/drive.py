@@ -124,7 +124,7 @@ def _broken(taken: Submission) -> list[BrokenData]:
     from kopt.cli.run.schemas import BrokenData
 
     return [
-        BrokenData(rule=one.rule, file=one.file, line=one.line or 0, message=one.message, mend=one.mend)
+        BrokenData(rule=one.rule, file=one.file, line=one.line or 0, message=one.message, mend=one.fix)
         for one in taken.broken
     ]
 
@@ -173,7 +173,7 @@ def gate(
         from kopt.cli.run.text import gate_lines, print_lines
         from kopt.services.arguments import read_version
         from kopt.services.runs.service import gate_look, look
-        from loop.gate.registry import RULES
+        from loop.gate.rules import RULES
 
         if final and version is not None:
             raise UsageError(

@@ -257,7 +257,7 @@ class BrokenData(Data):
     def of(cls, report: GateReport) -> list[Self]:
         """Every place of a report."""
         return [
-            cls(rule=result.rule, file=broken.file, line=broken.line, message=broken.message, mend=broken.mend)
+            cls(rule=result.rule, file=broken.file, line=broken.line, message=broken.message, mend=broken.fix)
             for result in report.results
             for broken in result.broken
         ]

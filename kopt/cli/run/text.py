@@ -154,7 +154,7 @@ def next_lines(found: RunNextData) -> Iterator[str]:
         yield _labelled("hint", line)
     for refused in request.refused:
         for broken in refused.broken:
-            yield _labelled(f"refused {refused.submission}", f"{broken.rule}: {broken.message} {broken.mend}")
+            yield _labelled(f"refused {refused.submission}", f"{broken.rule}: {broken.message} {broken.fix}")
     for line in request.research_wanted:
         yield _labelled("research", line)
     left = request.left

@@ -18,8 +18,8 @@ from loop.run.driver import Driver, View, read_run
 
 if TYPE_CHECKING:
     from ingest.update import Progress
+    from loop.gate.context import Stage
     from loop.gate.report import GateReport
-    from loop.gate.rule import Stage
     from loop.journal.language_model import ModelChoice
     from loop.planning.plan import ResolvedPlan, Wanted
     from loop.proposals.request import NextRequest
@@ -207,7 +207,7 @@ def gate_look(engine: Engine, view: View, version: int | None, *, final: bool) -
             )
     stage: Stage = "final" if final else "version"
     key = load_key(engine.settings.home)
-    context = GateContext.read(
+    context = GateContext(
         view.folder, view.record, state, engine.library, engine.terms, number, stage, key=key
     )  # fmt: skip
     return run_gate(context)

@@ -14,8 +14,8 @@ from evaluator.receipt.receipt import parse, render
 from evaluator.source.source_file import SourceFile
 from evaluator.store.seal import ensure_key, seal
 from kbs.evidence.citation import lines_hash
-from loop.gate.registry import RULES
 from loop.gate.report import GateReport, run_gate
+from loop.gate.rules import RULES
 from loop.journal.events import HintsRead
 from loop.planning.methods import Method, Methods
 from loop.proposals import evidence
@@ -582,7 +582,7 @@ def test_a_broken_run_is_rejected(name: str, valid: ValidRun) -> None:
         for broken in result.broken:
             assert broken.file
             assert broken.message
-            assert broken.mend
+            assert broken.fix
 
 
 @pytest.mark.parametrize("name", ENDS)

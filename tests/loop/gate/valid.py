@@ -20,9 +20,8 @@ from kbs.common.canonical_json import dumps
 from kbs.evidence.citation import lines_hash
 from kbs.evidence.vocabulary import vocabulary
 from loop import pages
-from loop.gate.context import GateContext
+from loop.gate.context import GateContext, Stage
 from loop.gate.report import GateReport, run_gate
-from loop.gate.rule import Stage
 from loop.journal.events import HintsRead
 from loop.journal.folder import RunFolder
 from loop.journal.record import KeptFile, PinnedWiki, RunRecord
@@ -170,8 +169,8 @@ class RealParts(FakeParts):
     def of_attempt(self, receipt: Receipt) -> dict[str, bytes]:
         return {"correctness.md": pages.correctness(receipt)}
 
-    def of_version(self, state: RunState, version: int) -> dict[str, bytes]:
-        return pages.rendered(self.folder, self.record, state, version)
+    def of_version(self, version: int) -> dict[str, bytes]:
+        return pages.version_files(self.folder, self.record, version)
 
     def of_run(self, state: RunState) -> dict[str, bytes]:
         return pages.run_files(self.folder, self.record, state)
@@ -196,7 +195,7 @@ def context(
 ) -> GateContext:
     """What the gate looks at, as a command builds it."""
     view = read_run(root)
-    return GateContext.read(
+    return GateContext(
         view.folder,
         view.record,
         state if state is not None else view.state,

@@ -44,7 +44,7 @@ def every(view: View) -> dict[str, bytes]:
     made = pages.run_files(view.folder, view.record, view.state)
     made |= pages.final_files(view.folder, view.record, view.state)
     for version in view.state.versions:
-        found = pages.rendered(view.folder, view.record, view.state, version.number)
+        found = pages.version_files(view.folder, view.record, version.number)
         made |= {f"v{version.number}/{name}": data for name, data in found.items()}
     return made
 
@@ -61,14 +61,14 @@ def test_all_pages_are_those_on_the_disk_and_the_same_again(view: View) -> None:
 def test_a_version_that_was_not_accepted_has_no_pages(view: View) -> None:
     last = view.state.versions[-1]
     assert last.accepted is None
-    assert pages.rendered(view.folder, view.record, view.state, last.number) == {}
+    assert pages.version_files(view.folder, view.record, last.number) == {}
 
 
 def test_a_later_event_changes_no_page_of_a_version(view: View) -> None:
-    before = pages.rendered(view.folder, view.record, view.state, 1)
+    before = pages.version_files(view.folder, view.record, 1)
     view.state.versions[1].masked = True
     view.state.best = 0
-    assert pages.rendered(view.folder, view.record, view.state, 1) == before
+    assert pages.version_files(view.folder, view.record, 1) == before
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def test_the_number_test_finds_an_invented_one(view: View) -> None:
 
 def test_arithmetic_that_is_shown_holds(view: View) -> None:
     for version in (0, 1, 2):
-        shown = json.loads(pages.rendered(view.folder, view.record, view.state, version)["roofline.json"])
+        shown = json.loads(pages.version_files(view.folder, view.record, version)["roofline.json"])
         assert len(shown["arithmetic"]) == 3
         for line in shown["arithmetic"]:
             assert equation_holds(line.partition(": ")[2]), line
@@ -219,7 +219,7 @@ def test_foreign_text_is_inert(view: View, ended: valid.ValidRun, tmp_path: Path
     changed = proposal.model_copy(update={"hypothesis": said})
     (run.root / "v1" / "proposal.json").write_bytes(dumps(changed.model_dump(mode="json")))
     folder = RunFolder(run.root)
-    made = pages.rendered(folder, view.record, view.state, 1)
+    made = pages.version_files(folder, view.record, 1)
     made |= pages.final_files(folder, view.record, view.state)
     for name in ("hypothesis.txt", "plan.md", "kbs_evidence.md", "final_report.md"):
         text = made[name].decode()
@@ -254,7 +254,7 @@ def test_a_damaged_file_is_named(ended: valid.ValidRun, tmp_path: Path) -> None:
     view = read_run(run.root)
     (run.root / "v1" / "diagnosis.json").write_text("{}")
     with pytest.raises(KoptError) as caught:
-        pages.rendered(view.folder, view.record, view.state, 1)
+        pages.version_files(view.folder, view.record, 1)
     assert caught.value.code == "artifact_damaged"
     assert "v1/diagnosis.json" in caught.value.message
 

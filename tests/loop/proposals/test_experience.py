@@ -12,7 +12,7 @@ from kbs.common.errors import KoptError
 from kbs.evidence.vocabulary import vocabulary
 from kbs.experience.experiment import Experiment
 from kbs.experience.log import ExperienceLog
-from loop.gate.rules.known_failure import known_failure
+from loop.gate.rules.evidence import known_failure
 from loop.journal import seeds
 from loop.journal.events import Recorded
 from loop.journal.folder import RunFolder

@@ -30,9 +30,7 @@ def request(**more: Any) -> NextRequest:
     refused = RefusedSubmission(
         submission=1,
         single_change="",
-        broken=(
-            BrokenRule(rule="schema", message="kernel: Field required", file="proposal.json", line=None, mend="?"),
-        ),
+        broken=(BrokenRule(rule="schema", message="kernel: Field required", file="proposal.json", line=None, fix="?"),),
     )
     fields: dict[str, Any] = {
         "run": "add-20261121-140000-abcd",

@@ -87,7 +87,7 @@ def test_what_a_program_may_do_wrong(tmp_path: Path, text: str, rule: str, words
     assert isinstance(found.outcome, Unread)
     assert found.outcome.rule == rule
     assert words in " ".join(found.outcome.reasons)
-    assert found.outcome.mend
+    assert found.outcome.fix
     assert len(found.stdout) <= command.MAX_BYTES + 1
     assert time.monotonic() - started < 20
 
@@ -175,7 +175,7 @@ def test_words_are_split_as_a_shell_does_and_nothing_is_expanded() -> None:
 @settings(max_examples=200, deadline=None)
 def test_any_bytes_are_a_proposal_or_say_why_not(data: bytes) -> None:
     found = read_proposal(data)
-    assert isinstance(found, Proposal) or (found.reasons and found.mend)
+    assert isinstance(found, Proposal) or (found.reasons and found.fix)
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=8))
@@ -195,7 +195,7 @@ def test_mistakes_name_their_place() -> None:
     assert isinstance(found, Unread)
     assert any(reason.startswith("hypothesis.expected[0].direction: ") for reason in found.reasons)
     assert any(reason.startswith("surprise: ") for reason in found.reasons)
-    assert "run-proposal" in found.mend
+    assert "run-proposal" in found.fix
 
 
 def test_a_huge_document_is_not_parsed() -> None:

@@ -25,7 +25,7 @@ def test_a_refused_proposal_is_kept_with_its_reasons_and_is_no_attempt(root: Pat
         driver.advance()
         given = driver.submit(tools.proposal(1, tools.kernel(1, gate="proposal:spec")), b"{}")
         assert (given.accepted, given.number) == (False, 1)
-        assert [(one.rule, one.file, one.line, one.mend) for one in given.broken] == [
+        assert [(one.rule, one.file, one.line, one.fix) for one in given.broken] == [
             ("spec", "kernel.py", 1, "Say otherwise.")
         ]
         unread = Unread("schema", ("the document: there is nothing in it",), "Hand in one JSON object.")

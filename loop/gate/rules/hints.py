@@ -1,0 +1,66 @@
+"""Rules on what HINTS.md forbids in the kernel's text. `hint-limit`, which reads the profile, is in `receipts`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from loop.gate.context import GateContext
+from loop.gate.rule import Broken, broken, rule
+from loop.gate.spec_scanner import code_without_comments
+
+_TYPE_NAMES = {
+    "fp64": r"float64|double|fp64",
+    "fp32": r"float32|\bfloat\b|fp32",
+    "tf32": r"tf32",
+    "fp16": r"float16|\bhalf2?\b|__half2?|fp16",
+    "bf16": r"bfloat16|bf16|__nv_bfloat16",
+    "fp8": r"float8\w*|fp8\w*|e4m3\w*|e5m2\w*",
+}
+_BY_PRECISION = tuple(_TYPE_NAMES)
+"""The most precise type first."""
+
+
+@rule("forbidden-method", "proposal")
+def forbidden_method(context: GateContext) -> Iterator[Broken]:
+    """Use no method that HINTS.md forbids.
+
+    What it checks: no declared method is the subject of a directive `forbid: ID`, as HINTS.md was read last.
+
+    Why: the user decides which methods may be used.
+
+    Fix: choose another method, or ask the user to change HINTS.md.
+    """
+    forbidden = {one.value: one for one in context.hints.directives if one.kind == "forbid"}
+    for name in context.proposal.methods if context.proposal is not None else ():
+        if name in forbidden:
+            message = f"{name} is forbidden by HINTS.md ({forbidden[name].canonical})"
+            fix = "Choose another method; `kopt run status` shows the directives."
+            yield broken(f"{context.proposal_file}#methods", message, fix)
+
+
+@rule("hint-precision", "proposal")
+def hint_precision(context: GateContext) -> Iterator[Broken]:
+    """Keep to the precision that HINTS.md asks for.
+
+    What it checks: under a directive `precision: TYPE` the code names no less precise element type. Types that the
+    parent already names are allowed, because inputs may have them.
+
+    Why: a kernel that computes less precisely is faster without being better.
+
+    Fix: compute in the type, or ask the user to change HINTS.md.
+    """
+    asked = context.hints.values("precision")
+    proposal = context.proposal
+    if not asked or proposal is None or asked[0] not in _BY_PRECISION:
+        return
+    parent_name = context.kernel_name(proposal.parent) or "kernel.py"
+    before = code_without_comments(context.kernel(proposal.parent) or "", parent_name)
+    code = code_without_comments(proposal.kernel, context.kernel_file)
+    for type in _BY_PRECISION[_BY_PRECISION.index(asked[0]) + 1 :]:
+        pattern = re.compile(_TYPE_NAMES[type], re.IGNORECASE)
+        found = pattern.search(code)
+        if found and not pattern.search(before):
+            line = code.count("\n", 0, found.start()) + 1
+            message = f"it names {found[0]}, but HINTS.md asks for {asked[0]} at least"
+            yield broken(context.kernel_file, message, f"Compute in {asked[0]} or better.", line)

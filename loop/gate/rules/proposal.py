@@ -1,0 +1,116 @@
+"""Rules on what a proposal changes: its version, its parent, its kernel and its methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from loop.gate.context import GateContext
+from loop.gate.rule import Broken, broken, rule
+from loop.planning.methods import REWRITE
+
+
+@rule("addressed", "proposal")
+def addressed(context: GateContext) -> Iterator[Broken]:
+    """Address the open version, and start from a parent that passed.
+
+    What it checks: `version` is the version that is open, and `parent` is a version that passed the gate.
+
+    Why: a proposal answers one request, and its kernel is compared with its parent.
+
+    Fix: take both numbers from `kopt run next`.
+    """
+    proposal, file = context.proposal, context.proposal_file
+    if proposal is None:
+        return
+    if proposal.version != context.version:
+        message = f"it is for version {proposal.version}, but version {context.version} is open"
+        yield broken(file, message, f"Hand in a proposal with `version: {context.version}`.")
+    passed = [state.number for state in context.state.versions[: context.version] if state.passed]
+    if proposal.parent not in passed:
+        message = f"its parent is version {proposal.parent}, which did not pass"
+        choices = ", ".join(f"v{number}" for number in passed) or "none has passed yet"
+        yield broken(file, message, f"Start from one of these: {choices}.")
+
+
+@rule("kernel-unchanged", "proposal")
+def kernel_unchanged(context: GateContext) -> Iterator[Broken]:
+    """Change what the kernel does.
+
+    What it checks: the syntax tree (Python) or the tokens and machine code (CUDA) differ from the parent's. Comments,
+    white space, docstrings and names of local variables are no change.
+
+    Why: a difference in time between two equal programs is noise.
+
+    Fix: change what the program does, or hand in nothing.
+    """
+    fix = "Make the declared change in the code."
+    if context.change is not None and context.change.same:
+        message = f"it is the same program as v{context.parent}: {context.change.why}"
+        yield broken(context.kernel_file, message, fix, line=1)
+    elif context.proposal is not None and _both_cuda(context) and context.same_machine_code:
+        # Names of local variables are known for certain only in Python; for CUDA the machine code decides.
+        message = f"its machine code is the same as that of v{context.parent}, instruction by instruction"
+        yield broken(context.kernel_file, message, fix, line=1)
+
+
+def _both_cuda(context: GateContext) -> bool:
+    names = [context.kernel_name(context.parent) if context.parent is not None else None, context.kernel_file]
+    return all(name is not None and name.endswith(".cu") for name in names)
+
+
+@rule("unknown-method", "proposal")
+def unknown_method(context: GateContext) -> Iterator[Broken]:
+    """Declare only methods that have a page in a wiki of the run.
+
+    What it checks: each id under `methods` and `skipped` is the id of a method page, or `rewrite` for a change of
+    language; the page is as it was when the run started, and describes no defect.
+
+    Why: methods are compared between versions and runs, so each has exactly one name.
+
+    Fix: take an id from the list in `kopt run next`. A new method needs a page before the run starts.
+    """
+    proposal = context.proposal
+    if proposal is None:
+        return
+    file = f"{context.proposal_file}#methods"
+    for name in (*proposal.methods, *(one.method for one in proposal.skipped)):
+        if name == REWRITE:
+            continue
+        method = context.methods.by_id.get(name)
+        if method is None:
+            near = context.methods.nearest(name)
+            fix = f"Name one of {', '.join(near)}." if near else "Take an id from the request's list of methods."
+            yield broken(file, f"no wiki of this run has a page on the method {name!r}", fix)
+        elif why := context.unpinned(*method.page.split("/", 1)):
+            yield broken(file, f"{name}: {why}", "Start a new run to use new pages.")
+        elif method.defect and name in proposal.methods:
+            message = f"{name} is a defect of kernels, not something that is done to one"
+            yield broken(file, message, "Name the method that removes it.")
+
+
+@rule("discipline", "proposal")
+def discipline(context: GateContext) -> Iterator[Broken]:
+    """Make exactly one change per version.
+
+    What it checks: under the discipline `single` a proposal declares one method. A kernel that moves to another
+    language declares `rewrite`, and no other kernel does.
+
+    Why: with two changes at once nobody knows which one helped.
+
+    Fix: keep one method, and leave the other for the next version.
+    """
+    proposal = context.proposal
+    if proposal is None:
+        return
+    file = f"{context.proposal_file}#methods"
+    if context.record.discipline == "single" and len(proposal.methods) != 1:
+        message = f"{len(proposal.methods)} methods are declared under `single`: {', '.join(proposal.methods)}"
+        yield broken(file, message, "Keep one of them, and undo what belongs to the others.")
+    before = context.kernel_name(proposal.parent)
+    moved = before is not None and before.endswith(".cu") != (proposal.language == "cuda")
+    if moved and REWRITE not in proposal.methods:
+        message = f"the language changes from {before} to {proposal.language}, which is the method `rewrite`"
+        yield broken(file, message, "Declare `rewrite`, and change nothing else in this version.")
+    if not moved and REWRITE in proposal.methods:
+        message = "`rewrite` is declared, but the language stays the same"
+        yield broken(file, message, "Declare the method that the change really is.")
