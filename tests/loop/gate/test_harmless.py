@@ -186,7 +186,7 @@ def test_a_report_says_what_it_found(valid: ValidRun) -> None:
     assert len(found.reasons) == 2
     assert found.reasons[0].startswith("discipline: proposal.json#methods: 2 methods are declared")
     text = "\n".join(found.lines(explain=True))
-    assert "With two changes at once nobody knows which one helped." in text
+    assert "with two changes at once nobody knows which one helped." in text
     assert any("places differ" in note for note in found.notes)
     assert found.checked["v2/kernel.py"] == hashlib.sha256((valid.root / "v2/kernel.py").read_bytes()).hexdigest()
     assert GateReport.model_validate_json(found.model_dump_json()) == found
