@@ -36,7 +36,7 @@ _CONTROL = 3
 def stand_in(route: socket.socket) -> None:
     """From now on `evaluator.sandbox.fork_server` asks at `route` for its fork servers, in this process."""
     from evaluator.sandbox import fork_server as sandbox
-    from evaluator.worker.process.server import BOOTSTRAP
+    from evaluator.worker.process.bootstrap import SERVER
 
     def start(
         words: Sequence[str],
@@ -47,7 +47,7 @@ def stand_in(route: socket.socket) -> None:
         cwd: Path,
         **more: Any,
     ) -> forking.Fork | subprocess.Popen[bytes]:
-        if list(words[:4]) != [sys.executable, "-P", "-c", BOOTSTRAP]:
+        if list(words[:4]) != [sys.executable, "-P", "-c", SERVER]:
             return subprocess.Popen(words, pass_fds=pass_fds, stdout=stdout, env=env, cwd=cwd, **more)
         package, _, device, *preload = words[4:]
         read = sorted(f"{name}={value}" for name, value in env.items() if name.startswith(_READ_BY_TORCH))

@@ -16,15 +16,15 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
 import evaluator
 from evaluator.sandbox.watchdog import Watchdog
 from evaluator.sandbox.worker_process import Worker, WorkerLostError
-from evaluator.worker.process import protocol
+from evaluator.worker.process import bootstrap, protocol
 from evaluator.worker.process.isolation import Jail, Limits
-from evaluator.worker.process.server import BOOTSTRAP, jail_message
 from kbs.common.errors import ConfigurationError
 
 START_SECONDS = 120.0
@@ -86,7 +86,7 @@ class ForkServer:
         words = [package_folder(), str(theirs.fileno()), device, *preload]
         try:
             self._process = subprocess.Popen(
-                [self.python, "-P", "-c", BOOTSTRAP, *words],
+                [self.python, "-P", "-c", bootstrap.SERVER, *words],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=self._errors,
@@ -175,7 +175,7 @@ class ForkServer:
         jail = Jail(str(folder), (package_folder(), *readable), uid, limits, loopback, cache)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = {**self.environment, **_folders(folder, lineage.folder if lineage else folder)}
-        message = {"op": "spawn", "id": id, "jail": jail_message(jail), "environment": environment}
+        message = {"op": "spawn", "id": id, "jail": jail.message(), "environment": environment}
         try:
             with self._lock:
                 self._control.settimeout(START_SECONDS)
@@ -187,7 +187,7 @@ class ForkServer:
         finally:
             theirs.close()
         try:
-            return Worker(self, id, name, ours, folder, limits, output)
+            return Worker(self.watchdog, partial(self.exit_status, id), id, name, ours, folder, limits, output)
         except BaseException:
             os.close(output)
             raise

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluator.sandbox.fork_server import give_away, package_folder
+from evaluator.worker.process.bootstrap import PROBE
 from evaluator.worker.process.isolation import Layer
-from evaluator.worker.process.server import PROBE
 
 
 @dataclass(frozen=True)

@@ -12,20 +12,19 @@ import secrets
 import signal
 import socket
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 import psutil
 
-from evaluator.sandbox.watchdog import family, private_bytes, resident_bytes
+from evaluator.sandbox.watchdog import Watchdog, family, private_bytes, resident_bytes
 from evaluator.worker.process import protocol
 from evaluator.worker.process.isolation import Layer, Limits
 from kbs.common.errors import UsageError
 
 if TYPE_CHECKING:
-    from evaluator.sandbox.fork_server import ForkServer
     from evaluator.sandbox.shared_buffers import Buffer  # imports torch, and the fork server shall start before that
 
 OUTPUT_LIMIT = 256 << 20
@@ -48,7 +47,8 @@ class Worker:
 
     def __init__(
         self,
-        server: ForkServer,
+        watchdog: Watchdog,
+        exit_status: Callable[[float], int | None],
         id: int,
         name: str,
         channel: socket.socket,
@@ -56,7 +56,9 @@ class Worker:
         limits: Limits,
         output: int,
     ) -> None:
-        self.server = server
+        self._watchdog = watchdog
+        self._exit_status = exit_status
+        """How the process ended, once it has, waiting at most so many seconds; None while it lives."""
         self.id = id
         self.name = name
         self.folder = folder
@@ -76,7 +78,7 @@ class Worker:
         self._forget: list[int] = []
         """Buffers that it shall let go of."""
         self._process = psutil.Process(self._pid) if psutil.pid_exists(self._pid) else None
-        server.watchdog.watch(self)
+        watchdog.watch(self)
 
     def __enter__(self) -> Worker:
         return self
@@ -174,7 +176,7 @@ class Worker:
         if self._why is not None:
             kind, detail = self._why
             return WorkerLostError(kind, detail)  # type: ignore[arg-type]  # one of kill's own kinds
-        status = self.server.exit_status(self.id, 2.0)
+        status = self._exit_status(2.0)
         if status is None:
             self.kill("crashed", "it closed its channel and went on")
             return WorkerLostError("crashed", "the process closed its channel without an answer")
@@ -240,9 +242,9 @@ class Worker:
 
     def close(self) -> None:
         """End it. Its folder goes with the server's. Returns before the process has let go of a GPU: see `gone`."""
-        self.server.watchdog.leave(self)
+        self._watchdog.leave(self)
         self._channel.close()
-        if self.server.exit_status(self.id, 0.0) is None:
+        if self._exit_status(0.0) is None:
             self.kill("closed", "no longer needed")
         if self._output >= 0:
             opened, self._output = self._output, -1
@@ -250,4 +252,4 @@ class Worker:
 
     def gone(self, seconds: float = 10.0) -> bool:
         """Wait until a closed worker has ended and its memory is free."""
-        return self.server.exit_status(self.id, seconds) is not None
+        return self._exit_status(seconds) is not None

@@ -27,7 +27,7 @@ from evaluator.worker.measurement.timed import TimedWorker
 from evaluator.worker.memory import tensors as memory
 from evaluator.worker.memory.inputs import InputsError
 from evaluator.worker.memory.values import UnsupportedValueError, deliver, is_exact, leaves, rebuild
-from evaluator.worker.process import protocol
+from evaluator.worker.process import bootstrap, protocol
 from evaluator.worker.process.isolation import Jail
 
 _TEXT = 6000
@@ -226,19 +226,19 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
 
     def do_sanitize(self, message: dict[str, Any]) -> dict[str, Any]:
         """Tools of compute-sanitizer over a few calls, each in a process that it starts itself."""
-        from evaluator.worker.process import server, standalone
+        from evaluator.worker.process import standalone
 
         self._write_job(message, profile=False)
         tools, limit = message["tools"], message["limit"]
-        return {"runs": standalone.under(tools, self.folder, server.STANDALONE, message["package"], limit)}
+        return {"runs": standalone.under(tools, self.folder, bootstrap.STANDALONE, message["package"], limit)}
 
     def do_profile(self, message: dict[str, Any]) -> dict[str, Any]:
         """One call under ncu, after others, in a process that ncu starts."""
-        from evaluator.worker.process import server, standalone
+        from evaluator.worker.process import standalone
 
         self._write_job(message, profile=True)
         package, limit = message["package"], message["limit"]
-        return {"profile": standalone.profiled(message["ncu"], self.folder, server.STANDALONE, package, limit)}
+        return {"profile": standalone.profiled(message["ncu"], self.folder, bootstrap.STANDALONE, package, limit)}
 
     def _write_job(self, message: dict[str, Any], *, profile: bool) -> None:
         from evaluator.worker.process import standalone

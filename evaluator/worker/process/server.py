@@ -1,7 +1,6 @@
 """The fork server: imports torch and triton once, touches no device, and forks a worker whenever it is asked to.
 
-Run as `python -c BOOTSTRAP <package> <descriptor> <cpu|cuda>`: the bootstrap makes this package importable and nothing
-else of kopt, so that any interpreter that has torch can serve.
+Started by `evaluator.sandbox.fork_server` with `bootstrap.SERVER`.
 """
 
 from __future__ import annotations
@@ -11,30 +10,12 @@ import importlib
 import os
 import selectors
 import socket
-import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from evaluator.worker.process import isolation, protocol
-from evaluator.worker.process.isolation import Jail, Limits
-
-_PACKAGE = """
-import importlib.util, sys
-package, *words = sys.argv[1:]
-spec = importlib.util.spec_from_file_location(
-    "evaluator", package + "/__init__.py", submodule_search_locations=[package]
-)
-module = importlib.util.module_from_spec(spec)
-sys.modules["evaluator"] = module
-spec.loader.exec_module(module)
-"""
-BOOTSTRAP = _PACKAGE + "from evaluator.worker.process.server import serve; serve(int(words[0]), words[1], words[2:])"
-PROBE = _PACKAGE + "from evaluator.worker.process.probe import probe; probe(words[0], words[1], int(words[2]))"
-STANDALONE = (
-    _PACKAGE + "from pathlib import Path; from evaluator.worker.process.standalone import run; run(Path(words[0]))"
-)
+from evaluator.worker.process.isolation import Jail
 
 
 def preload(device: str, further: Sequence[str] = ()) -> None:
@@ -103,7 +84,7 @@ def _start(message: dict[str, Any], channel: socket.socket) -> None:
         isolation.adopt_orphans()
         os.environ.clear()
         os.environ.update(message["environment"])
-        jail = Jail(**{**message["jail"], "limits": Limits(**message["jail"]["limits"])})
+        jail = Jail.of_message(message["jail"])
         isolation.separate(jail)
         pid = os.fork()
         if pid == 0:
@@ -123,14 +104,3 @@ def _start(message: dict[str, Any], channel: socket.socket) -> None:
         traceback.print_exc()
     finally:
         os._exit(code)
-
-
-def jail_message(jail: Jail) -> dict[str, Any]:
-    """A jail as it is sent to the server."""
-    content = asdict(jail)
-    del content["layers"]
-    return content
-
-
-if __name__ == "__main__":
-    sys.exit("run through evaluator.sandbox.fork_server")
