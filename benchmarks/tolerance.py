@@ -69,7 +69,7 @@ class Result:
         on which that is smallest."""
         shares = {
             d.name: [
-                need / kappa(self.dtype, stretched=d.stretched, oracle=torch.float64) for need in self.needs[d.name]
+                need / kappa(self.dtype, stretched=d.stretched, reference=torch.float64) for need in self.needs[d.name]
             ]
             for d in TRIED
             if d.name in self.needs
@@ -114,13 +114,13 @@ def measured(operation: Operation, length: int, dtype: torch.dtype, refused: lis
         )
         for seed in range(repeats):
             inputs = drawn(operation, length, dtype, distribution, seed)
-            oracle = operation.reference({name: t if name == "target" else t.double() for name, t in inputs.items()})
+            reference = operation.reference({name: t if name == "target" else t.double() for name, t in inputs.items()})
             native = operation.reference(inputs)
-            if not same_classes(native, oracle):
+            if not same_classes(native, reference):
                 refused.append(f"{operation.name}, {length}, {name_of(dtype)}, {distribution.name}")
                 break
             for name, (_, kernel) in kernels.items():
-                found = need(kernel(inputs), oracle, native, distribution)
+                found = need(kernel(inputs), reference, native, distribution)
                 results[name].needs.setdefault(distribution.name, []).append(found)
     return list(results.values())
 
@@ -137,9 +137,9 @@ def drawn(operation: Operation, length: int, dtype: torch.dtype, distribution: D
     return inputs
 
 
-def need(got: Tensor, oracle: Tensor, native: Tensor, distribution: Distribution) -> float:
+def need(got: Tensor, reference: Tensor, native: Tensor, distribution: Distribution) -> float:
     """The smallest κ with which the rule accepts `got`; infinite where NaN or infinities are in the wrong places."""
-    found = compare(got, oracle, native, stretched=distribution.stretched, exact=False, declared=None)
+    found = compare(got, reference, native, stretched=distribution.stretched, exact=False, declared=None)
     needed = max(found.rms_ratio, found.max_ratio / 4)
     return math.inf if not found.passed and needed <= found.kappa else needed
 

@@ -11,7 +11,7 @@ import torch
 
 from evaluator import conclusion, recording
 from evaluator import plan_request as planning
-from evaluator.correctness.candidate import CandidateError, Contender
+from evaluator.correctness.candidate import CandidateError, KernelProcess
 from evaluator.correctness.cases import Case, Cases
 from evaluator.correctness.degenerate_task import TaskExaminer
 from evaluator.correctness.protocol import Protocol
@@ -32,9 +32,9 @@ from evaluator.sanitize import sanitize_candidate
 from evaluator.scan.hazards import Hazard, Severity
 from evaluator.scan.scan import scan
 from evaluator.source.forms import Form, Recognised
-from evaluator.timing.benchmark import Race
+from evaluator.timing.benchmark import Benchmark
 from evaluator.timing.ceilings import device_clock
-from evaluator.timing.processes import COMPILE_MODULES, Starter, UnplacedError, check_incumbent
+from evaluator.timing.processes import COMPILE_MODULES, Starter, UnplacedError, check_parent_baseline
 from evaluator.timing.results import LARGE, timing_of
 from evaluator.timing.timed_process import WrongResultError
 from evaluator.worker.memory.cuda_driver import CudaError
@@ -64,7 +64,7 @@ def evaluate(
     started = time.monotonic()
     recognised = request.recognised()
     _check_device(request, recognised)
-    check_incumbent(request, recognised)
+    check_parent_baseline(request, recognised)
     check_dims(request, recognised)
     check_declared(request)
     own, baselines = server, None
@@ -197,15 +197,15 @@ class _Evaluation:
 
     def _workload(self, dims: dict[str, int]) -> None:
         request, recognised = self.request, self.recognised
-        oracle = self.starter.start_oracle(dims)
+        reference = self.starter.start_reference(dims)
         try:
             index = 1 + max((t.index for t in self.found.trials), default=-1)
             cases = Cases(
                 self.seeds,
-                oracle,
+                reference,
                 self.found,
                 tolerance=recording.tolerance(request),
-                own_oracle=recognised.oracle == "original kernel",
+                own_reference=recognised.oracle == "original kernel",
                 first_index=index,
             )
             first = cases.prepare(kernelbench=recognised.form is Form.KERNELBENCH, outputs=self._outputs)
@@ -220,24 +220,24 @@ class _Evaluation:
             )
             if not self.task.told_apart:
                 self._tell_apart(cases, first)
-            contender = self._contender(cases, dims, index)
-            race = self._race(cases, dims, index)
+            kernel = self._kernel(cases, dims, index)
+            benchmark = self._benchmark(cases, dims, index)
             try:
-                protocol.run(first, contender)
+                protocol.run(first, kernel)
             except WorkerLostError as error:
                 self.lost = error
             finally:
-                if contender is not None:
-                    self.output = contender.worker.output() or self.output
-                    contender.close()
-                    if race is not None:
-                        contender.worker.gone()  # what comes next is timed
+                if kernel is not None:
+                    self.output = kernel.worker.output() or self.output
+                    kernel.close()
+                    if benchmark is not None:
+                        kernel.worker.gone()  # what comes next is timed
             if request.sanitizers and not self.sanitizers:
                 self._sanitize(cases, first.values, dims, request.sanitizers)
             inputs = first.values if cases.bytes <= _SANITIZED else None
             del first, protocol  # with all the memory that they hold
-            if race is not None and contender is not None and self._sound():
-                take = race.verdict if self.plan.name == "verdict" else race.signal
+            if benchmark is not None and kernel is not None and self._sound():
+                take = benchmark.verdict if self.plan.name == "verdict" else benchmark.signal
                 self._timed(partial(take, self.request.peak))
                 if not self.sanitizers and self._is_rare():
                     if inputs is None:
@@ -245,7 +245,7 @@ class _Evaluation:
                     else:
                         self._sanitize(cases, inputs, dims, TOOLS)
         finally:
-            oracle.close()
+            reference.close()
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
 
@@ -259,31 +259,31 @@ class _Evaluation:
     def _tell_apart(self, cases: Cases, first: Case) -> None:
         """Whether the rule sees the reference at a lower precision, or without its last rows. Refuses nothing."""
         try:
-            lower = cases.oracle.run(first.values, "lower", cases.shape.written).tensors
+            lower = cases.reference.run(first.values, "lower", cases.shape.written).tensors
         except UsageError:
             lower = []
-        self.task.tell_apart(first.oracle, first.native, lower)
+        self.task.tell_apart(first.reference, first.native, lower)
 
-    def _contender(self, cases: Cases, dims: dict[str, int], index: int) -> Contender | None:
+    def _kernel(self, cases: Cases, dims: dict[str, int], index: int) -> KernelProcess | None:
         """The candidate, loaded, with its weights; None where it did not come so far."""
-        contender: Contender | None = None
+        kernel: KernelProcess | None = None
         try:
-            contender = self.starter.spawn_candidate(index, 1 if crowded(self.device, cases.bytes) else 2)
-            self.starter.load_candidate(contender, cases, dims)
-            return contender
+            kernel = self.starter.spawn_candidate(index, 1 if crowded(self.device, cases.bytes) else 2)
+            self.starter.load_candidate(kernel, cases, dims)
+            return kernel
         except WorkerLostError as error:
             self.lost = error
         except UnplacedError as error:
             self.unplaced = str(error)
         except CandidateError as error:
             self._failed(error)
-        if contender is not None:
-            self.output = contender.worker.output()
-            contender.close()
+        if kernel is not None:
+            self.output = kernel.worker.output()
+            kernel.close()
         return None
 
     def _failed(self, error: CandidateError) -> None:
-        """The candidate raised while it was loaded, or in a timed turn."""
+        """The candidate raised while it was loaded, or in a timed sample."""
         if error.error["type"] in ("SystemExit", "KeyboardInterrupt"):
             self.found.hazard("exits_early", Severity.REJECT, f"{error.error['type']} raised while it was loaded")
         stage = "compile" if error.error["compile"] and error.stage == "load" else error.stage
@@ -291,11 +291,11 @@ class _Evaluation:
 
     # --- time -------------------------------------------------------------------------------------------------------
 
-    def _race(self, cases: Cases, dims: dict[str, int], index: int) -> Race | None:
+    def _benchmark(self, cases: Cases, dims: dict[str, int], index: int) -> Benchmark | None:
         """None on the CPU."""
         if self.plan.timing is None or self.clock is None:
             return None
-        return Race(self.starter, self.plan.timing, cases, dims, self.seeds, self.clock, index)
+        return Benchmark(self.starter, self.plan.timing, cases, dims, self.seeds, self.clock, index)
 
     def _sound(self) -> bool:
         """Whether nothing speaks against the candidate so far: only then are its times worth their seconds."""

@@ -22,7 +22,7 @@ from evaluator.request import Request
 from evaluator.sandbox.fork_server import ForkServer
 from evaluator.sandbox.worker_process import WorkerLostError
 from evaluator.source.forms import Form
-from evaluator.timing.benchmark import Race
+from evaluator.timing.benchmark import Benchmark
 from evaluator.timing.ceilings import device_clock
 from evaluator.timing.processes import Starter
 from evaluator.timing.timed_process import WrongResultError
@@ -72,10 +72,10 @@ def compare_with_itself(
     found: list[NoiseRun] = []
     try:
         starter = Starter(request, recognised, server, server, seeds)
-        oracle = starter.start_oracle(request.dims)
+        reference = starter.start_reference(request.dims)
         try:
             cases = Cases(
-                seeds, oracle, Findings(), tolerance=recording.tolerance(request), own_oracle=False, first_index=0
+                seeds, reference, Findings(), tolerance=recording.tolerance(request), own_reference=False, first_index=0
             )
             cases.prepare(
                 kernelbench=recognised.form is Form.KERNELBENCH,
@@ -84,9 +84,10 @@ def compare_with_itself(
             for run in range(runs):
                 progress("comparing", run, runs)
                 began = time.monotonic()
-                race = Race(starter, plan, cases, request.dims, seeds, device_clock(device), run, candidate="eager")
+                clock = device_clock(device)
+                benchmark = Benchmark(starter, plan, cases, request.dims, seeds, clock, run, candidate="eager")
                 try:
-                    timing = race.verdict(None, floor=False)
+                    timing = benchmark.verdict(None, floor=False)
                 except (CandidateError, WorkerLostError, WrongResultError) as error:
                     raise KoptError(
                         f"the reference failed in a timed turn: {error}",
@@ -107,14 +108,14 @@ def compare_with_itself(
                     median_us=timing.candidate.summary.median_us,
                     turns=timing.candidate.summary.n,
                     seconds=time.monotonic() - began,
-                    turn_seconds=race.turn_seconds,
+                    turn_seconds=benchmark.sample_seconds,
                 )
                 found.append(one)
                 if out is not None:
                     with out.open("a", encoding="utf-8") as stream:
                         stream.write(json.dumps(one.model_dump(mode="json")) + "\n")
         finally:
-            oracle.close()
+            reference.close()
     finally:
         if own is None:
             server.close()

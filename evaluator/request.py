@@ -87,7 +87,7 @@ class Request(BaseModel):
     )
     """What the candidate is compared with, where it is timed and there is a reference."""
     restarts: int = Field(default=5, ge=1, le=50)
-    """Processes of each contender, for a verdict."""
+    """Processes of each kernel, for a verdict."""
     timing_seconds: float = Field(default=10.0, gt=0)
     """Limit of the turns of one workload."""
     bytes: str = ""
@@ -117,7 +117,7 @@ class Request(BaseModel):
     process_limit: int = Field(default=64, ge=2)
     """Processes of each worker."""
 
-    def of_incumbent(self) -> Request:
+    def of_parent(self) -> Request:
         """The same request with the incumbent in the candidate's place. There must be one.
 
         The entry is its own; only where its text does not say which that is, the candidate's, if it defines one of that

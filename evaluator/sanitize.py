@@ -17,6 +17,6 @@ def sanitize_candidate(
     tools: Sequence[str], starter: Starter, cases: Cases, inputs: Values, dims: dict[str, int]
 ) -> list[SanitizerRun]:
     """Run the tools over a few calls of the candidate on these inputs."""
-    files = messages.files_of_candidate(starter.request)
+    files = messages.candidate_files(starter.request)
     with job_of(starter, cases, inputs, dims) as (job, lent):
         return sanitize(tools, starter.server, starter.limits, files, starter.reading, job, lent)

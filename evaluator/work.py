@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from evaluator.correctness.reference import Oracle
+from evaluator.correctness.reference import ReferenceProcess
 from evaluator.request import Request
 from evaluator.sandbox import messages
 from evaluator.sandbox.fork_server import ForkServer
@@ -128,17 +128,17 @@ def count_work(request: Request, recognised: Recognised, server: ForkServer) -> 
     outputs = list(request.outputs)
     if recognised.form is Form.SOLVE and not runs:
         outputs = output_pointers(solve_parameters(request.candidate), request.outputs, None)
-    files = messages.files_of_oracle(request, recognised, request.dims)
+    files = messages.reference_files(request, recognised, request.dims)
     limits = Limits(request.memory_limit, request.process_limit, 8 << 30, True)
     worker = server.spawn("counted", limits, files)
-    oracle = Oracle(worker, _cpu(), request.load_seconds, request.call_seconds)
+    reference = ReferenceProcess(worker, _cpu(), request.load_seconds, request.call_seconds)
     try:
-        oracle.load(messages.counting_message(request, recognised, request.dims, runs=runs))
-        answer = oracle.ask("count", request.call_seconds, seed=_SEED, outputs=outputs)["count"]
+        reference.load(messages.counting_message(request, recognised, request.dims, runs=runs))
+        answer = reference.ask("count", request.call_seconds, seed=_SEED, outputs=outputs)["count"]
     except KoptError as error:
         raise _advised(error) from error
     finally:
-        oracle.close()
+        reference.close()
     if answer is None:
         raise _uncountable("its worker gave no count")
     if answer["opaque"]:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from evaluator.correctness.reference import Values, _wait
-from evaluator.sandbox.replies import claimed
+from evaluator.sandbox.replies import checked_reply
 from evaluator.sandbox.shared_buffers import SharedTensor, shared_tensor
 from evaluator.sandbox.worker_process import Worker
 
@@ -47,7 +47,7 @@ class Called:
 
 
 @dataclass(frozen=True)
-class Turn:
+class SampleOptions:
     """How a call is timed."""
 
     spin_us: float
@@ -77,7 +77,7 @@ class _Memory:
             shared.close()
 
 
-class Contender:
+class KernelProcess:
     """One candidate process and the memory that it is lent."""
 
     def __init__(
@@ -102,7 +102,7 @@ class Contender:
 
     def ask(self, op: str, seconds: float, lent: Sequence[SharedTensor] = (), **fields: Any) -> dict[str, Any]:
         """A request; raises `CandidateError` when the candidate raised, `WorkerLostError` when it ended."""
-        reply = claimed(self.worker, self.worker.request(op, seconds, [t.buffer for t in lent], **fields))
+        reply = checked_reply(self.worker, self.worker.request(op, seconds, [t.buffer for t in lent], **fields))
         if not reply["ok"]:
             raise CandidateError(op, reply["error"])
         return reply
@@ -143,7 +143,7 @@ class Contender:
         watch: str = "",
         late: bool = False,
         strides: Sequence[list[int] | None] | None = None,
-        turn: Turn | None = None,
+        sample: SampleOptions | None = None,
         seconds: float | None = None,
     ) -> Called:
         """One call, timed on the device where `turn` says how; `seconds` in place of the usual limit.
@@ -166,9 +166,9 @@ class Contender:
             fill(shared.tensor, self.draw)
         _wait(self.device)
         lent = [*place.arguments, *place.results]
-        how = {"watch": watch, "late": late, "written": list(written)} if turn is None else vars(turn)
+        how = {"watch": watch, "late": late, "written": list(written)} if sample is None else vars(sample)
         reply = self.ask(
-            "call" if turn is None else "turn",
+            "call" if sample is None else "sample",
             self.call_seconds if seconds is None else seconds,
             lent,
             tree=values.tree,

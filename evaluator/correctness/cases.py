@@ -13,7 +13,7 @@ import torch
 from evaluator.correctness import weights
 from evaluator.correctness.candidate import fill
 from evaluator.correctness.distributions import DISTRIBUTIONS, Distribution, draw, jitter, must_be_exact
-from evaluator.correctness.reference import Oracle, Results, Values
+from evaluator.correctness.reference import ReferenceProcess, Results, Values
 from evaluator.correctness.tolerance import Comparison, compare
 from evaluator.receipt.findings import Findings
 from evaluator.receipt.plan import SeedSchedule
@@ -33,7 +33,7 @@ class Case:
 
     distribution: Distribution
     values: Values
-    oracle: list[torch.Tensor]
+    reference: list[torch.Tensor]
     """Float64 results; the reference's own where it cannot run in float64."""
     native: list[torch.Tensor]
     """PyTorch's own results at the problem's precision, TF32 off."""
@@ -67,19 +67,19 @@ class Cases:
     def __init__(
         self,
         seeds: SeedSchedule,
-        oracle: Oracle,
+        reference: ReferenceProcess,
         findings: Findings,
         *,
         tolerance: tuple[float, float] | None,
-        own_oracle: bool,
+        own_reference: bool,
         first_index: int,
     ) -> None:
         self.seeds = seeds
-        self.oracle = oracle
+        self.reference = reference
         self.found = findings
         self.tolerance = tolerance
-        self.own_oracle = own_oracle
-        self.generator = torch.Generator(oracle.device).manual_seed(seeds.seed("draw", first_index))
+        self.own_reference = own_reference
+        self.generator = torch.Generator(reference.device).manual_seed(seeds.seed("draw", first_index))
         self.draw = random.Random(seeds.seed("fill", first_index))
         self.fixed = False
         self.jitters = True
@@ -99,19 +99,19 @@ class Cases:
         what it names itself, into the names that count."""
         if kernelbench:
             seed = self.seeds.seed("weights", 0)
-            self.init, constructed = self.oracle.build(seed)
+            self.init, constructed = self.reference.build(seed)
             self.weights = weights.randomized(constructed, torch.Generator().manual_seed(seed))
             if self.weights.tensors:
-                self.oracle.set_weights(self.weights)
-        first, named = self.oracle.inputs(self.seeds.seed("inputs", 0))
-        second, _ = self.oracle.inputs(self.seeds.seed("inputs", 1))
+                self.reference.set_weights(self.weights)
+        first, named = self.reference.inputs(self.seeds.seed("inputs", 0))
+        second, _ = self.reference.inputs(self.seeds.seed("inputs", 1))
         self.fixed = bool(first.tensors) and all(
             a.shape == b.shape and torch.equal(a, b) for a, b in zip(first.tensors, second.tensors, strict=True)
         )
         if self.fixed:
             self._try_jitter(first)
         values = self._fresh(first)
-        result = self.oracle.run(values, "native", mutations=True, watch="operators")
+        result = self.reference.run(values, "native", mutations=True, watch="operators")
         self.shape = self._shape(values, result, outputs(named, [first.specs[n]["name"] for n in result.mutated]))
         self.bytes = sum(t.nbytes for t in (*values.tensors, *result.tensors))
         self._leave_out_float64(sum(t.nbytes for t in values.tensors), sum(t.nbytes for t in result.tensors))
@@ -144,7 +144,7 @@ class Cases:
     def _takes_moved(self, values: Values) -> bool:
         """Whether the reference takes inputs that were moved a little."""
         try:
-            result = self.oracle.run(self._moved(values), "native")
+            result = self.reference.run(self._moved(values), "native")
         except UsageError:
             return False
         return not any(t.is_floating_point() and bool(t.isnan().any()) for t in result.tensors)
@@ -171,17 +171,17 @@ class Cases:
 
     def _filled(self, values: Values, written: list[int], result: Results) -> list[int]:
         """The written arguments that the reference does not read: filled beforehand, its results stay the same."""
-        plain = self.oracle.run(values, "native", written).tensors[len(result.specs) :]
+        plain = self.reference.run(values, "native", written).tensors[len(result.specs) :]
         blank = [t.clone() for t in values.tensors]
         for n in written:
             fill(blank[n], self.draw)
-        again = self.oracle.run(values.with_tensors(blank), "native", written).tensors[len(result.specs) :]
+        again = self.reference.run(values.with_tensors(blank), "native", written).tensors[len(result.specs) :]
         return [n for n, a, b in zip(written, plain, again, strict=True) if same_bits(a, b)]
 
     def _case(self, distribution: Distribution, values: Values) -> Case:
-        native = self.oracle.run(values, "native", self.shape.written).tensors
+        native = self.reference.run(values, "native", self.shape.written).tensors
         exactly = native
-        if not self.own_oracle and self.exact:
+        if not self.own_reference and self.exact:
             exactly = self._exactly(values, native)
             if [t.shape for t in exactly] != [t.shape for t in native]:
                 exactly = native
@@ -193,10 +193,10 @@ class Cases:
     def _leave_out_float64(self, read: int, written: int) -> None:
         """Where it cannot fit: two cases here, with their float64 results and what drawing and comparing needs; the
         reference's own float64 arguments, results and one more of these; and the candidate's."""
-        if self.oracle.device.type != "cuda" or self.own_oracle:
+        if self.reference.device.type != "cuda" or self.own_reference:
             return
         need = 5 * read + 8 * written + (2 * read + 4 * written) + (read + 2 * written)
-        total = torch.cuda.mem_get_info(self.oracle.device)[1]
+        total = torch.cuda.mem_get_info(self.reference.device)[1]
         if need > total * _FULL:
             self.exact = False
             why = f"it needs about {need / 1e9:.0f} GB, the device has {total / 1e9:.0f}"
@@ -205,7 +205,7 @@ class Cases:
     def _exactly(self, values: Values, native: list[torch.Tensor]) -> list[torch.Tensor]:
         """Float64 results; the native ones where there are none, and then there are none for later cases either."""
         try:
-            return self.oracle.run(values, "double", self.shape.written).tensors
+            return self.reference.run(values, "double", self.shape.written).tensors
         except UsageError:  # code that names float32 itself
             why = "the reference does not run in float64; its own result is the oracle"
         except torch.OutOfMemoryError:
@@ -221,7 +221,7 @@ class Cases:
 
     def _deterministic(self, case: Case) -> None:
         """A reference that disagrees with itself says nothing about anybody."""
-        again = self.oracle.run(case.values, "native", self.shape.written).tensors
+        again = self.reference.run(case.values, "native", self.shape.written).tensors
         for n, tensor in enumerate(again):
             if not same_bits(tensor, case.native[n]) and not self.compare(case, n, tensor).passed:
                 raise UsageError(
@@ -232,7 +232,7 @@ class Cases:
 
     def case(self, distribution: Distribution, index: int) -> Case | None:
         """Inputs of another distribution, or None with the reason on record."""
-        values, _ = self.oracle.inputs(self.seeds.seed("inputs", index))
+        values, _ = self.reference.inputs(self.seeds.seed("inputs", index))
         values = self._fresh(values)
         if distribution.name != "given":
             outputs = set(self.shape.filled)
@@ -249,7 +249,7 @@ class Cases:
                 raise
             self.found.skipped(distribution.name, f"the reference does not take it: {error.message}")
             return None
-        for o, n in zip(case.oracle, case.native, strict=True):
+        for o, n in zip(case.reference, case.native, strict=True):
             if n.is_floating_point() and distribution.name != "given":
                 cast = o.to(n.dtype)
                 if bool(cast.isnan().any()):
@@ -261,11 +261,13 @@ class Cases:
         return case
 
     def another(self, index: int) -> Case:
-        """A fresh draw of the problem's own inputs, for a timed turn. Where drawing takes long, the first draw is moved
-        a little instead, which no remembered result survives."""
+        """Fresh inputs of the problem's own for a timed sample.
+
+        Where drawing takes long, the first draw is perturbed a little instead, so that a remembered result is wrong.
+        """
         if self._slow is None or not self._slow:
             began = time.monotonic()
-            values, _ = self.oracle.inputs(self.seeds.seed("inputs", index))
+            values, _ = self.reference.inputs(self.seeds.seed("inputs", index))
             took = time.monotonic() - began
             values = self._fresh(values)
             if self._slow is None:
@@ -288,10 +290,10 @@ class Cases:
 
     def compare(self, case: Case, n: int, got: torch.Tensor) -> Comparison:
         """Hold one output against the oracle's."""
-        native = None if self.own_oracle or case.oracle is case.native else case.native[n]
+        native = None if self.own_reference or case.reference is case.native else case.native[n]
         return compare(
             got,
-            case.oracle[n],
+            case.reference[n],
             native,
             stretched=case.stretched,
             exact=case.exact[n],

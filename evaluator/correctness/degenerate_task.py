@@ -54,7 +54,7 @@ class TaskExaminer:
     def add(
         self,
         inputs: Sequence[Tensor],
-        oracle: Sequence[Tensor],
+        reference: Sequence[Tensor],
         native: Sequence[Tensor],
         *,
         stretched: bool,
@@ -62,11 +62,11 @@ class TaskExaminer:
     ) -> None:
         """Another draw: its inputs, and for each output the oracle, PyTorch's own result and whether it is exact."""
         if not self.cases:
-            self._constants = [_constants(o, n.dtype) for o, n in zip(oracle, native, strict=True)]
-            self._copies = [set(range(len(inputs))) for _ in oracle]
-            self._single = [o.numel() == 1 for o in oracle]
+            self._constants = [_constants(o, n.dtype) for o, n in zip(reference, native, strict=True)]
+            self._copies = [set(range(len(inputs))) for _ in reference]
+            self._single = [o.numel() == 1 for o in reference]
         self.cases += 1
-        for n, (exactly, own) in enumerate(zip(oracle, native, strict=True)):
+        for n, (exactly, own) in enumerate(zip(reference, native, strict=True)):
 
             def passes(answer: Tensor, n: int = n, exactly: Tensor = exactly, own: Tensor = own) -> bool:
                 got = answer.to(own.dtype)
@@ -82,7 +82,7 @@ class TaskExaminer:
 
     def tell_apart(
         self,
-        oracle: Sequence[Tensor],
+        reference: Sequence[Tensor],
         native: Sequence[Tensor],
         lower: Sequence[Tensor],
         *,
@@ -92,13 +92,13 @@ class TaskExaminer:
 
         Told apart on one draw is told apart. Without `lower` results nothing is said about them.
         """
-        wrong = {TAIL_LEFT_OUT: [without_tail(o.to(n.dtype)) for o, n in zip(oracle, native, strict=True)]}
+        wrong = {TAIL_LEFT_OUT: [without_tail(o.to(n.dtype)) for o, n in zip(reference, native, strict=True)]}
         if [t.shape for t in lower] == [t.shape for t in native]:
             wrong[LOWER_PRECISION] = [t.to(n.dtype) for t, n in zip(lower, native, strict=True)]
         for name, results in wrong.items():
             rejected = any(
                 not compare(got, o, n, stretched=stretched, exact=False, declared=self.declared).passed
-                for got, o, n in zip(results, oracle, native, strict=True)
+                for got, o, n in zip(results, reference, native, strict=True)
             )
             self.told_apart[name] = self.told_apart.get(name, False) or rejected
 
@@ -127,12 +127,12 @@ def without_tail(values: Tensor) -> Tensor:
     return changed
 
 
-def _constants(oracle: Tensor, dtype: torch.dtype) -> dict[str, Answer]:
+def _constants(reference: Tensor, dtype: torch.dtype) -> dict[str, Answer]:
     """Constants to try, by name."""
     found: dict[str, Answer] = {"zeros": 0, "ones": 1}
-    if dtype == torch.bool or oracle.numel() == 0 or oracle.is_complex():
+    if dtype == torch.bool or reference.numel() == 0 or reference.is_complex():
         return found
-    values = oracle.double()
+    values = reference.double()
     finite = values if bool(values.isfinite().all()) else values[values.isfinite()]
     if finite.numel():
         low, high = (float(v) for v in finite.aminmax())

@@ -112,7 +112,7 @@ def jitter(given: Tensor, generator: torch.Generator) -> Tensor:
     return torch.where(values.isfinite(), moved, values).to(given.dtype)
 
 
-def must_be_exact(oracle: Tensor, native: Tensor, dtype: torch.dtype) -> bool:
+def must_be_exact(reference: Tensor, native: Tensor, dtype: torch.dtype) -> bool:
     """Whether a right result has no rounding error, on inputs of the `binary` distribution.
 
     That is so where every oracle value is an integer that the output's dtype holds (below 2²⁴, 2¹¹, 2⁸ for fp32, fp16,
@@ -122,8 +122,8 @@ def must_be_exact(oracle: Tensor, native: Tensor, dtype: torch.dtype) -> bool:
     if not dtype.is_floating_point:
         return not dtype.is_complex
     limit = min(2 / torch.finfo(dtype).eps, 2.0**24)
-    pieces = zip(torch.split(oracle.flatten(), _PIECE), torch.split(native.flatten(), _PIECE), strict=True)
-    return oracle.numel() > 0 and all(_whole(exactly, own.to(exactly.dtype), limit) for exactly, own in pieces)
+    pieces = zip(torch.split(reference.flatten(), _PIECE), torch.split(native.flatten(), _PIECE), strict=True)
+    return reference.numel() > 0 and all(_whole(exactly, own.to(exactly.dtype), limit) for exactly, own in pieces)
 
 
 def _whole(exactly: Tensor, own: Tensor, limit: float) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from evaluator.correctness import library_use as library
-from evaluator.correctness.candidate import Called, CandidateError, Contender
+from evaluator.correctness.candidate import Called, CandidateError, KernelProcess
 from evaluator.correctness.cases import GIVEN, Case, Cases, same_bits
 from evaluator.correctness.degenerate_task import TaskExaminer
 from evaluator.correctness.distributions import DISTRIBUTIONS
@@ -50,35 +50,35 @@ class Protocol:
         self.profiled_at = first_index + self.draw.randrange(1, len(plan.distributions) + plan.repeats)
         """After which call the profiler looks on: one that nobody knows before."""
 
-    def run(self, first: Case, contender: Contender | None) -> None:
+    def run(self, first: Case, kernel: KernelProcess | None) -> None:
         """All distributions, in an order drawn at random; the first case three times, at the start, between, and last.
 
-        Without a contender, because it did not load, the task alone is examined.
+        Without a kernel, because it did not load, the task alone is examined.
         """
         self._examine(first)
         others = [d for d in DISTRIBUTIONS if d.name in self.plan.distributions and d.name != "given"]
         self.draw.shuffle(others)
         repeats = iter(range(self.plan.repeats))
-        self._try(contender, first, next(repeats))
+        self._try(kernel, first, next(repeats))
         for n, distribution in enumerate(others):
             case = self.cases.case(distribution, 10 + n)
             if case is not None:
                 self._examine(case)
-                self._try(contender, case, 0)
+                self._try(kernel, case, 0)
             if n == len(others) // 2:
-                self._again(contender, first, repeats)
+                self._again(kernel, first, repeats)
         fresh = self.cases.case(GIVEN, 2)
         if fresh is not None:
-            self._try(contender, fresh, 0, label="given, drawn again")
+            self._try(kernel, fresh, 0, label="given, drawn again")
         for repeat in repeats:
-            self._try(contender, first, repeat)
-        self._try(contender, first, self.plan.repeats, watch=True)
-        if contender is not None and self.found.failure is None:
-            if not self.cases.own_oracle:
+            self._try(kernel, first, repeat)
+        self._try(kernel, first, self.plan.repeats, watch=True)
+        if kernel is not None and self.found.failure is None:
+            if not self.cases.own_reference:
                 judged = library.judge(self.found.operations, self.found.kernels, allowed=self.allow_library)
                 self.found.hazards += judged
             if self.plan.strided:
-                self._strided(contender, first)
+                self._strided(kernel, first)
 
     def _watch(self, always: bool) -> str:
         """How operators are counted in this call: in half of the calls, drawn at random, so that none is known to be
@@ -88,27 +88,27 @@ class Protocol:
             return ""
         return "threads" if hidden & {hazard.id for hazard in self.found.hazards} else "operators"
 
-    def _again(self, contender: Contender | None, case: Case, repeats: Any) -> None:
+    def _again(self, kernel: KernelProcess | None, case: Case, repeats: Any) -> None:
         repeat = next(repeats, None)
         if repeat is not None:
-            self._try(contender, case, repeat)
+            self._try(kernel, case, repeat)
 
     def _examine(self, case: Case) -> None:
         inputs = [t for n, t in enumerate(case.values.tensors) if n not in self.cases.shape.filled]
-        self.task.add(inputs, case.oracle, case.native, stretched=case.stretched, exact=case.exact)
+        self.task.add(inputs, case.reference, case.native, stretched=case.stretched, exact=case.exact)
 
     def _try(
-        self, contender: Contender | None, case: Case, repeat: int, *, watch: bool = False, label: str = ""
+        self, kernel: KernelProcess | None, case: Case, repeat: int, *, watch: bool = False, label: str = ""
     ) -> None:
-        if contender is None or self.found.failure is not None:
+        if kernel is None or self.found.failure is not None:
             return
         shape = self.cases.shape
-        if self.cases.bytes > LARGE and self.cases.oracle.device.type == "cuda":
+        if self.cases.bytes > LARGE and self.cases.reference.device.type == "cuda":
             torch.cuda.empty_cache()  # the candidate's process needs memory too
         try:
-            late = self.cases.oracle.device.type == "cuda" and repeat == self.plan.repeats - 1
+            late = self.cases.reference.device.type == "cuda" and repeat == self.plan.repeats - 1
             how = "" if late else self._watch(watch)
-            called = contender.call(case.values, shape.returned, shape.written, shape.filled, watch=how, late=late)
+            called = kernel.call(case.values, shape.returned, shape.written, shape.filled, watch=how, late=late)
         except CandidateError as error:
             self._raised(error, case)
             return
@@ -124,9 +124,9 @@ class Protocol:
             seen = library.operations(called.reply.get("operators", []), total)
             self.found.operations = max(self.found.operations, seen, key=lambda found: sum(o.share for o in found))
         if self.profiled_at == self.index:
-            self._kernels(contender, case)
+            self._kernels(kernel, case)
         if self.cases.tolerance is not None:
-            for exactly, own in zip(case.oracle, case.native, strict=True):
+            for exactly, own in zip(case.reference, case.native, strict=True):
                 if own.is_floating_point():
                     self.found.tolerance_looser = looser(self.cases.tolerance, exactly, own) or bool(
                         self.found.tolerance_looser
@@ -172,15 +172,15 @@ class Protocol:
         if n == len(called.outputs) - 1:
             self.index += 1
 
-    def _kernels(self, contender: Contender, case: Case) -> None:
+    def _kernels(self, kernel: KernelProcess, case: Case) -> None:
         """Which device kernels run, on a GPU."""
-        if self.cases.oracle.device.type == "cuda" and self.plan.name == "verdict":
+        if self.cases.reference.device.type == "cuda" and self.plan.name == "verdict":
             try:
-                self.found.kernels = library.device_kernels(contender.kernels(case.values))
+                self.found.kernels = library.device_kernels(kernel.kernels(case.values))
             except CandidateError as error:
                 self.found.skipped("device kernels", f"the profiler did not run: {error}")
 
-    def _strided(self, contender: Contender, case: Case) -> None:
+    def _strided(self, kernel: KernelProcess, case: Case) -> None:
         """The same numbers in another layout. Many honest kernels ask for contiguous inputs: a failure is a note."""
         strides = [_transposed(t) for t in case.values.tensors]
         if self.cases.shape.written or not any(strides):
@@ -188,7 +188,7 @@ class Protocol:
             return
         shape = self.cases.shape
         try:
-            called = contender.call(case.values, shape.returned, [], [], strides=strides)
+            called = kernel.call(case.values, shape.returned, [], [], strides=strides)
         except CandidateError as error:
             self.found.hazard("noncontiguous_inputs", Severity.NOTE, f"it raised: {error}")
             return
@@ -278,7 +278,7 @@ def _returned(called: Called, cases: Cases, found: Findings) -> dict[int, str]:
                 found.hazard("output_type", Severity.REJECT, problems[n])
         elif (entry["shape"], entry["dtype"]) != (spec["shape"], spec["dtype"]):
             problems[n] = f"shape {entry['shape']} {entry['dtype']}, wanted {spec['shape']} {spec['dtype']}"
-        elif entry["device"] != cases.oracle.device.type:
+        elif entry["device"] != cases.reference.device.type:
             problems[n] = f"the result lies on {entry['device']}"
         elif entry["alias"] is not None and spec["alias"] is None:
             problems[n] = "the result lies in the memory of an input"

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from evaluator.sandbox.replies import claimed
+from evaluator.sandbox.replies import checked_reply
 from evaluator.sandbox.shared_buffers import SharedTensor, shared_tensors
 from evaluator.sandbox.worker_process import Worker, WorkerLostError
 from evaluator.worker.memory import tensors as memory
@@ -45,7 +45,7 @@ class Results:
     """PyTorch operators that it ran, where it was watched."""
 
 
-class Oracle:
+class ReferenceProcess:
     """The reference in its worker, with what it needs to be asked."""
 
     def __init__(self, worker: Worker, device: torch.device, load_seconds: float, call_seconds: float) -> None:
@@ -60,7 +60,7 @@ class Oracle:
     def ask(self, op: str, seconds: float, lent: Sequence[SharedTensor] = (), **fields: Any) -> dict[str, Any]:
         """A request whose failure is the problem's own fault: raises the error that says so."""
         try:
-            reply = claimed(self.worker, self.worker.request(op, seconds, [t.buffer for t in lent], **fields))
+            reply = checked_reply(self.worker, self.worker.request(op, seconds, [t.buffer for t in lent], **fields))
         except WorkerLostError as error:
             raise KoptError(
                 f"the reference did not come to an end ({op}): {error.detail}",
@@ -69,7 +69,7 @@ class Oracle:
             ) from error
         if not reply["ok"] and reply["error"]["type"] == "OutOfMemoryError":
             torch.cuda.empty_cache()  # what this process keeps for later
-            reply = claimed(self.worker, self.worker.request(op, seconds, [t.buffer for t in lent], **fields))
+            reply = checked_reply(self.worker, self.worker.request(op, seconds, [t.buffer for t in lent], **fields))
         if not reply["ok"]:
             raise _blamed(op, reply["error"])
         return reply

@@ -38,12 +38,12 @@ class Block:
 class Rows:
     """An output, the oracle and PyTorch's own result as rows of equal length."""
 
-    def __init__(self, got: Tensor, oracle: Tensor, native: Tensor | None, *, pairs: bool, piece: int) -> None:
+    def __init__(self, got: Tensor, reference: Tensor, native: Tensor | None, *, pairs: bool, piece: int) -> None:
         last = got.shape[-1] if got.dim() else 1
         self.length = last if last >= SHORT_ROW * (2 if pairs else 1) else got.numel()
         self.count = got.numel() // self.length
         self.dtype = got.dtype
-        self.got, self.oracle = got.reshape(-1, self.length), oracle.reshape(-1, self.length)
+        self.got, self.reference = got.reshape(-1, self.length), reference.reshape(-1, self.length)
         self.native = None if native is None else native.reshape(-1, self.length)
         self.piece = piece or _PIECE.get(got.device.type, _PIECE["cuda"])
         floating = got.is_floating_point()
@@ -71,7 +71,7 @@ class Rows:
 
     def _masked(self, cut: tuple[slice, slice], first: int) -> Block:
         star, got = self.star(cut).double(), self.got[cut].double()
-        size = self.oracle[cut].double().abs()
+        size = self.reference[cut].double().abs()
         edge = size.isfinite() & (size >= self.top * (1 - 2 * self.unit)) & (size <= self.top * (1 + 2 * self.unit))
         star = torch.where(edge, star.clamp(-self.top, self.top), star)
         got = torch.where(edge, got.clamp(-self.top, self.top), got)
@@ -94,7 +94,7 @@ class Rows:
 
     def star(self, cut: tuple[slice, slice] | tuple[int, int]) -> Tensor:
         """y*: the oracle at the output's dtype."""
-        return self.oracle[cut].to(self.dtype) if self.dtype.is_floating_point else self.oracle[cut]
+        return self.reference[cut].to(self.dtype) if self.dtype.is_floating_point else self.reference[cut]
 
     def largest_error(self, row: int) -> int:
         """Flat index of the largest |e| of a row."""

@@ -1,7 +1,7 @@
 """compute-sanitizer over one candidate: memory errors, races, uninitialized reads, wrong synchronization.
 
-It runs inside the candidate's own jail, with the loopback that the tool's two halves talk over. What it says is a claim
-of that jail, as all that a worker says.
+It runs in the candidate's sandbox, with the loopback interface that the two halves of the tool talk over. Its findings
+are therefore claims of an untrusted process, like everything that a worker reports.
 Source: NVIDIA, Compute Sanitizer User Manual (tools memcheck, racecheck, initcheck, synccheck; --error-exitcode).
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from evaluator.receipt.findings import SanitizerRun
 from evaluator.sandbox.fork_server import ForkServer, package_folder
-from evaluator.sandbox.replies import claimed
+from evaluator.sandbox.replies import checked_reply
 from evaluator.sandbox.shared_buffers import SharedTensor
 from evaluator.sandbox.worker_process import WorkerLostError
 from evaluator.worker.process.isolation import Limits
@@ -40,7 +40,7 @@ def sanitize(
         with server.spawn("sanitizer", limits, files, readable, loopback=True) as worker:
             buffers = [shared.buffer for shared in lent]
             fields = {"tools": list(tools), "limit": SECONDS, "package": package_folder(), **job}
-            reply = claimed(worker, worker.request("sanitize", SECONDS + 60, buffers, **fields))
+            reply = checked_reply(worker, worker.request("sanitize", SECONDS + 60, buffers, **fields))
     except WorkerLostError as error:
         return [SanitizerRun(tool=t, status="not run", detail=f"its process was lost: {error.detail}") for t in tools]
     if not reply["ok"]:

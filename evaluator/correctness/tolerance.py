@@ -68,17 +68,17 @@ def constants() -> dict[str, dict[str, float]]:
     return tomllib.loads((resources.files("evaluator") / "data" / "tolerance.toml").read_text("utf-8"))
 
 
-def kappa(dtype: torch.dtype, *, stretched: bool, oracle: torch.dtype = torch.float64) -> float:
+def kappa(dtype: torch.dtype, *, stretched: bool, reference: torch.dtype = torch.float64) -> float:
     """κ for an output of a float dtype, held against an oracle of another (or the same) dtype."""
     table = constants()
     row = table.get(str(dtype).removeprefix("torch."), table["other"])
-    factor = table["oracle"]["same_width"] if oracle.itemsize <= dtype.itemsize else 1
+    factor = table["oracle"]["same_width"] if reference.itemsize <= dtype.itemsize else 1
     return float(row["stretched" if stretched else "plain"] * factor)
 
 
 def compare(
     got: Tensor,
-    oracle: Tensor,
+    reference: Tensor,
     native: Tensor | None,
     *,
     stretched: bool,
@@ -91,11 +91,11 @@ def compare(
     All have one shape and lie on one device. `exact` asks for equality with the cast oracle, whatever is declared.
     `piece` sets how many elements are looked at together; the result does not depend on it.
     """
-    rows, per = _rows(got, oracle, native, piece)
+    rows, per = _rows(got, reference, native, piece)
     floating = rows is not None and rows.dtype.is_floating_point
     if rows is None or exact or got.dtype == torch.bool or (not floating and declared is None):
         return _equality(rows, per)
-    bound = kappa(rows.dtype, stretched=stretched, oracle=rows.oracle.dtype) if floating else math.nan
+    bound = kappa(rows.dtype, stretched=stretched, reference=rows.reference.dtype) if floating else math.nan
     measured = measure(rows, declared=declared)
     if declared is None:
         rule = f"RMS(e) ≤ {bound:g}·max(RMS(e_p), u·RMS(y*)) and max|e| ≤ {4 * bound:g}·max(max|e_p|, u·max|y*|) in "
@@ -124,39 +124,39 @@ def compare(
 
 
 def looser(
-    declared: tuple[float, float], oracle: Tensor, native: Tensor, *, stretched: bool = False, piece: int = 0
+    declared: tuple[float, float], reference: Tensor, native: Tensor, *, stretched: bool = False, piece: int = 0
 ) -> bool:
     """Whether a declared (atol, rtol) lets something through, on this data, that the evaluator's own rule rejects.
 
     That is so where the largest errors that it allows break the rule in some row; for integers, where it allows any.
     """
-    rows, _ = _rows(native, oracle, native, piece)
+    rows, _ = _rows(native, reference, native, piece)
     if rows is None or native.dtype == torch.bool:
         return False
     if not rows.dtype.is_floating_point:
         return any(bool((allowed(declared, rows.star(cut)) >= 1).any()) for cut, _, _ in rows.cuts())
-    bound = kappa(rows.dtype, stretched=stretched, oracle=rows.oracle.dtype)
+    bound = kappa(rows.dtype, stretched=stretched, reference=rows.reference.dtype)
     measured = measure(rows, instead=declared)
     return not _keeps(measured, bound)
 
 
-def same_classes(native: Tensor, oracle: Tensor) -> bool:
+def same_classes(native: Tensor, reference: Tensor) -> bool:
     """Whether NaN and infinities stand where the cast oracle has them. Where not, PyTorch itself fails there."""
-    rows, _ = _rows(native, oracle, None, 0)
+    rows, _ = _rows(native, reference, None, 0)
     return rows is None or not rows.dtype.is_floating_point or measure(rows).wrong == 0
 
 
-def _rows(got: Tensor, oracle: Tensor, native: Tensor | None, piece: int) -> tuple[Rows | None, int]:
+def _rows(got: Tensor, reference: Tensor, native: Tensor | None, piece: int) -> tuple[Rows | None, int]:
     """The tensors as rows of real numbers, None where they are empty; and how many real numbers are an element."""
-    for other in (oracle, native):
+    for other in (reference, native):
         if other is not None and (other.shape, other.device) != (got.shape, got.device):
             raise ValueError(f"{tuple(other.shape)} on {other.device} against {tuple(got.shape)} on {got.device}")
     if got.numel() == 0:
         return None, 1
     if not got.is_complex():
-        return Rows(got, oracle, native, pairs=False, piece=piece), 1
-    got, oracle = _real(got), _real(oracle)
-    return Rows(got, oracle, None if native is None else _real(native), pairs=True, piece=piece), 2
+        return Rows(got, reference, native, pairs=False, piece=piece), 1
+    got, reference = _real(got), _real(reference)
+    return Rows(got, reference, None if native is None else _real(native), pairs=True, piece=piece), 2
 
 
 def _real(values: Tensor) -> Tensor:

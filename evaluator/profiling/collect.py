@@ -1,4 +1,4 @@
-"""One call of a candidate under NVIDIA Nsight Compute (ncu), inside the jail, after warm calls.
+"""One call of a candidate under NVIDIA Nsight Compute (ncu), inside the sandbox, after warm calls.
 
 The profiler is started and stopped around that call, so that neither the making of inputs nor an autotuner's trials
 stand in the report. The clocks are left as they are. What comes back is as untrusted as the candidate.
@@ -28,7 +28,7 @@ from evaluator.request import Request
 from evaluator.sandbox import messages
 from evaluator.sandbox.devices import require_gpu
 from evaluator.sandbox.fork_server import ForkServer, package_folder
-from evaluator.sandbox.replies import claimed
+from evaluator.sandbox.replies import checked_reply
 from evaluator.sandbox.worker_process import WorkerLostError
 from evaluator.source.forms import Form
 from evaluator.timing.processes import Starter, UnplacedError
@@ -93,15 +93,15 @@ def take_profile(
     recognised = request.recognised()
     check_dims(request, recognised)
     starter = Starter(request, recognised, server, server, planning.schedule(request))
-    oracle = starter.start_oracle(request.dims)
+    reference = starter.start_reference(request.dims)
     try:
         progress("profiling", 0, 1)
         cases = Cases(
             starter.seeds,
-            oracle,
+            reference,
             Findings(),
             tolerance=recording.tolerance(request),
-            own_oracle=True,
+            own_reference=True,
             first_index=0,
         )
         first = cases.prepare(
@@ -111,10 +111,12 @@ def take_profile(
         _match_weights(starter, cases)
         command = [ncu, "--set", metrics, *_WORDS, *which]
         with job_of(starter, cases, first.values, request.dims) as (job, lent):
-            files = messages.files_of_candidate(request)
+            files = messages.candidate_files(request)
             with server.spawn("profile", starter.limits, files, starter.reading, loopback=True) as worker:
                 fields = {"ncu": command, "limit": SECONDS, "package": package_folder(), **job}
-                reply = claimed(worker, worker.request("profile", SECONDS + 60, [t.buffer for t in lent], **fields))
+                reply = checked_reply(
+                    worker, worker.request("profile", SECONDS + 60, [t.buffer for t in lent], **fields)
+                )
                 if not reply["ok"]:
                     raise _failed(f"{reply['error']['type']}: {reply['error']['message']}")
                 found = reply["profile"] or {"code": None, "text": "it said nothing", "report": "", "csv": ""}
@@ -125,7 +127,7 @@ def take_profile(
     except (CandidateError, UnplacedError) as error:
         raise _failed(str(error)) from error
     finally:
-        oracle.close()
+        reference.close()
         torch.cuda.empty_cache()
     if table is None:
         raise _why(found["text"], launch)
@@ -134,11 +136,11 @@ def take_profile(
 
 def _match_weights(starter: Starter, cases: Cases) -> None:
     """The candidate's names for the reference's weights, which the job needs."""
-    contender = starter.spawn_candidate(0, 1)
+    kernel = starter.spawn_candidate(0, 1)
     try:
-        starter.load_candidate(contender, cases, starter.request.dims)
+        starter.load_candidate(kernel, cases, starter.request.dims)
     finally:
-        contender.close()
+        kernel.close()
 
 
 def _chosen(launch: str) -> list[str]:

@@ -40,7 +40,7 @@ class TimingPlan(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     restarts: int = Field(ge=1)
-    """Processes of each contender."""
+    """Processes of each kernel."""
     seconds: float = Field(gt=0, allow_inf_nan=False)
     """Limit of the turns of one workload."""
     baselines: tuple[BaselineChoice, ...]

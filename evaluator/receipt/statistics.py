@@ -62,7 +62,7 @@ def interval(groups: Groups, seed: int, resamples: int = RESAMPLES) -> tuple[flo
 
 
 def summary(groups: Groups, seed: int) -> Summary:
-    """Times of one contender, one sequence a restart."""
+    """Times of one kernel, one sequence a restart."""
     median, low, high = interval(groups, seed)
     every = np.concatenate([np.asarray(group, dtype=np.float64) for group in groups])
     p20, p80 = np.quantile(every, [0.2, 0.8])

@@ -28,7 +28,7 @@ class _Record(BaseModel):
 
 
 class Series(_Record):
-    """Every turn of one contender, in the order in which it was made: one entry a turn in each field."""
+    """Every turn of one kernel, in the order in which it was made: one entry a turn in each field."""
 
     restart: tuple[int, ...] = ()
     """Number of the process, from 0."""
@@ -80,7 +80,7 @@ class Summary(_Record):
 
 
 class Timed(_Record):
-    """One contender's times, or why there are none."""
+    """One kernel's times, or why there are none."""
 
     name: Line
     """`candidate`, `eager`, `compile`, or what the user called it."""
@@ -190,7 +190,7 @@ def quotient(baseline_us: float, candidate_us: float) -> float | None:
 
 
 class Row(_Record):
-    """A contender's calls one behind the other, on as many inputs, in two halves."""
+    """A kernel's calls one behind the other, on as many inputs, in two halves."""
 
     name: Line
     """`candidate`, or the baseline's name."""
@@ -200,7 +200,7 @@ class Row(_Record):
     """Wall time of a call in the longer half by kopt's own clock, less that of a turn with no calls: the median of
     three rows."""
     alone_us: Positive
-    """Its median over all timed turns of the same process, with the rest between them."""
+    """Its median over all timed samples of the same process, with the rest between them."""
     min_mhz: int = Field(default=0, ge=0)
     """Lowest clock of the multiprocessors meanwhile; 0 where NVML did not say."""
     throttled: tuple[Line, ...] = ()

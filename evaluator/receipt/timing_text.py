@@ -91,7 +91,7 @@ def baselines(workload: WorkloadTiming) -> list[tuple[str, Baseline]]:
     return sorted(workload.baselines.items(), key=lambda found: (found[0] != workload.against, found[0]))
 
 
-def contenders(workload: WorkloadTiming) -> list[Timed]:
+def kernels(workload: WorkloadTiming) -> list[Timed]:
     """All of a workload: the candidate first."""
     return [workload.candidate, *(baseline.timed for _, baseline in baselines(workload))]
 
@@ -163,7 +163,7 @@ def peak(found: CitedPeak) -> str:
 
 
 def drops(timed: Timed) -> str:
-    """Which turns of a contender do not count; empty where all do."""
+    """Which turns of a kernel do not count; empty where all do."""
     causes = [f"{timed.late} late"] if timed.late else []
     causes += [f"{timed.slow_clock} at a slow clock"] if timed.slow_clock else []
     turns = timed.late + timed.slow_clock + (0 if timed.summary is None else timed.summary.n)
@@ -214,7 +214,7 @@ def back_to_back(found: BackToBack | None) -> list[str]:
 
 
 def row(found: Row) -> str:
-    """One contender's calls without a pause."""
+    """One kernel's calls without a pause."""
     beside = found.per_call_us / found.alone_us
     clock = [f"clock down to {found.min_mhz} MHz"] if found.min_mhz else []
     held = [f"held back by {', '.join(found.throttled)}"] if found.throttled else []

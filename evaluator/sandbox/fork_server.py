@@ -24,7 +24,7 @@ import evaluator
 from evaluator.sandbox.watchdog import Watchdog
 from evaluator.sandbox.worker_process import Worker, WorkerLostError
 from evaluator.worker.process import bootstrap, protocol
-from evaluator.worker.process.isolation import Jail, Limits
+from evaluator.worker.process.isolation import Limits, Sandbox
 from kbs.common.errors import ConfigurationError
 
 START_SECONDS = 120.0
@@ -45,7 +45,7 @@ _NO_DEVICE = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "TORCHINDUCTOR_COMPILE_THREA
 
 
 @dataclass(frozen=True)
-class Lineage:
+class CacheScope:
     """What processes of the same code share: a folder for what their compilers keep, and its user."""
 
     folder: Path
@@ -160,9 +160,9 @@ class ForkServer:
         readable: Iterable[str] = (),
         *,
         loopback: bool = False,
-        lineage: Lineage | None = None,
+        cache_scope: CacheScope | None = None,
     ) -> Worker:
-        """Fork a worker with a folder of its own that holds `files`; compilers keep what they make in the lineage's."""
+        """Fork a worker with its own folder that holds `files`; compiler caches go to the folder of `cache_scope`."""
         self.wait_ready()
         id = next(self._ids)
         folder = self.folder / f"{id}-{name}"
@@ -170,12 +170,12 @@ class ForkServer:
         for file, content in files.items():
             (folder / file).write_bytes(content)
         output = os.open(folder / OUTPUT, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        uid = give_away(folder, lineage.uid if lineage else 0)
-        cache = str(lineage.folder) if lineage else ""
-        jail = Jail(str(folder), (package_folder(), *readable), uid, limits, loopback, cache)
+        uid = give_away(folder, cache_scope.uid if cache_scope else 0)
+        cache = str(cache_scope.folder) if cache_scope else ""
+        sandbox = Sandbox(str(folder), (package_folder(), *readable), uid, limits, loopback, cache)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        environment = {**self.environment, **_folders(folder, lineage.folder if lineage else folder)}
-        message = {"op": "spawn", "id": id, "jail": jail.message(), "environment": environment}
+        environment = {**self.environment, **_folders(folder, cache_scope.folder if cache_scope else folder)}
+        message = {"op": "spawn", "id": id, "sandbox": sandbox.message(), "environment": environment}
         try:
             with self._lock:
                 self._control.settimeout(START_SECONDS)
@@ -192,11 +192,11 @@ class ForkServer:
             os.close(output)
             raise
 
-    def lineage(self, name: str) -> Lineage:
+    def cache_scope(self, name: str) -> CacheScope:
         """A folder that processes of the same code share; it goes with the server."""
         folder = self.folder / f"{next(self._ids)}-{name}-cache"
         folder.mkdir(mode=0o700)
-        return Lineage(folder, give_away(folder))
+        return CacheScope(folder, give_away(folder))
 
     def exit_status(self, id: int, seconds: float) -> int | None:
         """How a worker ended: its exit code, 128 and the signal's number if by a signal; None while it lives."""
@@ -258,7 +258,7 @@ def passed_environment(names: Iterable[str]) -> dict[str, str]:
 
 
 def _folders(folder: Path, cache: Path) -> dict[str, str]:
-    """Everything that libraries write lies in the worker's own folder, and what compilers keep in its lineage's."""
+    """Everything that libraries write lies in the worker's own folder, and what compilers keep in its cache scope's."""
     kept = {
         "TRITON_CACHE_DIR": "triton",
         "TORCHINDUCTOR_CACHE_DIR": "inductor",

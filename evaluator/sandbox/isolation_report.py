@@ -16,8 +16,8 @@ from evaluator.worker.process.isolation import Layer
 
 
 @dataclass(frozen=True)
-class JailReport:
-    """What a probe in the jail found."""
+class IsolationReport:
+    """What a probe in the sandbox found."""
 
     layers: list[Layer]
     escapes: list[str]
@@ -26,7 +26,7 @@ class JailReport:
     """Why nothing was found out."""
 
 
-def try_jail() -> JailReport:
+def try_isolation() -> IsolationReport:
     """Start a probe that applies every layer and then tries to break out; takes a tenth of a second."""
     with tempfile.TemporaryDirectory(prefix="kopt-") as outer, socket.create_server(("127.0.0.1", 0)) as listener:
         Path(outer).chmod(0o711)
@@ -41,6 +41,6 @@ def try_jail() -> JailReport:
                 [sys.executable, "-I", "-c", PROBE, *words], capture_output=True, text=True, timeout=30, check=False
             )
             answer = json.loads(done.stdout)
-            return JailReport([Layer(**layer) for layer in answer["layers"]], list(answer["escapes"]))
+            return IsolationReport([Layer(**layer) for layer in answer["layers"]], list(answer["escapes"]))
         except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError) as error:
-            return JailReport([], [], f"{type(error).__name__}: {error}")
+            return IsolationReport([], [], f"{type(error).__name__}: {error}")

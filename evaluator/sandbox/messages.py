@@ -18,7 +18,7 @@ DRAWN = "drawn.json"
 _SETUP = "candidate_setup.py"
 
 
-def files_of_oracle(request: Request, recognised: Recognised, dims: dict[str, int]) -> dict[str, bytes]:
+def reference_files(request: Request, recognised: Recognised, dims: dict[str, int]) -> dict[str, bytes]:
     """The files in the oracle's folder."""
     source = request.reference or request.candidate
     files: dict[str, bytes] = {}
@@ -33,7 +33,7 @@ def files_of_oracle(request: Request, recognised: Recognised, dims: dict[str, in
     return files
 
 
-def oracle_message(request: Request, recognised: Recognised, dims: dict[str, int]) -> dict[str, Any]:
+def reference_message(request: Request, recognised: Recognised, dims: dict[str, int]) -> dict[str, Any]:
     """What the oracle loads."""
     source = request.reference or request.candidate
     python = source.name.endswith(".py")
@@ -46,7 +46,7 @@ def oracle_message(request: Request, recognised: Recognised, dims: dict[str, int
         inputs = DRAWN
     return {
         "form": form.value,
-        "role": "oracle",
+        "role": "reference",
         "file": file,
         "entry": recognised.reference_entry,
         "inputs": inputs,
@@ -73,7 +73,7 @@ def candidate_message(request: Request, recognised: Recognised, dims: dict[str, 
 
 def baseline_message(request: Request, recognised: Recognised, dims: dict[str, int], how: str) -> dict[str, Any]:
     """What a baseline's worker loads: the reference, `eager` or `compile`d, or the library's `module:callable`."""
-    message = {**oracle_message(request, recognised, dims), "role": "baseline", "inputs": "", "how": how}
+    message = {**reference_message(request, recognised, dims), "role": "baseline", "inputs": "", "how": how}
     if ":" in how:
         return {**message, "form": "library", "entry": how}
     return message
@@ -86,13 +86,13 @@ def counting_message(request: Request, recognised: Recognised, dims: dict[str, i
     if recognised.form is Form.SOLVE:
         parameters = [_parameter(p) for p in solve_parameters(request.candidate)]
         recognised = recognised.model_copy(update={"form": Form.SETUP})
-    message = {**oracle_message(request, recognised, dims), "parameters": parameters}
+    message = {**reference_message(request, recognised, dims), "parameters": parameters}
     if not message["inputs"] and parameters:
         message["inputs"] = DRAWN
     return message if runs else {**message, "form": "inputs"}
 
 
-def files_of_candidate(request: Request) -> dict[str, bytes]:
+def candidate_files(request: Request) -> dict[str, bytes]:
     """The files in the candidate's folder: itself alone."""
     return {_file("candidate", request.candidate.name): request.candidate.text.encode()}
 

@@ -26,7 +26,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True)
 
 
-class TensorClaim(_Part):
+class TensorReply(_Part):
     """A tensor that stays in the worker until it is fetched."""
 
     name: Text = ""
@@ -36,7 +36,7 @@ class TensorClaim(_Part):
     alias: NonNegativeInt | None = None
 
 
-class ReturnedClaim(_Part):
+class ReturnedReply(_Part):
     """Something that a candidate returned."""
 
     type: Text
@@ -48,7 +48,7 @@ class ReturnedClaim(_Part):
     alias: NonNegativeInt | None = None
 
 
-class OperatorClaim(_Part):
+class OperatorReply(_Part):
     """An operator of PyTorch that ran."""
 
     name: Text
@@ -56,7 +56,7 @@ class OperatorClaim(_Part):
     bytes: NonNegativeInt
 
 
-class KernelClaim(_Part):
+class KernelReply(_Part):
     """A kernel that ran on the device."""
 
     name: Text
@@ -67,8 +67,8 @@ class KernelClaim(_Part):
 Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class TurnClaim(_Part):
-    """One timed turn, in microseconds; under the profiler also where the device's work lay."""
+class SampleReply(_Part):
+    """One timed sample, in microseconds; under the profiler also where the device's work lay."""
 
     us: Number
     enqueue_us: Number
@@ -80,7 +80,7 @@ class TurnClaim(_Part):
     busy_us: Number = 0.0
 
 
-class TrafficClaim(_Part):
+class TrafficReply(_Part):
     """A tensor that one call of the reference reads or writes."""
 
     name: Text
@@ -92,7 +92,7 @@ class TrafficClaim(_Part):
     exact: bool
 
 
-class WorkClaim(_Part):
+class WorkReply(_Part):
     """Operations of one kind."""
 
     name: Text
@@ -102,26 +102,26 @@ class WorkClaim(_Part):
     calls: NonNegativeInt
 
 
-class UncountedClaim(_Part):
+class UncountedReply(_Part):
     """An operator whose operations nobody knows."""
 
     name: Text
     calls: NonNegativeInt
 
 
-class CountClaim(_Part):
+class CountReply(_Part):
     """What one call of the reference must do."""
 
     run: Literal["fake", "real", "none"]
     why: Text
-    reads: list[TrafficClaim]
-    writes: list[TrafficClaim]
-    operations: list[WorkClaim]
-    unknown: list[UncountedClaim]
+    reads: list[TrafficReply]
+    writes: list[TrafficReply]
+    operations: list[WorkReply]
+    unknown: list[UncountedReply]
     opaque: list[Text]
 
 
-class RunClaim(_Part):
+class RunReply(_Part):
     """What a tool of compute-sanitizer did: its exit code, and the end of what it printed."""
 
     code: int | None
@@ -129,7 +129,7 @@ class RunClaim(_Part):
     text: Text
 
 
-class ProfileClaim(_Part):
+class ProfileReply(_Part):
     """What came of a run under ncu: names of files in the worker's folder, empty where there are none."""
 
     code: int | None
@@ -138,7 +138,7 @@ class ProfileClaim(_Part):
     csv: Text
 
 
-class BinaryClaim(_Part):
+class BinaryReply(_Part):
     """A kernel that Triton compiled; the binary and the assembler's log lie in the worker's folder."""
 
     name: Text
@@ -149,7 +149,7 @@ class BinaryClaim(_Part):
     constants: dict[Text, Text]
 
 
-class FailureClaim(_Part):
+class FailureReply(_Part):
     """What was raised."""
 
     type: Text
@@ -159,37 +159,37 @@ class FailureClaim(_Part):
     usage: bool
 
 
-class Claim(_Part):
+class Reply(_Part):
     """An answer, with every field that one of `evaluator.worker.process.child` can have. What was not asked for is
     empty."""
 
     ok: bool
     seconds: Seconds = 0.0
-    error: FailureClaim | None = None
+    error: FailureReply | None = None
     unfilled: Text = ""
     patched: list[Text] = []
     threads: NonNegativeInt = 0
     processes: NonNegativeInt = 0
-    returned: list[ReturnedClaim] = []
-    operators: list[OperatorClaim] = []
-    kernels: list[KernelClaim] = []
-    runs: list[RunClaim] = []
-    turn: TurnClaim | None = None
-    profile: ProfileClaim | None = None
+    returned: list[ReturnedReply] = []
+    operators: list[OperatorReply] = []
+    kernels: list[KernelReply] = []
+    runs: list[RunReply] = []
+    sample: SampleReply | None = None
+    profile: ProfileReply | None = None
     times: list[Number] = []
     l2_bytes: NonNegativeInt = 0
     flush_bytes: NonNegativeInt = 0
     tree: dict[str, Any] = {}
-    tensors: list[TensorClaim] = []
-    weights: list[TensorClaim] = []
-    results: list[TensorClaim] = []
+    tensors: list[TensorReply] = []
+    weights: list[TensorReply] = []
+    results: list[TensorReply] = []
     mutated: list[NonNegativeInt] = []
-    binaries: list[BinaryClaim] = []
+    binaries: list[BinaryReply] = []
     skipped: NonNegativeInt = 0
     stopped: Text = ""
     failed: list[Text] = []
     outputs: list[Text] = []
-    count: CountClaim | None = None
+    count: CountReply | None = None
 
     @model_validator(mode="after")
     def _failed_with_an_error(self) -> Self:
@@ -198,10 +198,10 @@ class Claim(_Part):
         return self
 
 
-def claimed(worker: Worker, reply: dict[str, Any]) -> dict[str, Any]:
+def checked_reply(worker: Worker, reply: dict[str, Any]) -> dict[str, Any]:
     """The answer with every field that one can have. Ends the worker and raises `WorkerLostError` where it is none."""
     try:
-        return Claim.model_validate(reply).model_dump()
+        return Reply.model_validate(reply).model_dump()
     except (ValidationError, RecursionError) as error:
         _lost(worker, error)
 

@@ -1,4 +1,4 @@
-"""From a candidate to its machine code with no GPU: compiled in one jail, disassembled in another.
+"""From a candidate to its machine code with no GPU: compiled in one sandbox, disassembled in another.
 
 A Triton file is executed in the sandbox, since its kernels are Python objects: either its host code is called once
 with a driver that launches nothing (`evaluator/worker/loading/launches.py`), so that Triton's own specialization
@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evaluator.request import Request
 from evaluator.sandbox.fork_server import ForkServer
-from evaluator.sandbox.messages import candidate_message, files_of_candidate, files_of_oracle, nvcc_path, oracle_message
-from evaluator.sandbox.replies import claimed
+from evaluator.sandbox.messages import candidate_files, candidate_message, nvcc_path, reference_files, reference_message
+from evaluator.sandbox.replies import checked_reply
 from evaluator.sandbox.worker_process import Worker, WorkerLostError
 from evaluator.sass.parse import DisassemblyError, Spills, Usage, code_hashes, read_opcodes, read_spills, read_usage
 from evaluator.sass.sass import Function, Resources
@@ -99,7 +99,7 @@ def _triton(
     multiprocessors: int | None,
 ) -> Machine:
     fields: dict[str, Any] = {"target": target.number, "multiprocessors": multiprocessors or STAND_IN_SMS}
-    files = files_of_candidate(request)
+    files = candidate_files(request)
     notes = []
     if kernels:
         op = "compile"
@@ -111,10 +111,10 @@ def _triton(
     else:
         recognised = _recognised(request)
         op = "record"
-        files = {**files_of_oracle(request, recognised, request.dims), **files}
+        files = {**reference_files(request, recognised, request.dims), **files}
         mapped = {"maps_cuda": True, "device": "cpu"}
         fields |= {
-            "oracle": {**oracle_message(request, recognised, request.dims), **mapped},
+            "oracle": {**reference_message(request, recognised, request.dims), **mapped},
             "load": {**candidate_message(request, recognised, request.dims), **mapped},
         }
         how = f"one call of {recognised.entry} with nothing launched: types and constants are those of its launches"
@@ -234,7 +234,7 @@ def _spawn(
 def _asked(worker: Worker, op: str, request: Request, **fields: Any) -> dict[str, Any]:
     """The answer of a compiling worker. Raises `_RefusedError` for what a compiler refused."""
     try:
-        reply = claimed(worker, worker.request(op, request.load_seconds, **fields))
+        reply = checked_reply(worker, worker.request(op, request.load_seconds, **fields))
     except WorkerLostError as error:
         raise KoptError(
             f"{request.candidate.name} could not be compiled: {error.detail}",
@@ -274,7 +274,7 @@ def _disassembled(server: ForkServer, request: Request, tool: Path, binaries: Se
         def printed(*options: str) -> list[str]:
             words = [str(tool), *options]
             try:
-                reply = claimed(
+                reply = checked_reply(
                     worker, worker.request("disassemble", request.load_seconds, words=words, files=[*files])
                 )
             except WorkerLostError as error:

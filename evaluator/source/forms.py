@@ -123,7 +123,7 @@ def recognise(
     )
 
 
-_Oracle = tuple[Literal["reference", "original kernel"], str, Literal["reference", "inputs", "candidate", "none"]]
+_Reference = tuple[Literal["reference", "original kernel"], str, Literal["reference", "inputs", "candidate", "none"]]
 
 
 def _backend(name: str | None) -> Backend | None:
@@ -235,7 +235,7 @@ def _reference_form(reference: SourceFile, form: Form, missing: list[str]) -> Us
 
 def _kernelbench(
     file: str, own: Definitions, reference: SourceFile | None, other: Definitions | None, name: str, inputs: str | None
-) -> _Oracle:
+) -> _Reference:
     holder, defined = (reference.name, other) if reference is not None else (file, own)
     defined = defined or Definitions({}, {}, frozenset())
     model = next((m for m in ("Model", "ModelNew", *([name] if reference is None else [])) if defined.has_class(m)), "")
@@ -258,7 +258,7 @@ def _kernelbench(
 
 def _setup(
     file: str, own: Definitions, reference: SourceFile | None, other: Definitions | None, name: str, inputs: str | None
-) -> _Oracle:
+) -> _Reference:
     oracle, reference_entry = _writing_oracle(Form.SETUP, reference, other, name)
     if other is not None and other.callable("setup"):
         return oracle, reference_entry, "reference"
@@ -289,7 +289,7 @@ def _writing_oracle(
 
 def _function(
     file: str, own: Definitions, reference: SourceFile | None, other: Definitions | None, name: str, inputs: str | None
-) -> _Oracle:
+) -> _Reference:
     del own
     reference_entry = name
     if reference is not None:

@@ -88,7 +88,7 @@ def _times(timing: Timing | None) -> Iterator[str]:
             named = words.sizes(workload.dims)
             yield from (f"### Workload {number}{f': {inert(named)}' if named else ''}", "")
             level = "####"
-        yield from _contenders(workload)
+        yield from _kernels(workload)
         yield from (f"{level} Ratios", "", *_ratios(workload))
         yield from (f"{level} Witnesses of the device time", "", *bullets(words.witnesses(workload)), "")
         if rows := words.back_to_back(workload.back_to_back):
@@ -127,20 +127,20 @@ def _workloads(timing: Timing) -> list[str]:
     return table(head, rows)
 
 
-def _contenders(workload: WorkloadTiming) -> list[str]:
-    every = words.contenders(workload)
+def _kernels(workload: WorkloadTiming) -> list[str]:
+    every = words.kernels(workload)
     head = ("contender", "median", "95% interval", "p20", "p80", "min", "max", "std", "n", "GB/s", "TFLOP/s")
     flagged = [f"{timed.name}: {', '.join(timed.flags)}" for timed in every if timed.flags]
     said = [f"{timed.name}: {timed.detail}" for timed in every if timed.detail]
     dropped = [text for text in map(words.drops, every) if text]
     return [
-        *table(head, (_contender(workload, timed) for timed in every), right=len(head) - 1),
+        *table(head, (_kernel(workload, timed) for timed in every), right=len(head) - 1),
         *bullets([*said, *flagged, f"dropped turns: {'; '.join(dropped) or 'none'}", words.overhead(workload)]),
         "",
     ]
 
 
-def _contender(workload: WorkloadTiming, timed: Timed) -> list[str]:
+def _kernel(workload: WorkloadTiming, timed: Timed) -> list[str]:
     summary = timed.summary
     if summary is None:
         return [timed.name, "failed", *[NOTHING] * 9]

@@ -1,6 +1,6 @@
 """Long kernels called without a pause, candidate and baseline: what a device at its power limit makes of them.
 
-Between two timed turns inputs are drawn and results compared, so that a device has rest that it has not in a program
+Between two timed samples inputs are drawn and results compared, so that a device has rest that it has not in a program
 which calls a kernel again and again, nor under `triton.testing.do_bench`. Where a kernel draws more power than the
 device may, its clock comes down after some tens of milliseconds; how far is a property of the kernel, so that even the
 ratio of two kernels is another one then.
@@ -17,9 +17,9 @@ import torch
 
 from evaluator.correctness.cases import Case, Cases
 from evaluator.receipt.timing import BackToBack, Row, quotient
-from evaluator.timing.audit import audit_turns, most_calls
+from evaluator.timing.cross_check import cross_check, most_calls
 from evaluator.timing.speed_of_light import traffic
-from evaluator.timing.timed_process import FAILURES, Racer
+from evaluator.timing.timed_process import FAILURES, TimedProcess
 from kbs.common.errors import KoptError
 
 LONG_US = 1000.0
@@ -44,10 +44,10 @@ class Rows:
         self.found: BackToBack | None = None
         self.notes: list[str] = []
 
-    def call(self, candidate: Racer, places: int) -> None:
+    def call(self, candidate: TimedProcess, places: int) -> None:
         """The row of a long candidate. `places`: sets of memory that a turn's arguments are drawn from; with one there
-        is no room for several calls'. Raises as `audit_turns` does."""
-        if statistics.median(candidate.turns.us) < LONG_US:
+        is no room for several calls'. Raises as `cross_check` does."""
+        if statistics.median(candidate.samples.us) < LONG_US:
             return
         found = self._row(candidate, places)
         if found is None:
@@ -57,7 +57,7 @@ class Rows:
             return
         self.found = together(found, None)
 
-    def call_baseline(self, baselines: Sequence[Racer], places: int) -> None:
+    def call_baseline(self, baselines: Sequence[TimedProcess], places: int) -> None:
         """The row of the first baseline, where the candidate has one: last of all, when the candidate's processes have
         gone. They can slow it no more, their memory is free, and its failure costs it none of its times."""
         if self.found is None or not baselines:
@@ -68,7 +68,7 @@ class Rows:
             said = " ".join(str(error).split())[:500]
             self.notes.append(f"{baselines[0].name} was not timed without a pause: {said}")
 
-    def _row(self, racer: Racer, places: int) -> Row | None:
+    def _row(self, process: TimedProcess, places: int) -> Row | None:
         """None where there is no room for one that is long enough."""
         if places == 1:
             return None
@@ -76,11 +76,11 @@ class Rows:
         read, written = traffic(self.cases, case)
         torch.cuda.empty_cache()
         free = int(torch.cuda.mem_get_info(self.device)[0])
-        calls = calls_in_half(statistics.median(racer.turns.us), read + 2 * written, free, most_calls(case))
+        calls = calls_in_half(statistics.median(process.samples.us), read + 2 * written, free, most_calls(case))
         if not calls:
             return None
         try:
-            return row(racer, self.cases, self.fresh, calls, self.draw)
+            return row(process, self.cases, self.fresh, calls, self.draw)
         except (KoptError, torch.OutOfMemoryError) as error:  # taken by others meanwhile: the times stand without it
             if isinstance(error, KoptError) and error.code != "out_of_memory":
                 raise
@@ -96,23 +96,23 @@ def calls_in_half(claim_us: float, bytes_per_call: int, free_bytes: int, most: i
     return calls if calls * claim_us >= LEAST_US else 0
 
 
-def row(racer: Racer, cases: Cases, fresh: Iterator[Case], calls: int, draw: random.Random) -> Row:
+def row(process: TimedProcess, cases: Cases, fresh: Iterator[Case], calls: int, draw: random.Random) -> Row:
     """What a call takes by kopt's own clock in the longer half of a row; the median of three such rows.
 
-    That is the second half, to which the first has brought the device, unless a contender lets it rest in the first.
-    Inputs and results are those of an audit. Raises as `audit_turns` does.
+    That is the second half, to which the first has brought the device, unless a kernel lets it rest in the first.
+    Inputs and results are those of an audit. Raises as `cross_check` does.
     """
-    with racer.clock.watched() as seen:
-        found = audit_turns(
-            racer.contender, cases, racer.dims, fresh, calls, draw, before=calls, blamed=racer.is_candidate
+    with process.clock.watched() as seen:
+        found = cross_check(
+            process.kernel, cases, process.dims, fresh, calls, draw, before=calls, blamed=process.is_candidate
         )
     halves = [max(halves) for halves in zip(found.before_us, found.walls_us, strict=True)]
     whole = max(0.0, statistics.median(halves) - min(found.empty_us))
     return Row(
-        name=racer.name,
+        name=process.name,
         calls=calls,
         per_call_us=whole / calls,
-        alone_us=statistics.median(racer.turns.us),
+        alone_us=statistics.median(process.samples.us),
         min_mhz=min(seen.megahertz, default=0),
         throttled=seen.throttled(),
     )

@@ -20,24 +20,23 @@ from evaluator.receipt.plan import BaselineChoice, SeedSchedule, TimingPlan
 from evaluator.receipt.timing import Ceiling, CitedPeak, Physics, WorkloadTiming
 from evaluator.sandbox.devices import crowded
 from evaluator.timing import back_to_back
-from evaluator.timing import clock_checks as witnesses
-from evaluator.timing.audit import audit_turns, most_calls
 from evaluator.timing.ceilings import RateWorker
-from evaluator.timing.clock_checks import Audit
+from evaluator.timing.clock_checks import CrossCheck, cross_check_calls
+from evaluator.timing.cross_check import cross_check, most_calls
 from evaluator.timing.gpu_clocks import DeviceClock
 from evaluator.timing.processes import Starter
 from evaluator.timing.results import Results, kept, quotients, workload_timing
 from evaluator.timing.speed_of_light import check, traffic
-from evaluator.timing.timed_process import FAILURES, Racer
+from evaluator.timing.timed_process import FAILURES, TimedProcess
 from kbs.common.errors import KoptError
 
 FIRST_CASE = 1000
-"""Number of the first draw of inputs for timed turns; those before are for correctness."""
+"""Number of the first draw of inputs for timed samples; those before are for correctness."""
 LEAST_BLOCKS = 4
 """Blocks of two pairs each in every restart, before anything is concluded."""
 ALONE = 6
 """Turns of the first baseline in each restart while no candidate runs; as many before as after."""
-SIGNAL_TURNS = 12
+SIGNAL_SAMPLES = 12
 WATCHED = 5
 """Turns under the profiler."""
 _CONTEXT_BYTES = 700 << 20
@@ -45,7 +44,7 @@ _CONTEXT_BYTES = 700 << 20
 _MEMORY_PART = 0.8
 
 
-class Race:
+class Benchmark:
     """One workload's times."""
 
     def __init__(
@@ -69,25 +68,25 @@ class Race:
         self.seeds = seeds
         self.clock = clock
         self.index = index
-        self.pretender = candidate
+        self.stand_in = candidate
         self.draw = random.Random(seeds.seed("race", index))
         self.numbers = itertools.count(FIRST_CASE + 100_000 * index)
-        self.racers: list[list[Racer]] = []
+        self.processes: list[list[TimedProcess]] = []
         """By restart: the candidate's, then the baselines' that are still in the race."""
         self.failed: dict[str, str] = {}
         """Baselines that have no times, and why."""
-        self.audit = Audit(0, (), (), why="no turn was made")
+        self.cross_checked = CrossCheck(0, (), (), why="no turn was made")
         self.rows = back_to_back.Rows(cases, starter.device, self._fresh(), self.draw)
         self.ceiling: Ceiling | None = None
         self.notes: list[str] = []
         self.places = 2
         """Sets of memory that a candidate's arguments are drawn from."""
-        self.span_turns: list[dict[str, Any]] = []
+        self.span_samples: list[dict[str, Any]] = []
         self.spans_why = ""
         """Why no turn was watched by the profiler."""
         self.first: Case | None = None
         self.began = 0.0
-        self.turn_seconds = 0.0
+        self.sample_seconds = 0.0
         """Time of the turns that count, with the making of their inputs."""
 
     # --- the two plans ----------------------------------------------------------------------------------------------
@@ -101,9 +100,9 @@ class Race:
         assert self.first is not None  # `_begin` drew it
         restarts = list(range(self.plan.restarts))
         size = self._at_once(self.first)
-        audited = self.draw.choice(restarts)
+        checked_restart = self.draw.choice(restarts)
         for start in range(0, len(restarts), size):
-            self._wave(restarts[start : start + size], audited)
+            self._batch(restarts[start : start + size], checked_restart)
         return self._timing(peak, ceiling=floor)
 
     def signal(self, peak: CitedPeak | None) -> WorkloadTiming:
@@ -112,15 +111,15 @@ class Race:
         Not in the process that was examined: torch.compile falls back to eager where operators were watched.
         """
         self._begin()
-        (racer,) = self._start_candidates([0])
+        (process,) = self._start_candidates([0])
         try:
-            self.racers = [[racer]]
+            self.processes = [[process]]
             pool = [self._given(), self._case()]
-            for n in range(SIGNAL_TURNS):
-                racer.turn(self._case() if n == SIGNAL_TURNS // 2 else self.draw.choice(pool), n)
-            self._audit(racer)
+            for n in range(SIGNAL_SAMPLES):
+                process.sample(self._case() if n == SIGNAL_SAMPLES // 2 else self.draw.choice(pool), n)
+            self._cross_check(process)
         finally:
-            racer.contender.close()
+            process.kernel.close()
         self.spans_why = "a signal takes no time for the profiler"
         return self._timing(peak, ceiling=False)
 
@@ -133,7 +132,7 @@ class Race:
             self.cases.save_memory()
             self.places = 1
             self.notes.append("timed turns were held against the reference's own precision, to save memory")
-        self.cases.oracle.keeps = True
+        self.cases.reference.keeps = True
         self.first = self._case()
 
     # --- a wave of restarts -----------------------------------------------------------------------------------------
@@ -153,67 +152,67 @@ class Race:
             )
         return max(1, min(self.plan.restarts, free // each))
 
-    def _wave(self, restarts: Sequence[int], audited: int) -> None:
+    def _batch(self, restarts: Sequence[int], checked_restart: int) -> None:
         """Some restarts side by side, from their start to their end."""
-        started: list[Racer] = []
+        started: list[TimedProcess] = []
         try:
-            by_restart: dict[int, list[Racer]] = {restart: [] for restart in restarts}
-            if self.pretender:
+            by_restart: dict[int, list[TimedProcess]] = {restart: [] for restart in restarts}
+            if self.stand_in:
                 candidates = self._start_same(by_restart)
-                started += [*candidates, *(racer for racers in by_restart.values() for racer in racers)]
+                started += [*candidates, *(process for processes in by_restart.values() for process in processes)]
             else:
                 for choice in self.plan.baselines:
-                    for racer in self._start_baseline(choice, restarts):
-                        started.append(racer)
-                        by_restart[racer.restart].append(racer)
+                    for process in self._start_baseline(choice, restarts):
+                        started.append(process)
+                        by_restart[process.restart].append(process)
                 self._alone(by_restart)
                 candidates = self._start_candidates(restarts)
                 started += candidates
-            self.racers += [
-                [one, *(racer for racer in by_restart[one.restart] if racer.name not in self.failed)]
+            self.processes += [
+                [one, *(process for process in by_restart[one.restart] if process.name not in self.failed)]
                 for one in candidates
             ]
-            mine = self.racers[-len(candidates) :]
+            mine = self.processes[-len(candidates) :]
             self._blocks(mine, self.plan.seconds * len(restarts) / self.plan.restarts)
-            for racers in mine:
-                if racers[0].restart == audited and not self.pretender:
-                    self._audit(racers[0])
-                    self._watch(racers[0])
-                    self.rows.call(racers[0], self.places)
-            if not self.pretender:
+            for processes in mine:
+                if processes[0].restart == checked_restart and not self.stand_in:
+                    self._cross_check(processes[0])
+                    self._watch(processes[0])
+                    self.rows.call(processes[0], self.places)
+            if not self.stand_in:
                 self._end(candidates)
                 self._alone(by_restart)
-                running = [one for one in by_restart.get(audited, []) if one.name not in self.failed]
+                running = [one for one in by_restart.get(checked_restart, []) if one.name not in self.failed]
                 self.rows.call_baseline(running, self.places)
         finally:
             self._end(started)
 
-    def _end(self, racers: Sequence[Racer]) -> None:
+    def _end(self, processes: Sequence[TimedProcess]) -> None:
         """End processes and wait until they have let go of the device: what comes next is timed."""
-        for racer in racers:
-            racer.contender.close()
-        for racer in racers if not self.pretender else ():
-            racer.contender.worker.gone()
+        for process in processes:
+            process.kernel.close()
+        for process in processes if not self.stand_in else ():
+            process.kernel.worker.gone()
 
-    def _start_baseline(self, choice: BaselineChoice, restarts: Sequence[int]) -> list[Racer]:
+    def _start_baseline(self, choice: BaselineChoice, restarts: Sequence[int]) -> list[TimedProcess]:
         """Its processes, warm; none where it does not run, and then it is out of the race."""
         if choice.name in self.failed:
             return []
-        found: list[Racer] = []
+        found: list[TimedProcess] = []
         try:
-            contenders = self._together(
+            kernels = self._together(
                 [
                     partial(self.starter.start_baseline, choice.how, self.cases, self.dims, self._number(1, restart))
                     for restart in restarts
                 ]
             )
-            for restart, contender in zip(restarts, contenders, strict=True):
-                found.append(Racer(choice.name, restart, contender, self.cases, self.clock, self.dims))
-            for racer in found:
-                racer.warm(self._given())
+            for restart, kernel in zip(restarts, kernels, strict=True):
+                found.append(TimedProcess(choice.name, restart, kernel, self.cases, self.clock, self.dims))
+            for process in found:
+                process.warm(self._given())
         except FAILURES as error:
-            for racer in found:
-                racer.contender.close()
+            for process in found:
+                process.kernel.close()
             self._drop(choice.name, error)
             return []
         return found
@@ -221,45 +220,45 @@ class Race:
     def _drop(self, name: str, error: Exception) -> None:
         """A baseline that failed is out of the race, and no fault of the candidate's."""
         self.failed[name] = " ".join(str(error).split())[:500]
-        for group in self.racers:
-            group[:] = [racer for racer in group if racer.name != name]
+        for group in self.processes:
+            group[:] = [process for process in group if process.name != name]
 
-    def _start_candidates(self, restarts: Sequence[int]) -> list[Racer]:
+    def _start_candidates(self, restarts: Sequence[int]) -> list[TimedProcess]:
         """Spawned one after the other, loaded at once, warmed one after the other: autotuners need the device alone."""
-        contenders = [self.starter.spawn_candidate(self._number(2, restart), self.places) for restart in restarts]
+        kernels = [self.starter.spawn_candidate(self._number(2, restart), self.places) for restart in restarts]
         try:
-            self._together([partial(self.starter.load_candidate, one, self.cases, self.dims) for one in contenders])
+            self._together([partial(self.starter.load_candidate, one, self.cases, self.dims) for one in kernels])
         except BaseException:
-            for contender in contenders:
-                contender.close()
+            for kernel in kernels:
+                kernel.close()
             raise
-        racers = [
-            Racer("candidate", restart, contender, self.cases, self.clock, self.dims)
-            for restart, contender in zip(restarts, contenders, strict=True)
+        processes = [
+            TimedProcess("candidate", restart, kernel, self.cases, self.clock, self.dims)
+            for restart, kernel in zip(restarts, kernels, strict=True)
         ]
         try:
-            for racer in racers:
-                racer.warm(self._given())
+            for process in processes:
+                process.warm(self._given())
         except BaseException:
-            for racer in racers:
-                racer.contender.close()
+            for process in processes:
+                process.kernel.close()
             raise
-        return racers
+        return processes
 
-    def _start_same(self, by_restart: dict[int, list[Racer]]) -> list[Racer]:
+    def _start_same(self, by_restart: dict[int, list[TimedProcess]]) -> list[TimedProcess]:
         """A baseline on both sides, all processes at once: those that stand in the candidate's place."""
-        how = next(choice.how for choice in self.plan.baselines if choice.name == self.pretender)
+        how = next(choice.how for choice in self.plan.baselines if choice.name == self.stand_in)
         places = [(side, restart) for side in (1, 2) for restart in by_restart]
         jobs = [
             partial(self.starter.start_baseline, how, self.cases, self.dims, self._number(side, restart))
             for side, restart in places
         ]
-        candidates: list[Racer] = []
-        for (side, restart), contender in zip(places, self._together(jobs), strict=True):
-            name = self.pretender if side == 1 else "candidate"
-            racer = Racer(name, restart, contender, self.cases, self.clock, self.dims)
-            racer.warm(self._given())
-            (by_restart[restart] if side == 1 else candidates).append(racer)
+        candidates: list[TimedProcess] = []
+        for (side, restart), kernel in zip(places, self._together(jobs), strict=True):
+            name = self.stand_in if side == 1 else "candidate"
+            process = TimedProcess(name, restart, kernel, self.cases, self.clock, self.dims)
+            process.warm(self._given())
+            (by_restart[restart] if side == 1 else candidates).append(process)
         return candidates
 
     def _number(self, kind: int, restart: int) -> int:
@@ -273,28 +272,28 @@ class Race:
             pending = [pool.submit(job) for job in jobs]
         return [one.result() for one in pending]
 
-    def _alone(self, by_restart: dict[int, list[Racer]]) -> None:
+    def _alone(self, by_restart: dict[int, list[TimedProcess]]) -> None:
         """The first baseline's turns with no candidate about."""
-        for racers in by_restart.values():
-            for racer in [one for one in racers if one.name not in self.failed][:1]:
+        for processes in by_restart.values():
+            for process in [one for one in processes if one.name not in self.failed][:1]:
                 try:
                     for _ in range(ALONE // 2):
-                        racer.turn_alone(self._given())
+                        process.sample_alone(self._given())
                 except FAILURES as error:
-                    self._drop(racer.name, error)
+                    self._drop(process.name, error)
 
-    def _blocks(self, restarts: list[list[Racer]], seconds: float) -> None:
+    def _blocks(self, restarts: list[list[TimedProcess]], seconds: float) -> None:
         """Blocks of two pairs, one restart after the other, until the interval is narrow or the time is over."""
         began = time.monotonic()
         until, look = began + seconds, LEAST_BLOCKS
         for block in itertools.count():
-            for racers in restarts:
-                order = list(racers)
+            for processes in restarts:
+                order = list(processes)
                 self.draw.shuffle(order)
                 for pair, one in enumerate((order, order[::-1])):  # A B, then B A
                     case = self._case()
-                    for racer in one:
-                        self._turn(racer, case, 2 * block + pair)
+                    for process in one:
+                        self._sample(process, case, 2 * block + pair)
             made = block + 1
             if made < LEAST_BLOCKS:
                 continue
@@ -302,30 +301,30 @@ class Race:
             if not over and made == look:
                 look, over = intervals.next_look(made), self._settled(restarts)
             if over:
-                self.turn_seconds += time.monotonic() - began
+                self.sample_seconds += time.monotonic() - began
                 return
 
-    def _turn(self, racer: Racer, case: Case, pair: int) -> None:
+    def _sample(self, process: TimedProcess, case: Case, pair: int) -> None:
         """A turn that counts; a baseline that fails in it drops out."""
-        if racer.name in self.failed:
+        if process.name in self.failed:
             return
         try:
-            racer.turn(case, pair)
+            process.sample(case, pair)
         except FAILURES as error:
-            if racer.is_candidate:
+            if process.is_candidate:
                 raise
-            self._drop(racer.name, error)
+            self._drop(process.name, error)
 
-    def _settled(self, restarts: list[list[Racer]]) -> bool:
+    def _settled(self, restarts: list[list[TimedProcess]]) -> bool:
         """Whether the interval of the ratio to the first baseline, or of the candidate's own time, is narrow."""
         if len(restarts[0]) > 1:
-            groups = [quotients(racers[1], racers[0], self.clock) for racers in restarts]
+            groups = [quotients(processes[1], processes[0], self.clock) for processes in restarts]
         else:
-            groups = [kept(racers[0], self.clock) for racers in restarts]
+            groups = [kept(processes[0], self.clock) for processes in restarts]
         if any(len(group) < LEAST_BLOCKS for group in groups):
             return False
         found = intervals.interval(groups, self.seeds.seed("bootstrap", 0), resamples=400)
-        times = [t for racers in restarts for t in racers[0].turns.us]
+        times = [t for processes in restarts for t in processes[0].samples.us]
         return intervals.is_narrow(*found, median_us=statistics.median(times))
 
     # --- inputs -----------------------------------------------------------------------------------------------------
@@ -340,24 +339,26 @@ class Race:
             self.first = self._case()
         return self.first
 
-    # --- witnesses and figures --------------------------------------------------------------------------------------
+    # --- cross-checks and results -----------------------------------------------------------------------------------
 
-    def _audit(self, racer: Racer) -> None:
+    def _cross_check(self, process: TimedProcess) -> None:
         if self.places == 1:
-            self.audit = Audit(0, (), (), why="the device's memory has no room for several calls' arguments at once")
+            self.cross_checked = CrossCheck(
+                0, (), (), why="the device's memory has no room for several calls' arguments at once"
+            )
             return
-        claim = statistics.median(racer.turns.us)
+        claim = statistics.median(process.samples.us)
         read, written = traffic(self.cases, self._given())
         free = int(torch.cuda.mem_get_info(self.starter.device)[0])
-        calls = witnesses.audit_calls(claim, read + 2 * written, free)
-        self.audit = audit_turns(
-            racer.contender, self.cases, self.dims, self._fresh(), min(calls, most_calls(self._given())), self.draw
+        calls = cross_check_calls(claim, read + 2 * written, free)
+        self.cross_checked = cross_check(
+            process.kernel, self.cases, self.dims, self._fresh(), min(calls, most_calls(self._given())), self.draw
         )
 
-    def _watch(self, racer: Racer) -> None:
+    def _watch(self, process: TimedProcess) -> None:
         """Turns under the profiler; their times count for nothing."""
         try:
-            self.span_turns = [racer.spans(self._case()) for _ in range(WATCHED)]
+            self.span_samples = [process.spans(self._case()) for _ in range(WATCHED)]
         except CandidateError as error:  # the candidate's own errors came up before
             self.spans_why = f"the profiler did not run: {error}"[:500]
 
@@ -377,11 +378,11 @@ class Race:
         results = Results(
             dims=self.dims,
             plan=self.plan,
-            restarts=self.racers,
+            restarts=self.processes,
             failed=self.failed,
             clock=self.clock,
-            audit=self.audit,
-            span_turns=self.span_turns,
+            cross_check=self.cross_checked,
+            span_samples=self.span_samples,
             spans_why=self.spans_why,
             read_bytes=read,
             written_bytes=written,

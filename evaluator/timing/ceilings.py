@@ -15,7 +15,7 @@ from evaluator.receipt.environment import driver_version
 from evaluator.receipt.plan import utc_now
 from evaluator.receipt.timing import Ceiling, Clocks, Figure
 from evaluator.sandbox.fork_server import ForkServer
-from evaluator.sandbox.replies import claimed
+from evaluator.sandbox.replies import checked_reply
 from evaluator.sandbox.worker_process import Worker, WorkerLostError
 from evaluator.timing.gpu_clocks import DeviceClock
 from evaluator.worker.process.isolation import Limits
@@ -29,7 +29,7 @@ FOLDER = "ceilings"
 SIZES_MIB = (8, 32, 128, 512, 1024)
 MATMULS = {"fp32": 4096, "tf32": 8192, "fp16": 8192, "bf16": 8192}
 """Rows of the square matrix products, by element type."""
-TURNS = 20
+SAMPLES = 20
 _SECONDS = 120.0
 _MEMORY = 8 << 30
 
@@ -90,18 +90,18 @@ class RateWorker:
 
     def _ask(self, op: str, **fields: Any) -> dict[str, Any]:
         try:
-            reply = claimed(self._worker, self._worker.request(op, _SECONDS, **fields))
+            reply = checked_reply(self._worker, self._worker.request(op, _SECONDS, **fields))
         except WorkerLostError as error:
             raise _failed(error.detail) from error
         if not reply["ok"]:
             raise _failed(f"{reply['error']['type']}: {reply['error']['message']}")
         return reply
 
-    def times(self, kind: str, *, turns: int = TURNS, **size: Any) -> list[float]:
+    def times(self, kind: str, *, samples: int = SAMPLES, **size: Any) -> list[float]:
         """Microseconds of turns of one kind, see `evaluator.worker.measurement.rates.rate`. Raises `KoptError`."""
-        return list(self._ask("rate", kind=kind, turns=turns, **size)["times"])
+        return list(self._ask("rate", kind=kind, samples=samples, **size)["times"])
 
-    def floor(self, read_bytes: int, written_bytes: int, turns: int = TURNS) -> Ceiling:
+    def floor(self, read_bytes: int, written_bytes: int, samples: int = SAMPLES) -> Ceiling:
         """The fastest kernels that read and write so many bytes."""
         kinds = {"copy+read": "copy, then read", "copy+fill": "copy, then fill", "read+fill": "read, then fill"}
         if read_bytes == written_bytes:
@@ -111,12 +111,14 @@ class RateWorker:
         else:
             del kinds["copy+read"]
         measured = {
-            said: statistics.median(self.times(kind, turns=turns, read_bytes=read_bytes, written_bytes=written_bytes))
+            said: statistics.median(
+                self.times(kind, samples=samples, read_bytes=read_bytes, written_bytes=written_bytes)
+            )
             for kind, said in kinds.items()
         }
         best = min(measured, key=measured.__getitem__)
         return Ceiling(
-            floor_us=measured[best], made_of=best, read_bytes=read_bytes, written_bytes=written_bytes, n=turns
+            floor_us=measured[best], made_of=best, read_bytes=read_bytes, written_bytes=written_bytes, n=samples
         )
 
 

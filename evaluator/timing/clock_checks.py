@@ -35,8 +35,8 @@ _SPAN_PART = 1.10
 
 
 @dataclass(frozen=True)
-class Audit:
-    """Walls of audit turns, in microseconds by kopt's clock."""
+class CrossCheck:
+    """Walls of cross-check samples, in microseconds by kopt's clock."""
 
     calls: int
     walls_us: Sequence[float]
@@ -50,28 +50,28 @@ class Audit:
     """Of the calls that come before each turn, where there are some."""
 
 
-def spans(turns: Sequence[dict[str, Any]], claim_us: float | None, why: str = "") -> SpanWitness:
-    """Judge turns under the profiler, each as `evaluator.sandbox.replies.TurnClaim` says."""
-    if why or not turns or not all(turn["watched"] for turn in turns):
-        said = why or ("the profiler saw nothing" if turns else "no turn was watched")
+def judge_spans(samples: Sequence[dict[str, Any]], claim_us: float | None, why: str = "") -> SpanWitness:
+    """Judge turns under the profiler, each as `evaluator.sandbox.replies.SampleReply` says."""
+    if why or not samples or not all(sample["watched"] for sample in samples):
+        said = why or ("the profiler saw nothing" if samples else "no turn was watched")
         return SpanWitness(
-            status="not run", turns=len(turns), kernels=0, outside=0, busy_us=None, claim_us=claim_us, detail=said
+            status="not run", turns=len(samples), kernels=0, outside=0, busy_us=None, claim_us=claim_us, detail=said
         )
-    outside = sum(turn["outside"] for turn in turns)
-    busy = statistics.median(turn["busy_us"] for turn in turns)
-    idle = sum(not turn["kernels"] for turn in turns)
+    outside = sum(sample["outside"] for sample in samples)
+    busy = statistics.median(sample["busy_us"] for sample in samples)
+    idle = sum(not sample["kernels"] for sample in samples)
     detail = ""
     if idle:
-        detail = f"in {idle} of {len(turns)} turns the results were there, and the device had done nothing"
+        detail = f"in {idle} of {len(samples)} turns the results were there, and the device had done nothing"
     elif outside:
-        name = next(turn["outside_name"] for turn in turns if turn["outside"])
+        name = next(sample["outside_name"] for sample in samples if sample["outside"])
         detail = f"{name[:160]} ran outside the timed window"
     elif claim_us is not None and busy > _SPAN_PART * claim_us + _SPAN_US:
         detail = f"the device worked for {busy:.1f} us, and {claim_us:.1f} us were claimed"
     return SpanWitness(
         status="refuted" if detail else "confirmed",
-        turns=len(turns),
-        kernels=sum(turn["kernels"] for turn in turns),
+        turns=len(samples),
+        kernels=sum(sample["kernels"] for sample in samples),
         outside=outside,
         busy_us=busy,
         claim_us=claim_us,
@@ -79,8 +79,8 @@ def spans(turns: Sequence[dict[str, Any]], claim_us: float | None, why: str = ""
     )
 
 
-def audit(found: Audit, claim_us: float, enqueue_us: float, *, waits: bool) -> AuditWitness:
-    """Judge audit turns by the fastest of them. `waits`: the call itself waits for the device.
+def judge_cross_check(found: CrossCheck, claim_us: float, enqueue_us: float, *, waits: bool) -> AuditWitness:
+    """Judge cross-check samples by the fastest of them. `waits`: the call itself waits for the device.
 
     What fits the device's claim alone confirms it; what the host could not have needed either, launches of the copies
     among it, refutes it. While the device works those launches cost nothing, so that they are no reason to confirm.
@@ -128,8 +128,8 @@ def audit(found: Audit, claim_us: float, enqueue_us: float, *, waits: bool) -> A
     )
 
 
-def audit_calls(claim_us: float, bytes_per_call: int, free_bytes: int) -> int:
-    """How many calls an audit turn has: long enough for the clock, and no more than memory allows."""
+def cross_check_calls(claim_us: float, bytes_per_call: int, free_bytes: int) -> int:
+    """How many calls an cross-check sample has: long enough for the clock, and no more than memory allows."""
     wanted = math.ceil(4 * LEAST_US / max(claim_us, 1.0))
     fitting = max(1, free_bytes // 4 // max(1, bytes_per_call))
     return max(2, min(wanted, 64, fitting))

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 import torch
 
 from evaluator.correctness import weights
-from evaluator.correctness.candidate import CandidateError, Contender
+from evaluator.correctness.candidate import CandidateError, KernelProcess
 from evaluator.correctness.cases import Cases
-from evaluator.correctness.reference import Oracle
+from evaluator.correctness.reference import ReferenceProcess
 from evaluator.receipt.findings import NotTried
 from evaluator.receipt.plan import SeedSchedule
 from evaluator.request import Request
 from evaluator.sandbox import messages
-from evaluator.sandbox.fork_server import ForkServer, Lineage
+from evaluator.sandbox.fork_server import CacheScope, ForkServer
 from evaluator.sandbox.worker_process import Worker
 from evaluator.scan.hazards import Severity
 from evaluator.source.forms import Form, Recognised
@@ -54,7 +54,7 @@ class Starter:
         """Every candidate process that was started."""
         self.names: list[str] = []
         """The candidate's names for the reference's weights."""
-        self._lineages: dict[str, Lineage] = {}
+        self._cache_scopes: dict[str, CacheScope] = {}
 
     @property
     def limits(self) -> Limits:
@@ -62,41 +62,41 @@ class Starter:
         request = self.request
         return Limits(request.memory_limit, request.process_limit, 8 << 30, self.device.type == "cpu")
 
-    def _lineage(self, server: ForkServer, name: str) -> Lineage:
-        if name not in self._lineages:
-            self._lineages[name] = server.lineage(name)
-        return self._lineages[name]
+    def _cache_scope(self, server: ForkServer, name: str) -> CacheScope:
+        if name not in self._cache_scopes:
+            self._cache_scopes[name] = server.cache_scope(name)
+        return self._cache_scopes[name]
 
-    def _contender(self, worker: Worker, index: int, places: int) -> Contender:
+    def _kernel(self, worker: Worker, index: int, places: int) -> KernelProcess:
         draw = random.Random(self.seeds.seed("memory", index))
-        return Contender(worker, self.device, self.request.load_seconds, self.request.call_seconds, draw, places)
+        return KernelProcess(worker, self.device, self.request.load_seconds, self.request.call_seconds, draw, places)
 
-    def start_oracle(self, dims: dict[str, int]) -> Oracle:
+    def start_reference(self, dims: dict[str, int]) -> ReferenceProcess:
         """A process that has loaded the reference. Raises `UsageError` and `KoptError` as the reference makes them."""
-        files = messages.files_of_oracle(self.request, self.recognised, dims)
-        worker = self.server.spawn("oracle", self.limits, files, self.reading)
-        oracle = Oracle(worker, self.device, self.request.load_seconds, self.request.call_seconds)
+        files = messages.reference_files(self.request, self.recognised, dims)
+        worker = self.server.spawn("reference", self.limits, files, self.reading)
+        reference = ReferenceProcess(worker, self.device, self.request.load_seconds, self.request.call_seconds)
         try:
-            oracle.load(messages.oracle_message(self.request, self.recognised, dims))
+            reference.load(messages.reference_message(self.request, self.recognised, dims))
         except BaseException:
-            oracle.close()
+            reference.close()
             raise
-        return oracle
+        return reference
 
-    def spawn_candidate(self, index: int, places: int = 2) -> Contender:
+    def spawn_candidate(self, index: int, places: int = 2) -> KernelProcess:
         """A process for the candidate, in which nothing of it has run yet. Raises `WorkerLostError`."""
-        files = messages.files_of_candidate(self.request)
-        lineage = self._lineage(self.server, "candidate")
-        worker = self.server.spawn("candidate", self.limits, files, self.reading, lineage=lineage)
+        files = messages.candidate_files(self.request)
+        cache_scope = self._cache_scope(self.server, "candidate")
+        worker = self.server.spawn("candidate", self.limits, files, self.reading, cache_scope=cache_scope)
         self.workers.append(worker)
-        return self._contender(worker, index, places)
+        return self._kernel(worker, index, places)
 
-    def load_candidate(self, contender: Contender, cases: Cases, dims: dict[str, int]) -> None:
+    def load_candidate(self, kernel: KernelProcess, cases: Cases, dims: dict[str, int]) -> None:
         """Load the candidate and give it the reference's weights.
 
         Raises `CandidateError`, `WorkerLostError`, and `UnplacedError` where it has no place for the weights.
         """
-        reply = contender.load(messages.candidate_message(self.request, self.recognised, dims))
+        reply = kernel.load(messages.candidate_message(self.request, self.recognised, dims))
         for name in reply["patched"][:5]:
             cases.found.hazard("patched", Severity.REJECT, f"{name} was replaced when the file was loaded")
         if reply["unfilled"]:
@@ -106,61 +106,67 @@ class Starter:
                 cases.found.not_tried.append(skipped)
         if self.recognised.form is not Form.KERNELBENCH:
             return
-        own = contender.build(cases.init, self.seeds.seed("weights", 0))
+        own = kernel.build(cases.init, self.seeds.seed("weights", 0))
         if cases.weights.specs:
             names = weights.matched(cases.weights.specs, own)
             if isinstance(names, str):
                 raise UnplacedError(names)
             self.names = names
-            contender.set_weights(cases.weights, names)
+            kernel.set_weights(cases.weights, names)
 
-    def start_baseline(self, how: str, cases: Cases, dims: dict[str, int], index: int, places: int = 1) -> Contender:
+    def start_baseline(
+        self, how: str, cases: Cases, dims: dict[str, int], index: int, places: int = 1
+    ) -> KernelProcess:
         """The reference, `eager` or `compile`d, the incumbent, or a library's `module:callable`, in its own process.
 
         Raises `CandidateError` and `WorkerLostError`.
         """
         if how == "incumbent":
-            return self._start_incumbent(cases, dims, index, places)
-        files = messages.files_of_oracle(self.request, self.recognised, dims)
+            return self._start_parent(cases, dims, index, places)
+        files = messages.reference_files(self.request, self.recognised, dims)
         worker = self.baselines.spawn(
-            "baseline", self.limits, files, self.reading, lineage=self._lineage(self.baselines, how.replace("/", "-"))
+            "baseline",
+            self.limits,
+            files,
+            self.reading,
+            cache_scope=self._cache_scope(self.baselines, how.replace("/", "-")),
         )
-        contender = self._contender(worker, index, places)
+        kernel = self._kernel(worker, index, places)
         try:
-            contender.load(messages.baseline_message(self.request, self.recognised, dims, how))
+            kernel.load(messages.baseline_message(self.request, self.recognised, dims, how))
             if self.recognised.form is Form.KERNELBENCH:
-                contender.build(cases.init, self.seeds.seed("weights", 0))
+                kernel.build(cases.init, self.seeds.seed("weights", 0))
                 if cases.weights.specs and ":" not in how:
-                    contender.set_weights(cases.weights, [spec["name"] for spec in cases.weights.specs])
+                    kernel.set_weights(cases.weights, [spec["name"] for spec in cases.weights.specs])
         except BaseException:
-            contender.close()
+            kernel.close()
             raise
-        return contender
+        return kernel
 
-    def _start_incumbent(self, cases: Cases, dims: dict[str, int], index: int, places: int) -> Contender:
+    def _start_parent(self, cases: Cases, dims: dict[str, int], index: int, places: int) -> KernelProcess:
         """The incumbent, as isolated as a candidate, with a compilers' folder of its own."""
-        request = self.request.of_incumbent()
+        request = self.request.of_parent()
         recognised = request.recognised()
-        files = messages.files_of_candidate(request)
-        lineage = self._lineage(self.server, "incumbent")
-        worker = self.server.spawn("incumbent", self.limits, files, self.reading, lineage=lineage)
-        contender = self._contender(worker, index, places)
+        files = messages.candidate_files(request)
+        cache_scope = self._cache_scope(self.server, "parent")
+        worker = self.server.spawn("parent", self.limits, files, self.reading, cache_scope=cache_scope)
+        kernel = self._kernel(worker, index, places)
         try:
-            contender.load(messages.candidate_message(request, recognised, dims))
+            kernel.load(messages.candidate_message(request, recognised, dims))
             if recognised.form is Form.KERNELBENCH:
-                own = contender.build(cases.init, self.seeds.seed("weights", 0))
+                own = kernel.build(cases.init, self.seeds.seed("weights", 0))
                 names = weights.matched(cases.weights.specs, own) if cases.weights.specs else []
                 if isinstance(names, str):
                     raise CandidateError("weights", {"type": "the incumbent", "message": names})
                 if names:
-                    contender.set_weights(cases.weights, names)
+                    kernel.set_weights(cases.weights, names)
         except BaseException:
-            contender.close()
+            kernel.close()
             raise
-        return contender
+        return kernel
 
 
-def check_incumbent(request: Request, recognised: Recognised) -> None:
+def check_parent_baseline(request: Request, recognised: Recognised) -> None:
     """UsageError `incumbent_missing` where a baseline asks for one that is not there, and `incumbent_form` where it
     takes its arguments otherwise than the candidate."""
     if request.incumbent is None:
@@ -170,7 +176,7 @@ def check_incumbent(request: Request, recognised: Recognised) -> None:
             )
         return
     try:
-        form = request.of_incumbent().recognised().form
+        form = request.of_parent().recognised().form
     except UsageError as error:
         said = f"the kernel to compare with, {request.incumbent.name}: {error.message}"
         raise UsageError(said, code=error.code, hint=error.hint) from error

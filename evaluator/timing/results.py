@@ -24,10 +24,9 @@ from evaluator.receipt.timing import (
 from evaluator.receipt.verdict import Improvement
 from evaluator.request import Request
 from evaluator.scan.hazards import Severity
-from evaluator.timing import clock_checks as witnesses
-from evaluator.timing.clock_checks import SHORT_US, Audit
+from evaluator.timing.clock_checks import SHORT_US, CrossCheck, judge_cross_check, judge_spans
 from evaluator.timing.gpu_clocks import DeviceClock
-from evaluator.timing.timed_process import Racer
+from evaluator.timing.timed_process import TimedProcess
 from evaluator.workloads import declared
 
 SLOWED = 1.05
@@ -48,12 +47,12 @@ class Results:
 
     dims: dict[str, int]
     plan: TimingPlan
-    restarts: list[list[Racer]]
+    restarts: list[list[TimedProcess]]
     """By restart: the candidate's, then the baselines'."""
     failed: dict[str, str]
     clock: DeviceClock
-    audit: Audit
-    span_turns: Sequence[dict[str, Any]]
+    cross_check: CrossCheck
+    span_samples: Sequence[dict[str, Any]]
     spans_why: str
     """Why no turn was watched; empty where some were."""
     read_bytes: int
@@ -79,15 +78,15 @@ class Found:
 
 def workload_timing(results: Results, request: Request, physics: Callable[[int, float], Physics]) -> Found:
     """Draw the conclusions. `physics` takes the L2 cache's bytes and the candidate's 20th percentile."""
-    candidates = [racers[0] for racers in results.restarts]
+    candidates = [processes[0] for processes in results.restarts]
     first = candidates[0]
     timed = _timed("candidate", candidates, results)
     own = _summary(timed)
-    enqueue = statistics.median(t for racer in candidates for t in racer.turns.enqueue_us)
-    waits = any(racer.waits for racer in candidates)
+    enqueue = statistics.median(t for process in candidates for t in process.samples.enqueue_us)
+    waits = any(process.waits for process in candidates)
     claim = own.median_us
-    span = witnesses.spans(results.span_turns, claim, results.spans_why)
-    audit = witnesses.audit(results.audit, claim, enqueue, waits=waits)
+    span = judge_spans(results.span_samples, claim, results.spans_why)
+    audit = judge_cross_check(results.cross_check, claim, enqueue, waits=waits)
     possible = physics(first.l2_bytes, own.p20_us)
     confirmed = "refuted" not in (span.status, audit.status) and "confirmed" in (span.status, audit.status)
     hazards = _against(span.status, span.detail, audit.status, audit.detail, possible)
@@ -137,9 +136,9 @@ def workload_timing(results: Results, request: Request, physics: Callable[[int, 
         spans=span,
         audit=audit,
         confirmed=confirmed,
-        empty_us=statistics.median(t for racer in candidates for t in racer.empty_us),
+        empty_us=statistics.median(t for process in candidates for t in process.empty_us),
         flush_bytes=first.flush_bytes,
-        spin_us=max(racer.spin_us for racer in candidates),
+        spin_us=max(process.spin_us for process in candidates),
         read_bytes=results.read_bytes,
         written_bytes=results.written_bytes,
         bytes=size,
@@ -170,29 +169,29 @@ def _against(
     return found
 
 
-def kept(racer: Racer, clock: DeviceClock) -> list[float]:
+def kept(process: TimedProcess, clock: DeviceClock) -> list[float]:
     """Its times that count."""
-    turns = racer.turns
+    samples = process.samples
     return [
         t
-        for t, late, mhz in zip(turns.us, turns.late, turns.clock_mhz, strict=True)
+        for t, late, mhz in zip(samples.us, samples.late, samples.clock_mhz, strict=True)
         if not late and not clock.too_slow(mhz)
     ]
 
 
-def _timed(name: str, racers: Sequence[Racer], results: Results) -> Timed:
-    """One contender's times over all restarts. Where each turn was dropped, all of them count, and it is said."""
+def _timed(name: str, processes: Sequence[TimedProcess], results: Results) -> Timed:
+    """One kernel's times over all restarts. Where each turn was dropped, all of them count, and it is said."""
     dropped = [
         _why(late, mhz, results.clock)
-        for r in racers
-        for late, mhz in zip(r.turns.late, r.turns.clock_mhz, strict=True)
+        for r in processes
+        for late, mhz in zip(r.samples.late, r.samples.clock_mhz, strict=True)
     ]
     detail = ""
-    groups: Groups = [kept(racer, results.clock) for racer in racers]
+    groups: Groups = [kept(process, results.clock) for process in processes]
     if not any(groups):
         late, slow = dropped.count("late"), dropped.count("clock")
         detail = f"no turn counts by the rule, so all do: the host was late in {late}, the clock too low in {slow}"
-        groups = [list(racer.turns.us) for racer in racers]
+        groups = [list(process.samples.us) for process in processes]
         dropped = [""] * len(dropped)
     return Timed(
         name=name,
@@ -200,15 +199,15 @@ def _timed(name: str, racers: Sequence[Racer], results: Results) -> Timed:
         detail=detail,
         flags=_FLAGS,
         summary=intervals.summary([g for g in groups if len(g)], results.seed),
-        first_call_seconds=max(r.first_call_seconds for r in racers),
+        first_call_seconds=max(r.first_call_seconds for r in processes),
         late=dropped.count("late"),
         slow_clock=dropped.count("clock"),
         series=Series(
-            restart=tuple(r.restart for r in racers for _ in r.turns.us),
-            pair=tuple(p for r in racers for p in r.turns.pair),
-            us=tuple(round(t, 3) for r in racers for t in r.turns.us),
-            enqueue_us=tuple(round(t, 1) for r in racers for t in r.turns.enqueue_us),
-            clock_mhz=tuple(m for r in racers for m in r.turns.clock_mhz),
+            restart=tuple(r.restart for r in processes for _ in r.samples.us),
+            pair=tuple(p for r in processes for p in r.samples.pair),
+            us=tuple(round(t, 3) for r in processes for t in r.samples.us),
+            enqueue_us=tuple(round(t, 1) for r in processes for t in r.samples.enqueue_us),
+            clock_mhz=tuple(m for r in processes for m in r.samples.clock_mhz),
             dropped=tuple(dropped),  # type: ignore[arg-type]  # its three words
         ),
     )
@@ -238,16 +237,16 @@ def _contradicted(baseline: Baseline, found: BackToBack | None) -> str:
 
 
 def _baseline(name: str, results: Results, unstable: Sequence[str], median_us: float) -> Baseline:
-    racers = [r for group in results.restarts for r in group[1:] if r.name == name]
-    if name in results.failed or not racers:
+    processes = [r for group in results.restarts for r in group[1:] if r.name == name]
+    if name in results.failed or not processes:
         detail = results.failed.get(name, "it was not started")
         return Baseline(
             timed=Timed(name=name, status="failed", detail=detail), ratio=None, improvement=Improvement.NOT_COMPARED
         )
-    timed = _timed(name, racers, results)
+    timed = _timed(name, processes, results)
     candidates = {group[0].restart: group[0] for group in results.restarts}
-    pairs = [quotients(racer, candidates[racer.restart], results.clock) for racer in racers]
-    times = [kept(racer, results.clock) for racer in racers]
+    pairs = [quotients(process, candidates[process.restart], results.clock) for process in processes]
+    times = [kept(process, results.clock) for process in processes]
     if not any(pairs):
         return Baseline(timed=timed, ratio=None, improvement=Improvement.UNSTABLE)
     ratio = intervals.ratio([p for p in pairs if p], [t for t in times if t], results.seed, median_us=median_us)
@@ -255,19 +254,23 @@ def _baseline(name: str, results: Results, unstable: Sequence[str], median_us: f
     return Baseline(timed=timed, ratio=ratio, improvement=improvement)
 
 
-def quotients(baseline: Racer, candidate: Racer, clock: DeviceClock) -> list[float]:
+def quotients(baseline: TimedProcess, candidate: TimedProcess, clock: DeviceClock) -> list[float]:
     """Baseline over candidate, for each pair in which both turns count."""
     own = {
         p: t
         for p, t, late, mhz in zip(
-            candidate.turns.pair, candidate.turns.us, candidate.turns.late, candidate.turns.clock_mhz, strict=True
+            candidate.samples.pair,
+            candidate.samples.us,
+            candidate.samples.late,
+            candidate.samples.clock_mhz,
+            strict=True,
         )
         if not _why(late, mhz, clock) and t > 0
     }
     return [
         t / own[p]
         for p, t, late, mhz in zip(
-            baseline.turns.pair, baseline.turns.us, baseline.turns.late, baseline.turns.clock_mhz, strict=True
+            baseline.samples.pair, baseline.samples.us, baseline.samples.late, baseline.samples.clock_mhz, strict=True
         )
         if p in own and t > 0 and not _why(late, mhz, clock)
     ]
@@ -275,9 +278,9 @@ def quotients(baseline: Racer, candidate: Racer, clock: DeviceClock) -> list[flo
 
 def _slowed(results: Results) -> float:
     """How many times slower the first baseline was beside the candidate than alone; 1 where there is none."""
-    racers = [group[1] for group in results.restarts if len(group) > 1 and group[1].alone]
-    alone = [t for racer in racers for t in racer.alone]
-    beside = [t for racer in racers for t in kept(racer, results.clock)]
+    processes = [group[1] for group in results.restarts if len(group) > 1 and group[1].alone]
+    alone = [t for process in processes for t in process.alone]
+    beside = [t for process in processes for t in kept(process, results.clock)]
     if len(alone) < 3 or not beside or not (usual := statistics.median(alone)):
         return 1.0
     return statistics.median(beside) / usual

@@ -94,7 +94,7 @@ def _depends(cases: Cases, case: Case, n: int, draw: random.Random) -> bool:
     moved.view(-1)[first : first + length].mul_(-1.5).add_(1.0)
     tensors[n] = moved
     try:
-        results = cases.oracle.run(case.values.with_tensors(tensors), "native", cases.shape.written).tensors
+        results = cases.reference.run(case.values.with_tensors(tensors), "native", cases.shape.written).tensors
     except UsageError:  # the reference does not take it: nothing is known of this place
         return False
     return any(_differ(a, b) for a, b in zip(results, case.native, strict=True))

@@ -1,11 +1,11 @@
-"""One process of one contender in the race for time: warmed up, then asked for one turn after the other."""
+"""One process of one kernel in the benchmark: warmed up, then asked for one turn after the other."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
 
-from evaluator.correctness.candidate import Called, CandidateError, Contender, Turn
+from evaluator.correctness.candidate import Called, CandidateError, KernelProcess, SampleOptions
 from evaluator.correctness.cases import Case, Cases
 from evaluator.correctness.protocol import note_behaviour, problems_of, wrong_trial
 from evaluator.receipt.findings import Findings
@@ -14,7 +14,7 @@ from evaluator.sandbox.worker_process import WorkerLostError
 from evaluator.timing.gpu_clocks import DeviceClock
 from evaluator.worker.measurement.clock import flush_of
 
-WARM_TURNS = 4
+WARM_SAMPLES = 4
 _FIRST_SPIN_US = 1000.0
 _LEAST_SPIN_US = 60.0
 _MOST_SPIN_US = 50_000.0
@@ -23,16 +23,16 @@ _GIVES_UP = 4
 
 
 class WrongResultError(Exception):
-    """A timed turn gave a wrong result; the text says what."""
+    """A timed sample gave a wrong result; the text says what."""
 
 
 FAILURES = (CandidateError, WorkerLostError, WrongResultError)
-"""What a contender's process can do instead of a turn."""
+"""What a kernel's process can do instead of a turn."""
 
 
 @dataclass
-class Turns:
-    """Every turn of one contender in one restart."""
+class Samples:
+    """Every turn of one kernel in one restart."""
 
     pair: list[int] = field(default_factory=list)
     us: list[float] = field(default_factory=list)
@@ -41,19 +41,19 @@ class Turns:
     late: list[bool] = field(default_factory=list)
 
 
-class Racer:
-    """A contender's process and its times."""
+class TimedProcess:
+    """A kernel's process and its times."""
 
     def __init__(
-        self, name: str, restart: int, contender: Contender, cases: Cases, clock: DeviceClock, dims: dict[str, int]
+        self, name: str, restart: int, kernel: KernelProcess, cases: Cases, clock: DeviceClock, dims: dict[str, int]
     ) -> None:
         self.name = name
         self.restart = restart
-        self.contender = contender
+        self.kernel = kernel
         self.cases = cases
         self.clock = clock
         self.dims = dims
-        self.turns = Turns()
+        self.samples = Samples()
         self.alone: list[float] = []
         """Times of a baseline while no candidate runs."""
         self.spin_us = _FIRST_SPIN_US
@@ -76,46 +76,46 @@ class Racer:
     def warm(self, case: Case) -> None:
         """Make the clock, compile with the first call, and find how long the host needs.
 
-        Raises `WrongResultError`, and what `Contender.call` raises.
+        Raises `WrongResultError`, and what `KernelProcess.call` raises.
         """
-        self.l2_bytes = l2_bytes(self.contender.device)
+        self.l2_bytes = l2_bytes(self.kernel.device)
         self.flush_bytes = flush_of(self.l2_bytes)
-        reply = self.contender.ask("clock", self.contender.call_seconds, flush_bytes=self.flush_bytes)
+        reply = self.kernel.ask("clock", self.kernel.call_seconds, flush_bytes=self.flush_bytes)
         self.empty_us = list(reply["times"])
         began = time.monotonic()
-        self._turn(case, seconds=self.contender.load_seconds)
+        self._sample(case, seconds=self.kernel.load_seconds)
         self.first_call_seconds = time.monotonic() - began
-        for _ in range(WARM_TURNS):
-            measured = self._turn(case)
+        for _ in range(WARM_SAMPLES):
+            measured = self._sample(case)
             self._adapt(measured.enqueue_us, late=measured.late)
 
-    def turn(self, case: Case, pair: int) -> None:
-        """One timed turn, kept. Raises as `warm` does."""
-        measured = self._turn(case)
+    def sample(self, case: Case, pair: int) -> None:
+        """One timed sample, kept. Raises as `warm` does."""
+        measured = self._sample(case)
         self._keep(pair, measured)
 
-    def turn_alone(self, case: Case) -> None:
-        """One timed turn of a baseline with no candidate about."""
-        self.alone.append(self._turn(case).us)
+    def sample_alone(self, case: Case) -> None:
+        """One timed sample of a baseline with no candidate about."""
+        self.alone.append(self._sample(case).us)
 
     def spans(self, case: Case) -> dict[str, object]:
-        """One turn under the profiler, as `evaluator.sandbox.replies.TurnClaim` says; it counts for nothing else."""
+        """One turn under the profiler, as `evaluator.sandbox.replies.SampleReply` says; it counts for nothing else."""
         called = self._called(
-            case, Turn(max(self.spin_us, _FIRST_SPIN_US), spans=True), 30 + self.contender.call_seconds
+            case, SampleOptions(max(self.spin_us, _FIRST_SPIN_US), spans=True), 30 + self.kernel.call_seconds
         )
-        return dict(called.reply["turn"])
+        return dict(called.reply["sample"])
 
-    def _turn(self, case: Case, seconds: float | None = None) -> _Measured:
-        called = self._called(case, Turn(self.spin_us), seconds)
-        claim = called.reply["turn"]
+    def _sample(self, case: Case, seconds: float | None = None) -> _Measured:
+        called = self._called(case, SampleOptions(self.spin_us), seconds)
+        claim = called.reply["sample"]
         return _Measured(claim["us"], claim["enqueue_us"], claim["late"], self.clock.sample())
 
-    def _called(self, case: Case, turn: Turn, seconds: float | None) -> Called:
+    def _called(self, case: Case, sample: SampleOptions, seconds: float | None) -> Called:
         shape = self.cases.shape
-        called = self.contender.call(
-            case.values, shape.returned, shape.written, shape.filled, turn=turn, seconds=seconds
+        called = self.kernel.call(
+            case.values, shape.returned, shape.written, shape.filled, sample=sample, seconds=seconds
         )
-        if called.reply["turn"] is None:
+        if called.reply["sample"] is None:
             raise WrongResultError("the turn has no time")
         self._judge(case, called)
         return called
@@ -137,11 +137,11 @@ class Racer:
 
     def _keep(self, pair: int, measured: _Measured) -> None:
         late = measured.late and not self.waits
-        self.turns.pair.append(pair)
-        self.turns.us.append(measured.us)
-        self.turns.enqueue_us.append(measured.enqueue_us)
-        self.turns.clock_mhz.append(measured.megahertz)
-        self.turns.late.append(late)
+        self.samples.pair.append(pair)
+        self.samples.us.append(measured.us)
+        self.samples.enqueue_us.append(measured.enqueue_us)
+        self.samples.clock_mhz.append(measured.megahertz)
+        self.samples.late.append(late)
         if measured.late:
             self._adapt(measured.enqueue_us, late=True)
         else:

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
-from evaluator.sandbox.isolation_report import try_jail
+from evaluator.sandbox.isolation_report import try_isolation
 from evaluator.sass.tools import find_tool
 from kbs.common.errors import KoptError
 from kbs.index.encoder import DEFAULT_MODEL, verify_default_model
@@ -205,7 +205,7 @@ def _tools(_: Engine) -> Iterator[Check]:
 
 def _jail(_: Engine) -> Iterator[Check]:
     """The layers between a candidate kernel and this machine, tried out by a probe."""
-    found = try_jail()
+    found = try_isolation()
     if found.failed:
         yield _check("isolation", "error", f"the probe did not run: {found.failed}", "Run `kopt doctor --debug`.")
     for layer in found.layers:

@@ -55,7 +55,7 @@ def _version(receipt: Receipt) -> Iterator[str]:
 def _contenders(workload: WorkloadTiming) -> list[str]:
     head = ("contender", "median", "95% interval", "p20", "p80", "std", "n", "ratio", "95% interval of the ratio")
     rows = []
-    for timed in words.contenders(workload):
+    for timed in words.kernels(workload):
         summary = timed.summary
         if summary is None:
             rows.append((timed.name, "failed", *[NOT_THERE] * 7))

@@ -53,10 +53,10 @@ def _mean(name: str) -> float:
     return mean if result.is_floating_point() else round(mean)
 
 
-def _statement(name: str, pretender: str) -> str:
-    if pretender == "zeros":
+def _statement(name: str, stand_in: str) -> str:
+    if stand_in == "zeros":
         return "return torch.zeros_like(result)"
-    if pretender == "constant":
+    if stand_in == "constant":
         return f"return torch.full_like(result, {_mean(name)!r})"
     return _COPY
 
@@ -80,11 +80,11 @@ def test_reference_passes(name: str, device: str) -> None:
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("pretender", ["zeros", "constant", "copy"])
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_pretenders_fail(name: str, pretender: str, device: str, tmp_path: Path) -> None:
+def test_pretenders_fail(name: str, stand_in: str, device: str, tmp_path: Path) -> None:
     """What does not depend on the problem is wrong, or the problem is refused because it is not told apart."""
     candidate = tmp_path / "candidate.py"
     text = _path(name).read_text("utf-8")
-    candidate.write_text(text + _WRAPPER.format(statement=_statement(name, pretender)), "utf-8")
+    candidate.write_text(text + _WRAPPER.format(statement=_statement(name, stand_in)), "utf-8")
     found = bench(candidate, _path(name), *_words(name, device), "--plan", "signal")
     assert found["verdict"] in ("incorrect", "cheating", "task_refused"), said(found)
     if found["verdict"] == "task_refused":

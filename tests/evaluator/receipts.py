@@ -205,7 +205,7 @@ def summary(us: float = 136.0, **changes: Any) -> Summary:
 
 
 def timed(name: str = "candidate", us: float = 136.0, **changes: Any) -> Timed:
-    """A contender with times; one of its turns was late."""
+    """A kernel with times; one of its turns was late."""
     fields: dict[str, Any] = {
         "name": name,
         "status": "timed",

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from evaluator import noise
-from evaluator.correctness.reference import Oracle
+from evaluator.correctness.reference import ReferenceProcess
 from evaluator.noise import NoiseRun, compare_with_itself
 from evaluator.receipt.plan import TimingPlan
 from evaluator.receipt.timing import Baseline, WorkloadTiming
@@ -22,7 +22,7 @@ from evaluator.source.source_file import SourceFile
 from evaluator.timing.gpu_clocks import DeviceClock
 from kbs.common.errors import KoptError
 from tests.evaluator import receipts
-from tests.evaluator.racers import Nvml
+from tests.evaluator.timed_processes import Nvml
 
 TEXT = "import torch\ndef reference(x):\n    return x * 2\n"
 CANDIDATE = "import torch\ndef run(x):\n    return x * 2\n"
@@ -34,7 +34,7 @@ class Races:
     def __init__(self, *baselines: Baseline) -> None:
         self.baselines: Iterator[Baseline] = itertools.cycle(baselines)
         self.made: list[dict[str, Any]] = []
-        self.turn_seconds = 3.5
+        self.sample_seconds = 3.5
 
     def __call__(self, starter: Any, plan: TimingPlan, cases: Any, *more: Any, candidate: str) -> Races:
         index = more[-1]
@@ -47,10 +47,10 @@ class Races:
 
 
 @pytest.fixture
-def race(monkeypatch: pytest.MonkeyPatch) -> Races:
+def benchmark(monkeypatch: pytest.MonkeyPatch) -> Races:
     """A race in which first nothing, then something is found."""
     made = Races(receipts.baseline(median=1.001), receipts.baseline(median=1.2))
-    monkeypatch.setattr(noise, "Race", made)
+    monkeypatch.setattr(noise, "Benchmark", made)
     monkeypatch.setattr(noise, "device_clock", lambda _: DeviceClock(0, nvml=Nvml()))
     return made
 
@@ -67,18 +67,18 @@ def request(reference: str = TEXT, **changes: Any) -> Request:
     )
 
 
-def test_what_is_asked_of_each_race(race: Races, server: ForkServer) -> None:
+def test_what_is_asked_of_each_race(benchmark: Races, server: ForkServer) -> None:
     asked = request()
     compare_with_itself(asked, 2, server=server)
-    assert [made["index"] for made in race.made] == [0, 1]
-    for made in race.made:
+    assert [made["index"] for made in benchmark.made] == [0, 1]
+    for made in benchmark.made:
         assert made["plan"] == TimingPlan(restarts=3, seconds=7.0, baselines=asked.baselines)
         assert (made["candidate"], made["peak"], made["floor"]) == ("eager", None, False)
         assert made["cases"].bytes == 2 * 8 * 4 * 4
         assert made["starter"].baselines is made["starter"].server is server
 
 
-def test_what_is_kept_of_each_race(race: Races, server: ForkServer, tmp_path: Path) -> None:
+def test_what_is_kept_of_each_race(benchmark: Races, server: ForkServer, tmp_path: Path) -> None:
     out, steps = tmp_path / "runs.jsonl", []
     out.write_text('{"earlier": 1}\n')
     found = compare_with_itself(request(), 3, out, server=server, progress=lambda *step: steps.append(step))
@@ -92,43 +92,43 @@ def test_what_is_kept_of_each_race(race: Races, server: ForkServer, tmp_path: Pa
     assert steps == [("comparing", n, 3) for n in range(3)]
 
 
-def test_the_noise_counts_whatever_the_race_concluded(race: Races, server: ForkServer) -> None:
+def test_the_noise_counts_whatever_the_race_concluded(benchmark: Races, server: ForkServer) -> None:
     """The improvement is that of the ratio: that no witness was asked is no part of it."""
     doubtful = receipts.baseline(median=1.2, improvement=Improvement.UNSTABLE)
-    race.baselines = itertools.cycle([doubtful])
+    benchmark.baselines = itertools.cycle([doubtful])
     assert compare_with_itself(request(), 1, server=server)[0].improvement is Improvement.FASTER
 
 
-def test_a_reference_without_times(race: Races, server: ForkServer, tmp_path: Path) -> None:
-    race.baselines = iter([receipts.baseline(), receipts.failed_baseline("eager", "it raised")])
+def test_a_reference_without_times(benchmark: Races, server: ForkServer, tmp_path: Path) -> None:
+    benchmark.baselines = iter([receipts.baseline(), receipts.failed_baseline("eager", "it raised")])
     with pytest.raises(KoptError) as raised:
         compare_with_itself(request(), 5, tmp_path / "runs.jsonl", server=server)
     assert (raised.value.code, raised.value.hint) == ("reference_failed", "it raised")
     assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == 1  # what was finished before is kept
 
 
-def test_a_reference_that_fails_is_told(race: Races, server: ForkServer) -> None:
+def test_a_reference_that_fails_is_told(benchmark: Races, server: ForkServer) -> None:
     broken = "import torch\ndef reference(x):\n    raise ValueError('my own words')\n"
     with pytest.raises(KoptError, match="my own words"):
         compare_with_itself(request(broken), 1, server=server)
-    assert race.made == []
+    assert benchmark.made == []
 
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_oracle_ends_and_a_server_of_others_does_not(
-    race: Races, server: ForkServer, monkeypatch: pytest.MonkeyPatch, fails: bool
+    benchmark: Races, server: ForkServer, monkeypatch: pytest.MonkeyPatch, fails: bool
 ) -> None:
     ended = []
-    close = Oracle.close
+    close = ReferenceProcess.close
 
-    def noted(oracle: Any) -> None:
-        ended.append(oracle)
-        close(oracle)
+    def noted(reference: Any) -> None:
+        ended.append(reference)
+        close(reference)
 
-    monkeypatch.setattr(Oracle, "close", noted)
+    monkeypatch.setattr(ReferenceProcess, "close", noted)
     monkeypatch.setattr(server, "close", lambda: pytest.fail("it belongs to someone else"))
     if fails:
-        race.baselines = iter([receipts.failed_baseline()])
+        benchmark.baselines = iter([receipts.failed_baseline()])
         with pytest.raises(KoptError):
             compare_with_itself(request(), 1, server=server)
     else:
@@ -138,7 +138,7 @@ def test_the_oracle_ends_and_a_server_of_others_does_not(
 
 
 @pytest.mark.parametrize("where", ["spawn", "Starter"])
-def test_a_server_of_its_own_is_ended(race: Races, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+def test_a_server_of_its_own_is_ended(benchmark: Races, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     closed = []
 
     class Server:

@@ -1,4 +1,4 @@
-"""Oracles and contenders for tests: small sources in real workers."""
+"""Oracles and kernels for tests: small sources in real workers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from evaluator.correctness.candidate import Contender
-from evaluator.correctness.reference import Oracle, Values
+from evaluator.correctness.candidate import KernelProcess
+from evaluator.correctness.reference import ReferenceProcess, Values
 from evaluator.sandbox.fork_server import ForkServer
 from evaluator.worker.memory.tensors import spec_of
 from evaluator.worker.memory.values import flatten, names_of
@@ -19,22 +19,22 @@ LIMITS = Limits(memory=3 << 30, processes=32, file_size=1 << 30, limit_data=True
 CPU = torch.device("cpu")
 
 
-def oracle(server: ForkServer, text: str, *, files: dict[str, bytes] | None = None, **message: Any) -> Oracle:
+def oracle(server: ForkServer, text: str, *, files: dict[str, bytes] | None = None, **message: Any) -> ReferenceProcess:
     """A worker that has loaded `text` as the reference of a function, unless `message` says otherwise."""
-    worker = server.spawn("oracle", LIMITS, {"reference.py": text.encode(), **(files or {})})
-    made = Oracle(worker, CPU, 30, 30)
+    worker = server.spawn("reference", LIMITS, {"reference.py": text.encode(), **(files or {})})
+    made = ReferenceProcess(worker, CPU, 30, 30)
     try:
-        made.load({**_message("oracle", "reference.py", "reference"), **message})
+        made.load({**_message("reference", "reference.py", "reference"), **message})
     except BaseException:
         made.close()
         raise
     return made
 
 
-def contender(server: ForkServer, text: str, *, seed: int = 1, seconds: float = 30, **message: Any) -> Contender:
+def kernel(server: ForkServer, text: str, *, seed: int = 1, seconds: float = 30, **message: Any) -> KernelProcess:
     """A worker that has loaded `text` as a candidate with a function `run`, unless `message` says otherwise."""
     worker = server.spawn("candidate", LIMITS, {"candidate.py": text.encode()})
-    made = Contender(worker, CPU, 30, seconds, random.Random(seed))
+    made = KernelProcess(worker, CPU, 30, seconds, random.Random(seed))
     try:
         made.load({**_message("candidate", "candidate.py", "run"), **message})
     except BaseException:

@@ -54,9 +54,9 @@ class Clock:
 
     def empty_pairs(self) -> list[float]:
         """Microseconds between two events with nothing between them."""
-        return [float(self.finish(self.turn(_nothing, _EMPTY_SPIN_US)[0])["us"]) for _ in range(_EMPTY_PAIRS)]
+        return [float(self.finish(self.sample(_nothing, _EMPTY_SPIN_US)[0])["us"]) for _ in range(_EMPTY_PAIRS)]
 
-    def turn(self, call: Callable[[], Any], spin_us: float) -> tuple[dict[str, Any], Any]:
+    def sample(self, call: Callable[[], Any], spin_us: float) -> tuple[dict[str, Any], Any]:
         """(`enqueue_us` on the host and `late`; the call's result). Returns before the device has come to the end, so
         that copies can be enqueued behind it; `finish` tells the time.
 
@@ -91,7 +91,7 @@ class Clock:
             session = _profile(activities=[_CUDA])
             session.__enter__()  # type: ignore[no-untyped-call]  # torch does not annotate it
         try:
-            measured, result = self.turn(call, spin_us)
+            measured, result = self.sample(call, spin_us)
             _sleep(_MARKER_CYCLES)
             _wait_device()
         finally:

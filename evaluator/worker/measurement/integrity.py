@@ -34,7 +34,7 @@ _WATCHED: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (torch.profiler.profile, ("start", "stop", "__enter__", "__exit__", "events")),
     (autograd_profiler.profile, ("__enter__", "__exit__")),
     (autograd_profiler, ("_enable_profiler", "_disable_profiler", "_prepare_profiler")),
-    (Clock, ("turn", "finish", "spans", "empty_pairs")),
+    (Clock, ("sample", "finish", "spans", "empty_pairs")),
     (torch.nn.Module, ("__call__", "load_state_dict", "state_dict")),
     (time, ("perf_counter", "perf_counter_ns", "time", "time_ns", "monotonic", "monotonic_ns")),
     (statistics, ("mean", "median", "stdev", "fmean")),

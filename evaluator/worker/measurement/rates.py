@@ -43,15 +43,15 @@ def rate(clock: Clock, device: torch.device, message: dict[str, Any]) -> list[fl
         call = _call(device, message)
         for _ in range(_WARM):
             call()
-        return [_turn(clock, call) for _ in range(int(message["turns"]))]
+        return [_sample(clock, call) for _ in range(int(message["samples"]))]
     finally:
         torch.backends.cuda.matmul.allow_tf32 = False
 
 
-def _turn(clock: Clock, call: Callable[[], Any]) -> float:
+def _sample(clock: Clock, call: Callable[[], Any]) -> float:
     spin = _SPIN_US
     while True:
-        measured, result = clock.turn(call, spin)
+        measured, result = clock.sample(call, spin)
         del result
         done = clock.finish(measured)
         if not done["late"] or spin > 1e5:

@@ -1,4 +1,4 @@
-"""The timed part of a worker's life: turns, audit turns, rates of the device."""
+"""The timed part of a worker's life: turns, cross-check samples, rates of the device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evaluator.worker.memory.values import deliver, leaves, rebuild
 
 @dataclass
 class Lent:
-    """What an audit turn works on."""
+    """What an cross-check sample works on."""
 
     sets: list[Any]
     """Arguments, by call."""
@@ -42,7 +42,7 @@ class TimedWorker(ABC):
             "times": self.clock.empty_pairs(),
         }
 
-    def do_turn(self, message: dict[str, Any]) -> dict[str, Any]:
+    def do_sample(self, message: dict[str, Any]) -> dict[str, Any]:
         """One timed call of the candidate; its results are copied out in the order of the stream, behind it."""
         arguments = self._arguments(message["tensors"])
         values = rebuild(message["tree"], arguments)
@@ -56,17 +56,17 @@ class TimedWorker(ABC):
             measured, result = clock.spans(call, message["spin_us"])
             answer = {"returned": self._copy_out(result, message["returns"], arguments)}
         else:
-            enqueued, result = clock.turn(call, message["spin_us"])
+            enqueued, result = clock.sample(call, message["spin_us"])
             answer = {"returned": self._copy_out(result, message["returns"], arguments)}
             measured = clock.finish(enqueued)
         del result
         self._wait()
-        return {**answer, "turn": measured, **self._findings()}
+        return {**answer, "sample": measured, **self._findings()}
 
     def do_lend(self, message: dict[str, Any]) -> dict[str, Any]:
-        """What the next audit turn works on, so that none of this is in its time. What it will hold is filled in later.
+        """Map the buffers of the next cross-check, so that mapping is no part of its time; the parent fills them later.
 
-        With `empty` there will be no calls, and what is copied out are zeros: the cost of the copies.
+        With `empty` nothing will be called and zeros are copied out: the cost of the copies alone.
         """
         sets = [self._arguments(specs) for specs in message["sets"]]
         places = [self._arguments(specs) for specs in message["returns"]]
@@ -75,7 +75,7 @@ class TimedWorker(ABC):
         self._wait()
         return {}
 
-    def do_audit(self, message: dict[str, Any]) -> dict[str, Any]:
+    def do_cross_check(self, message: dict[str, Any]) -> dict[str, Any]:
         """The next `calls` on what was lent, one behind the other, then their results copied out.
 
         The copies are in the order of the stream: what is not there by then is not there.

@@ -28,7 +28,7 @@ from evaluator.worker.memory import tensors as memory
 from evaluator.worker.memory.inputs import InputsError
 from evaluator.worker.memory.values import UnsupportedValueError, deliver, is_exact, leaves, rebuild
 from evaluator.worker.process import bootstrap, protocol
-from evaluator.worker.process.isolation import Jail
+from evaluator.worker.process.isolation import Sandbox
 
 _TEXT = 6000
 """Characters of an error or a traceback that are passed on."""
@@ -39,10 +39,10 @@ _LATE_CYCLES = 20_000_000
 class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
     """One process, one subject."""
 
-    def __init__(self, channel: socket.socket, jail: Jail) -> None:
+    def __init__(self, channel: socket.socket, sandbox: Sandbox) -> None:
         self.channel = channel
-        self.folder = Path(jail.folder)
-        self.jail = jail
+        self.folder = Path(sandbox.folder)
+        self.sandbox = sandbox
         self.buffers: dict[int, memory.Mapping] = {}
         self.subject: Any = None
         self.device = torch.device("cpu")
@@ -54,7 +54,7 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
 
     def serve(self) -> None:
         """Answer messages until the parent hangs up."""
-        self._say({"op": "hello", "layers": [vars(layer) for layer in self.jail.layers], "versions": _versions()})
+        self._say({"op": "hello", "layers": [vars(layer) for layer in self.sandbox.layers], "versions": _versions()})
         while True:
             received = protocol.receive(self.channel)
             if received is None:
@@ -287,9 +287,9 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def live(channel: socket.socket, jail: Jail) -> None:
+def live(channel: socket.socket, sandbox: Sandbox) -> None:
     """The worker's whole life after its isolation; never returns to the fork server's code."""
-    folder = Path(jail.folder)
+    folder = Path(sandbox.folder)
     output = os.open(folder / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -305,4 +305,4 @@ def live(channel: socket.socket, jail: Jail) -> None:
     sys.path[:] = [path for path in sys.path if path not in ("", ".")]
     sys.argv[:] = ["worker"]
     with contextlib.suppress(BrokenPipeError, ConnectionResetError, OSError, protocol.ProtocolError):
-        Worker(channel, jail).serve()
+        Worker(channel, sandbox).serve()

@@ -67,7 +67,7 @@ class Layer:
 
 
 @dataclass
-class Jail:
+class Sandbox:
     """Where a worker lives and what it may reach."""
 
     folder: str
@@ -90,7 +90,7 @@ class Jail:
         return content
 
     @classmethod
-    def of_message(cls, message: dict[str, Any]) -> Jail:
+    def of_message(cls, message: dict[str, Any]) -> Sandbox:
         """The sandbox that `message` describes."""
         return cls(**{**message, "limits": Limits(**message["limits"])})
 
@@ -129,22 +129,22 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_SUBREAPER, 1)
 
 
-def separate(jail: Jail) -> None:
+def separate(sandbox: Sandbox) -> None:
     """Leave the parent's session and namespaces. The next fork is the first process of the new PID namespace."""
     os.setsid()
     if os.geteuid() != 0:
         failed = _own_user_namespace(os.geteuid(), os.getegid())
         if failed:
             for name in ("pid namespace", "mount namespace", "ipc namespace", "network namespace"):
-                jail.note(name, False, f"no user namespace: {failed}")
+                sandbox.note(name, False, f"no user namespace: {failed}")
             return
     for name in ("mount", "ipc", "pid"):
         failed = _unshare(name)
-        jail.note(f"{name} namespace", not failed, failed)
+        sandbox.note(f"{name} namespace", not failed, failed)
     failed = _unshare("net")
-    if jail.loopback and not failed:
+    if sandbox.loopback and not failed:
         failed = _loopback_up()
-    jail.note("network namespace", not failed, failed)
+    sandbox.note("network namespace", not failed, failed)
 
 
 def _own_user_namespace(uid: int, gid: int) -> str:
@@ -177,29 +177,29 @@ def in_new_pid_namespace() -> bool:
     return os.getpid() == 1
 
 
-def private_proc(jail: Jail) -> None:
+def private_proc(sandbox: Sandbox) -> None:
     """A /proc that shows the new PID namespace; CUDA and torch read their own entries there."""
-    if not in_new_pid_namespace() or not jail.holds("mount namespace"):  # else everybody's /proc would be covered
-        jail.note("private /proc", False, "no mount namespace" if in_new_pid_namespace() else "no PID namespace")
+    if not in_new_pid_namespace() or not sandbox.holds("mount namespace"):  # else everybody's /proc would be covered
+        sandbox.note("private /proc", False, "no mount namespace" if in_new_pid_namespace() else "no PID namespace")
         return
     failed = ""
     if _LIBC.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None) != 0 or (
         _LIBC.mount(b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None) != 0
     ):
         failed = os.strerror(ctypes.get_errno())
-    jail.note("private /proc", not failed, failed)
+    sandbox.note("private /proc", not failed, failed)
 
 
-def confine(jail: Jail) -> None:
+def confine(sandbox: Sandbox) -> None:
     """Files, TCP and signals (landlock), then the unprivileged user, then the resource limits."""
     unreadable = [path for path in _interpreter() if not _open_to_others(path)]
     failed = _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    jail.note("no new privileges", not failed, failed)
-    files = _landlock(jail)
-    _become(jail, keep_reading=bool(unreadable) and files)
+    sandbox.note("no new privileges", not failed, failed)
+    files = _landlock(sandbox)
+    _become(sandbox, keep_reading=bool(unreadable) and files)
     die_with_parent()  # again: a change of user cleared it, and closed /proc/self to the process itself
     _prctl(_PR_SET_DUMPABLE, 1)
-    _limit(jail)
+    _limit(sandbox)
 
 
 def _interpreter() -> Iterator[str]:
@@ -223,40 +223,40 @@ def _open_to_others(path: str) -> bool:
     return all(folder.stat().st_mode & 0o001 for folder in (resolved, *resolved.parents) if folder.is_dir())
 
 
-def _landlock(jail: Jail) -> bool:
+def _landlock(sandbox: Sandbox) -> bool:
     abi = _LIBC.syscall(_SYS_LANDLOCK[0], None, ctypes.c_size_t(0), ctypes.c_uint32(1))
     if abi < 1:
-        return _no_landlock(jail, "this kernel has no landlock")
+        return _no_landlock(sandbox, "this kernel has no landlock")
     handled = (1 << 13) - 1  # ABI 1: everything but refer, truncate and ioctl
     handled |= sum(bit for bit, since in ((1 << 13, 2), (_FS_TRUNCATE, 3), (_FS_IOCTL, 5)) if abi >= since)
-    tcp = 3 if abi >= 4 and not jail.loopback else 0
+    tcp = 3 if abi >= 4 and not sandbox.loopback else 0
     scopes = 3 if abi >= 6 else 0
     attributes = struct.pack("=QQQ", handled, tcp, scopes)[: 24 if abi >= 6 else 16 if abi >= 4 else 8]
     ruleset = _LIBC.syscall(_SYS_LANDLOCK[0], attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
     if ruleset < 0:
-        return _no_landlock(jail, os.strerror(ctypes.get_errno()))
-    read = (*_SYSTEM, *_interpreter(), *jail.readable)
+        return _no_landlock(sandbox, os.strerror(ctypes.get_errno()))
+    read = (*_SYSTEM, *_interpreter(), *sandbox.readable)
     for rights, paths in (
         (_FS_READ, read),
         (handled & _FS_FILE & ~_FS_EXECUTE, tuple(f"/dev/{name}" for name in _DEVICES)),
         (_FS_WRITE_FILE | _FS_TRUNCATE | _FS_READ, ("/proc",)),  # CUDA writes its threads' names there
-        (handled, tuple(filter(None, (jail.folder, jail.cache)))),
+        (handled, tuple(filter(None, (sandbox.folder, sandbox.cache)))),
     ):
         for pattern in paths:
             for path in _matching(pattern):
                 _allow(ruleset, path, rights & handled)
     failed = _call(_SYS_LANDLOCK[2], ctypes.c_int(ruleset), ctypes.c_uint32(0))
     os.close(ruleset)
-    jail.note("landlock files", not failed, failed or f"ABI {abi}: writes only its own folder")
-    closed = "loopback is open" if jail.loopback else "needs landlock ABI 4"
-    jail.note("landlock tcp", not failed and bool(tcp), failed or ("" if tcp else closed))
-    jail.note("landlock signals", not failed and bool(scopes), failed or ("" if scopes else "needs landlock ABI 6"))
+    sandbox.note("landlock files", not failed, failed or f"ABI {abi}: writes only its own folder")
+    closed = "loopback is open" if sandbox.loopback else "needs landlock ABI 4"
+    sandbox.note("landlock tcp", not failed and bool(tcp), failed or ("" if tcp else closed))
+    sandbox.note("landlock signals", not failed and bool(scopes), failed or ("" if scopes else "needs landlock ABI 6"))
     return not failed
 
 
-def _no_landlock(jail: Jail, why: str) -> bool:
+def _no_landlock(sandbox: Sandbox, why: str) -> bool:
     for name in ("landlock files", "landlock tcp", "landlock signals"):
-        jail.note(name, False, why)
+        sandbox.note(name, False, why)
     return False
 
 
@@ -278,11 +278,11 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
             os.close(opened)
 
 
-def _become(jail: Jail, keep_reading: bool) -> None:
+def _become(sandbox: Sandbox, keep_reading: bool) -> None:
     """Drop root. Where the interpreter lies in a folder closed to others, one capability stays: to read, which
     landlock then confines."""
-    if os.geteuid() != 0 or not jail.uid:
-        jail.note("unprivileged user", os.geteuid() != 0, "already one" if os.geteuid() != 0 else "not asked for")
+    if os.geteuid() != 0 or not sandbox.uid:
+        sandbox.note("unprivileged user", os.geteuid() != 0, "already one" if os.geteuid() != 0 else "not asked for")
         if os.geteuid() != 0:
             _drop_capabilities(0)
         return
@@ -290,14 +290,14 @@ def _become(jail: Jail, keep_reading: bool) -> None:
         _prctl(_PR_SET_KEEPCAPS, 1)
     try:  # a user namespace, such as a rootless container's, may know no other users
         os.setgroups([])
-        os.setresgid(jail.uid, jail.uid, jail.uid)
-        os.setresuid(jail.uid, jail.uid, jail.uid)
+        os.setresgid(sandbox.uid, sandbox.uid, sandbox.uid)
+        os.setresuid(sandbox.uid, sandbox.uid, sandbox.uid)
     except OSError as error:
-        jail.note("unprivileged user", False, f"this user namespace has no other: {error.strerror}")
+        sandbox.note("unprivileged user", False, f"this user namespace has no other: {error.strerror}")
         return
     failed = _drop_capabilities(1 << _CAP_DAC_READ_SEARCH if keep_reading else 0)
     detail = "keeps the right to read what landlock allows, since the interpreter's folder is closed to others"
-    jail.note("unprivileged user", True, failed or (detail if keep_reading else ""))
+    sandbox.note("unprivileged user", True, failed or (detail if keep_reading else ""))
 
 
 def _drop_capabilities(kept: int) -> str:
@@ -311,13 +311,13 @@ def _drop_capabilities(kept: int) -> str:
     return failed
 
 
-def _counted_alone(jail: Jail) -> bool:
+def _counted_alone(sandbox: Sandbox) -> bool:
     """Whether RLIMIT_NPROC counts this worker alone, and not everything that its user runs: as a user of its own, or,
     since Linux 5.14, in a user namespace of its own."""
-    if jail.uid and jail.holds("unprivileged user"):
+    if sandbox.uid and sandbox.holds("unprivileged user"):
         return True
     release = [int(part) for part in re.findall(r"\d+", platform.release())[:2]]
-    return os.geteuid() != 0 and jail.holds("pid namespace") and release >= [5, 14]
+    return os.geteuid() != 0 and sandbox.holds("pid namespace") and release >= [5, 14]
 
 
 _THREADS = 1024 + 64 * (os.cpu_count() or 1)
@@ -325,8 +325,8 @@ _THREADS = 1024 + 64 * (os.cpu_count() or 1)
 processes."""
 
 
-def _limit(jail: Jail) -> None:
-    limits, alone = jail.limits, _counted_alone(jail)
+def _limit(sandbox: Sandbox) -> None:
+    limits, alone = sandbox.limits, _counted_alone(sandbox)
     wanted = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: limits.file_size,
@@ -343,4 +343,4 @@ def _limit(jail: Jail) -> None:
         except (OSError, ValueError) as error:
             failed.append(str(error))
     watched = "" if alone else "processes are counted by the watchdog, since the user's others would count too"
-    jail.note("resource limits", not failed, "; ".join(failed) or watched)
+    sandbox.note("resource limits", not failed, "; ".join(failed) or watched)

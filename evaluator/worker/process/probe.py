@@ -1,4 +1,4 @@
-"""What the jail really holds on this machine: a child in it tries to break out, and tells what it could do."""
+"""What the sandbox really holds on this machine: a child in it tries to break out, and tells what it could do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.worker.process import isolation
-from evaluator.worker.process.isolation import Jail, Limits
+from evaluator.worker.process.isolation import Limits, Sandbox
 
 
 def probe(folder: str, secret: str, port: int) -> None:
@@ -32,13 +32,13 @@ def probe(folder: str, secret: str, port: int) -> None:
 def _middle(folder: str, secret: str, port: int, parent: int, writing: int) -> None:
     try:
         uid = Path(folder).stat().st_uid
-        jail = Jail(folder, (), uid if os.geteuid() == 0 else 0, Limits(8 << 30, 32, 1 << 30, True))
-        isolation.separate(jail)
+        sandbox = Sandbox(folder, (), uid if os.geteuid() == 0 else 0, Limits(8 << 30, 32, 1 << 30, True))
+        isolation.separate(sandbox)
         inner = os.fork()
         if inner == 0:
-            isolation.private_proc(jail)
-            isolation.confine(jail)
-            answer = {"layers": [vars(layer) for layer in jail.layers], "escapes": _escapes(secret, port, parent)}
+            isolation.private_proc(sandbox)
+            isolation.confine(sandbox)
+            answer = {"layers": [vars(layer) for layer in sandbox.layers], "escapes": _escapes(secret, port, parent)}
             os.write(writing, json.dumps(answer).encode())
         else:
             os.waitpid(inner, 0)
@@ -49,7 +49,7 @@ def _middle(folder: str, secret: str, port: int, parent: int, writing: int) -> N
 
 
 def _escapes(secret: str, port: int, parent: int) -> list[str]:
-    """What could be done that the jail should forbid."""
+    """What could be done that the sandbox should forbid."""
     attempts: dict[str, Any] = {
         "read a file outside its folder": lambda: Path(secret).read_bytes(),
         "write a file outside its folder": lambda: Path(secret + ".written").write_bytes(b"x"),

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from evaluator.worker.process import isolation, protocol
-from evaluator.worker.process.isolation import Jail
+from evaluator.worker.process.isolation import Sandbox
 
 
 def preload(device: str, further: Sequence[str] = ()) -> None:
@@ -84,16 +84,16 @@ def _start(message: dict[str, Any], channel: socket.socket) -> None:
         isolation.adopt_orphans()
         os.environ.clear()
         os.environ.update(message["environment"])
-        jail = Jail.of_message(message["jail"])
-        isolation.separate(jail)
+        sandbox = Sandbox.of_message(message["sandbox"])
+        isolation.separate(sandbox)
         pid = os.fork()
         if pid == 0:
             isolation.die_with_parent()
-            isolation.private_proc(jail)
-            isolation.confine(jail)
+            isolation.private_proc(sandbox)
+            isolation.confine(sandbox)
             from evaluator.worker.process.child import live
 
-            live(channel, jail)
+            live(channel, sandbox)
             code = 0
         else:
             protocol.send(channel, {"op": "forked", "pid": pid})

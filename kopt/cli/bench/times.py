@@ -63,7 +63,7 @@ def _compared(baseline: Baseline) -> str:
 
 
 def _dropped(workload: WorkloadTiming) -> list[str]:
-    every = words.contenders(workload)
+    every = words.kernels(workload)
     return [words.drops(timed) for timed in every]
 
 

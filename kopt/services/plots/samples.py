@@ -81,7 +81,7 @@ def draw(timing: Timing, title: str, format: str) -> bytes:
     workloads = timing.workloads[:MOST]
     if len(workloads) < len(timing.workloads):
         title += f", the first {MOST} of {len(timing.workloads)} workloads"
-    rows = [words.contenders(workload) for workload in workloads]
+    rows = [words.kernels(workload) for workload in workloads]
     columns = max(map(len, rows))
 
     def fill(figure: Figure) -> None:

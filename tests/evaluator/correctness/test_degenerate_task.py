@@ -130,9 +130,9 @@ def test_exact_draws_ask_for_equality() -> None:
 
 @pytest.mark.parametrize("value", [1e6, -1e30])
 def test_constants_that_the_output_cannot_hold(value: float) -> None:
-    oracle = torch.full((70,), value, dtype=torch.float64)
+    reference = torch.full((70,), value, dtype=torch.float64)
     examiner = TaskExaminer()
-    examiner.add([], [oracle], [oracle.half()], stretched=False, exact=[False])
+    examiner.add([], [reference], [reference.half()], stretched=False, exact=[False])
     assert examiner.result()["refused"], "infinity is a constant too"
 
 
@@ -142,15 +142,15 @@ def test_nothing_was_examined() -> None:
 
 def test_lower_precision_and_a_tail_are_told_apart() -> None:
     x = torch.randn(200, 128, generator=torch.Generator().manual_seed(0))
-    oracle, native = [torch.softmax(x.double(), -1)], [torch.softmax(x, -1)]
+    reference, native = [torch.softmax(x.double(), -1)], [torch.softmax(x, -1)]
     examiner = TaskExaminer()
-    examiner.tell_apart(oracle, native, [torch.softmax(x.bfloat16(), -1)])
+    examiner.tell_apart(reference, native, [torch.softmax(x.bfloat16(), -1)])
     assert examiner.told_apart == {TAIL_LEFT_OUT: True, LOWER_PRECISION: True}
     loose = TaskExaminer(declared=(1.0, 0.0))
-    loose.tell_apart(oracle, native, [torch.softmax(x.bfloat16(), -1)])
+    loose.tell_apart(reference, native, [torch.softmax(x.bfloat16(), -1)])
     assert loose.result()["told_apart"] == {TAIL_LEFT_OUT: False, LOWER_PRECISION: False}
     unknown = TaskExaminer()
-    unknown.tell_apart(oracle, native, [])
+    unknown.tell_apart(reference, native, [])
     assert unknown.told_apart == {TAIL_LEFT_OUT: True}
 
 

@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from evaluator.correctness import reference as oracle_module
-from evaluator.correctness.reference import Oracle, _blamed
+from evaluator.correctness.reference import ReferenceProcess, _blamed
 from evaluator.sandbox.fork_server import ForkServer
 from evaluator.worker.memory.tensors import DTYPES
 from kbs.common.errors import ExitCode, KoptError, UsageError
-from tests.evaluator.workers import bits, oracle, values
+from tests.evaluator.workers import bits, reference_process, values
 
-Start = Callable[..., Oracle]
+Start = Callable[..., ReferenceProcess]
 X = torch.tensor([1.0, -2.0, 3.0])
 INPUTS = "def get_inputs():\n    return {}\n"
 
@@ -27,13 +27,13 @@ def start(server: ForkServer) -> Iterator[Start]:
     """Starts oracles and ends them."""
     with contextlib.ExitStack() as stack:
 
-        def start(text: str, **words: Any) -> Oracle:
-            return stack.enter_context(contextlib.closing(oracle(server, "import torch\n" + text, **words)))
+        def start(text: str, **words: Any) -> ReferenceProcess:
+            return stack.enter_context(contextlib.closing(reference_process(server, "import torch\n" + text, **words)))
 
         yield start
 
 
-def reference(start: Start, body: str, arguments: str = "x", **words: Any) -> Oracle:
+def reference(start: Start, body: str, arguments: str = "x", **words: Any) -> ReferenceProcess:
     """A function `reference` with that body."""
     lines = "".join(f"    {line}\n" for line in body.splitlines())
     return start(f"def reference({arguments}):\n{lines}", **words)
@@ -99,7 +99,7 @@ def test_results_stay_when_the_memory_is_used_again(start: Start) -> None:
     assert made_by.run(values(torch.ones(5)), "native").tensors[0].tolist() == [2.0] * 5
 
 
-def mapped(made_by: Oracle) -> int:
+def mapped(made_by: ReferenceProcess) -> int:
     """Buffers that the oracle's process has mapped."""
     return Path(f"/proc/{made_by.worker._pid}/maps").read_text().count("memfd:kopt")
 
@@ -371,7 +371,7 @@ def test_words_of_full_memory(said: str, code: str) -> None:
 
 
 def test_closing_ends_the_worker_and_gives_back_its_memory(server: ForkServer) -> None:
-    made_by = oracle(server, "def reference(x): return x\n")
+    made_by = reference_process(server, "def reference(x): return x\n")
     made_by.run(values(X), "native")
     lent = [shared for tensors in made_by._lent.values() for shared in tensors]
     made_by.close()

@@ -97,7 +97,7 @@ def test_order_of_baselines_is_no_matter_of_reading() -> None:
     back = workload_timing(baselines=dict(reversed(known.items())))
     assert [name for name, _ in words.baselines(there)] == ["eager", "apex", "compile"]
     assert words.baselines(there) == words.baselines(back)
-    assert [found.name for found in words.contenders(there)] == ["candidate", "eager", "apex", "compile"]
+    assert [found.name for found in words.kernels(there)] == ["candidate", "eager", "apex", "compile"]
 
 
 # --- the improvement --------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from evaluator.sandbox import isolation_report as jail_report
-from evaluator.sandbox.isolation_report import try_jail
+from evaluator.sandbox.isolation_report import try_isolation
 from evaluator.worker.process import probe
 from evaluator.worker.process.isolation import Layer
 
@@ -34,7 +34,7 @@ HOLDS = {
 
 def test_every_layer_is_told_and_what_is_in_force_holds() -> None:
     before = set(Path(tempfile.gettempdir()).glob("kopt-*"))
-    found = try_jail()
+    found = try_isolation()
     assert found.failed == ""
     assert {layer.name for layer in found.layers} == NAMES
     applied = {layer.name for layer in found.layers if layer.applied}
@@ -52,7 +52,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 def test_layers_and_escapes_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     layers = [{"name": "landlock files", "applied": False, "detail": "this kernel has no landlock"}]
     answer(monkeypatch, json.dumps({"layers": layers, "escapes": ["connect over TCP"]}))
-    found = try_jail()
+    found = try_isolation()
     assert found.layers == [Layer("landlock files", False, "this kernel has no landlock")]
     assert found.escapes == ["connect over TCP"]
 
@@ -60,7 +60,7 @@ def test_layers_and_escapes_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("text", ["", "{", "Traceback (most recent call last):"])
 def test_a_probe_that_says_nothing_is_no_result(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     answer(monkeypatch, text)
-    found = try_jail()
+    found = try_isolation()
     assert (found.layers, found.escapes) == ([], [])
     assert "JSONDecodeError" in found.failed
 
@@ -71,11 +71,11 @@ def test_a_probe_that_does_not_start_or_end_is_told(monkeypatch: pytest.MonkeyPa
         raise error
 
     monkeypatch.setattr(jail_report.subprocess, "run", run)
-    assert type(error).__name__ in try_jail().failed
+    assert type(error).__name__ in try_isolation().failed
 
 
 def test_attempts_that_succeed_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outside of any jail, all of them do: none is a test that cannot fail."""
+    """Outside of any sandbox, all of them do: none is a test that cannot fail."""
     secret = tmp_path / "secret"
     secret.write_text("x")
     monkeypatch.setattr(probe.os, "kill", lambda *_: None)

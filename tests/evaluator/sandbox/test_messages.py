@@ -14,12 +14,12 @@ from evaluator.sandbox import messages
 from evaluator.sandbox.messages import (
     DRAWN,
     baseline_message,
+    candidate_files,
     candidate_message,
-    files_of_candidate,
-    files_of_oracle,
     nvcc_flags,
     nvcc_path,
-    oracle_message,
+    reference_files,
+    reference_message,
 )
 from evaluator.source.forms import Backend, Form, Recognised
 from evaluator.source.source_file import SourceFile
@@ -74,8 +74,8 @@ def hopper(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_candidate_gets_itself_alone() -> None:
     asked = request(reference=REF, inputs=InputsFile(name="in.json", content=b"[[2]]"))
-    assert files_of_candidate(asked) == {"candidate.py": PY.text.encode()}
-    assert files_of_candidate(request(CU)) == {"candidate.cu": CU.text.encode()}
+    assert candidate_files(asked) == {"candidate.py": PY.text.encode()}
+    assert candidate_files(request(CU)) == {"candidate.cu": CU.text.encode()}
     assert candidate_message(asked, recognised(), {"n": 3}) == {
         "form": "function",
         "role": "candidate",
@@ -89,18 +89,18 @@ def test_a_candidate_gets_itself_alone() -> None:
 
 def test_an_oracle_gets_the_reference_under_its_own_name_for_it() -> None:
     asked = request(reference=REF)
-    assert files_of_oracle(asked, recognised(), {}) == {"reference.py": REF.text.encode()}
-    message = oracle_message(asked, recognised(), {"n": 3})
+    assert reference_files(asked, recognised(), {}) == {"reference.py": REF.text.encode()}
+    message = reference_message(asked, recognised(), {"n": 3})
     assert (message["file"], message["entry"], message["role"], message["dims"]) == (
         "reference.py",
         "reference",
-        "oracle",
+        "reference",
         {"n": 3},
     )
 
 
 def test_without_a_reference_the_candidate_is_the_oracle() -> None:
-    assert files_of_oracle(request(), recognised(), {}) == {"reference.py": PY.text.encode()}
+    assert reference_files(request(), recognised(), {}) == {"reference.py": PY.text.encode()}
 
 
 @pytest.mark.parametrize(
@@ -109,16 +109,16 @@ def test_without_a_reference_the_candidate_is_the_oracle() -> None:
 )
 def test_whose_setup_makes_the_inputs(setup_from: str, inputs: str, extra: dict[str, bytes]) -> None:
     asked, found = request(reference=REF), recognised(Form.SETUP, setup_from=setup_from)
-    assert oracle_message(asked, found, {})["inputs"] == inputs
-    assert files_of_oracle(asked, found, {}) == {"reference.py": REF.text.encode(), **extra}
+    assert reference_message(asked, found, {})["inputs"] == inputs
+    assert reference_files(asked, found, {}) == {"reference.py": REF.text.encode(), **extra}
 
 
 def test_a_file_of_inputs_comes_before_every_setup() -> None:
     file = InputsFile(name="in.json", content=b"{}", beside={"raw.bin": b"123"})
     for setup_from in ("reference", "inputs"):
         asked, found = request(reference=REF, inputs=file), recognised(Form.SETUP, setup_from=setup_from)
-        files = files_of_oracle(asked, found, {})
-        name = oracle_message(asked, found, {})["inputs"]
+        files = reference_files(asked, found, {})
+        name = reference_message(asked, found, {})["inputs"]
         assert name.endswith(".json")
         assert files == {name: b"{}", "raw.bin": b"123", "reference.py": REF.text.encode()}
 
@@ -127,10 +127,10 @@ def test_a_file_of_inputs_comes_before_every_setup() -> None:
 def test_a_file_of_inputs_takes_the_place_of_no_other(name: str) -> None:
     file = InputsFile(name=name, content=b"mine", beside={"reference.py": b"data"})
     asked, found = request(reference=REF, inputs=file), recognised(Form.SETUP, setup_from="candidate")
-    files = files_of_oracle(asked, found, {})
+    files = reference_files(asked, found, {})
     assert files["reference.py"] == REF.text.encode()
     assert files["candidate_setup.py"] == PY.text.encode()
-    assert files[oracle_message(asked, found, {})["inputs"]] == b"mine"
+    assert files[reference_message(asked, found, {})["inputs"]] == b"mine"
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_strangers_receipt_chooses_no_path(tmp_path: Path, name: str) -> None:
     """Its files are written before anything is isolated."""
     beside = {"../" + name.replace("\0", "")[-80:]: b""}
     file = InputsFile.model_construct(name=name, content=b"", beside=beside)  # as if nothing had looked at the name
-    for written in files_of_oracle(request(reference=REF, inputs=file), recognised(), {}):
+    for written in reference_files(request(reference=REF, inputs=file), recognised(), {}):
         if written not in ("", ".."):  # a folder, which cannot be written
             assert (tmp_path / written).resolve().parent == tmp_path
             (tmp_path / written).write_bytes(b"x")
@@ -183,31 +183,31 @@ def test_parameters_are_told_as_ctypes(nvcc: Path, hopper: None) -> None:
 
 def test_a_python_reference_of_a_solve_is_a_setup(nvcc: Path, hopper: None) -> None:
     asked = request(CU, reference=REF, device="cuda:0", cuda_home=nvcc.parent.parent)
-    assert oracle_message(asked, recognised(Form.SOLVE), {})["form"] == "setup"
+    assert reference_message(asked, recognised(Form.SOLVE), {})["form"] == "setup"
     alone = request(CU, device="cuda:0", cuda_home=nvcc.parent.parent)
-    assert oracle_message(alone, recognised(Form.SOLVE), {})["form"] == "solve"
+    assert reference_message(alone, recognised(Form.SOLVE), {})["form"] == "solve"
 
 
 def test_buffers_that_no_setup_makes_are_drawn(nvcc: Path, hopper: None) -> None:
     asked = request(CU, reference=REF, ptr_sizes=SIZES, device="cuda:0", cuda_home=nvcc.parent.parent)
     found = recognised(Form.SOLVE)
-    drawn = json.loads(files_of_oracle(asked, found, {"M": 4, "N": 6})[DRAWN])
+    drawn = json.loads(reference_files(asked, found, {"M": 4, "N": 6})[DRAWN])
     assert drawn == {
         "a": {"shape": [24], "dtype": "float32"},
         "b": {"shape": [6], "dtype": "bfloat16"},
         "c": {"shape": [24], "dtype": "float32"},
         "hits": {"shape": [1], "dtype": "uint32"},
     }
-    assert oracle_message(asked, found, {"M": 4, "N": 6})["inputs"] == DRAWN
+    assert reference_message(asked, found, {"M": 4, "N": 6})["inputs"] == DRAWN
     from_setup = recognised(Form.SOLVE, setup_from="reference")
-    assert DRAWN not in files_of_oracle(asked, from_setup, {})
-    assert oracle_message(asked, from_setup, {})["inputs"] == "reference.py"
+    assert DRAWN not in reference_files(asked, from_setup, {})
+    assert reference_message(asked, from_setup, {})["inputs"] == "reference.py"
 
 
 def test_a_buffer_without_a_length_is_asked_for() -> None:
     asked = request(CU, reference=REF, ptr_sizes={"a": "M*N", "hits": "1"})
     with pytest.raises(UsageError, match="how long the buffers b, c are") as raised:
-        files_of_oracle(asked, recognised(Form.SOLVE), {"M": 4, "N": 6})
+        reference_files(asked, recognised(Form.SOLVE), {"M": 4, "N": 6})
     assert raised.value.code == "ptr_size_missing"
     assert "--ptr-size b=M*N" in raised.value.hint
 
@@ -216,7 +216,7 @@ def test_a_buffer_without_a_length_is_asked_for() -> None:
 def test_a_buffer_of_unknown_elements_is_told(type_: str) -> None:
     source = SourceFile(name="k.cu", text=f'extern "C" void solve({type_}* p, int n) {{}}')
     with pytest.raises(UsageError, match=f"elements of p, a pointer to {type_}, are") as raised:
-        files_of_oracle(request(source, ptr_sizes={"p": "8"}), recognised(Form.SOLVE), {})
+        reference_files(request(source, ptr_sizes={"p": "8"}), recognised(Form.SOLVE), {})
     assert raised.value.code == "ptr_type_unknown"
 
 
@@ -306,14 +306,14 @@ def test_a_baseline_is_the_reference(form: Form, how: str) -> None:
     asked = request(reference=REF, dims={"M": 2}, device="cpu")
     found = recognised(form, setup_from="reference" if form is Form.SETUP else "none")
     told = baseline_message(asked, found, {"M": 2}, how)
-    oracle = oracle_message(asked, found, {"M": 2})
+    oracle = reference_message(asked, found, {"M": 2})
     assert told == {**oracle, "role": "baseline", "inputs": "", "how": how}
     assert (told["form"], told["file"], told["entry"]) == (form.value, "reference.py", "reference")
 
 
 def test_a_baseline_makes_no_inputs() -> None:
     asked = request(reference=REF, inputs=InputsFile(name="in.json", content=b"[[4]]"))
-    assert oracle_message(asked, recognised(), {})["inputs"] == "inputs_in.json"
+    assert reference_message(asked, recognised(), {})["inputs"] == "inputs_in.json"
     assert baseline_message(asked, recognised(), {}, "eager")["inputs"] == ""
 
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from evaluator.correctness.candidate import CandidateError
 from evaluator.sandbox.fork_server import ForkServer
-from evaluator.sandbox.replies import Claim, claimed
+from evaluator.sandbox.replies import Reply, checked_reply
 from evaluator.sandbox.worker_process import WorkerLostError
 from kbs.common.errors import KoptError
-from tests.evaluator.workers import contender, oracle, specs, values
+from tests.evaluator.workers import kernel, oracle, specs, values
 
 X = torch.tensor([1.0, 2.0])
 RETURNED = {"type": "torch.Tensor", "exact": True, "shape": [2], "dtype": "float32", "device": "cpu", "alias": None}
@@ -41,10 +41,10 @@ class _Worker:
 
 def test_an_answer_passes_with_every_field_and_no_other() -> None:
     worker: Any = _Worker()
-    found = claimed(worker, {"ok": True, "nonce": "12", "seconds": 1, "returned": [RETURNED]})
+    found = checked_reply(worker, {"ok": True, "nonce": "12", "seconds": 1, "returned": [RETURNED]})
     assert found["returned"] == [{**RETURNED, "stride": None}]
     assert (found["seconds"], found["operators"], found["mutated"], found["error"]) == (1.0, [], [], None)
-    assert set(found) == set(Claim.model_fields)
+    assert set(found) == set(Reply.model_fields)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_an_answer_passes_with_every_field_and_no_other() -> None:
 def test_what_is_no_answer_ends_the_worker(reply: dict[str, Any]) -> None:
     worker: Any = _Worker()
     with pytest.raises(WorkerLostError) as lost:
-        claimed(worker, reply)
+        checked_reply(worker, reply)
     assert lost.value.kind == "protocol"
     assert worker.killed == ("protocol", lost.value.detail)
 
@@ -88,7 +88,7 @@ def test_what_is_no_answer_ends_the_worker(reply: dict[str, Any]) -> None:
 @settings(deadline=None)
 @given(
     st.fixed_dictionaries(
-        {"ok": st.booleans() | JSON}, optional={name: JSON for name in Claim.model_fields if name != "ok"}
+        {"ok": st.booleans() | JSON}, optional={name: JSON for name in Reply.model_fields if name != "ok"}
     )
     | st.fixed_dictionaries(
         {"ok": st.just(True)},
@@ -98,7 +98,7 @@ def test_what_is_no_answer_ends_the_worker(reply: dict[str, Any]) -> None:
 def test_any_answer_is_one_or_the_end(reply: dict[str, Any]) -> None:
     worker: Any = _Worker()
     try:
-        found = claimed(worker, json.loads(json.dumps(reply)))
+        found = checked_reply(worker, json.loads(json.dumps(reply)))
     except WorkerLostError:
         assert worker.killed
         return
@@ -124,14 +124,14 @@ def forge(**reply):
 )
 def test_a_forged_answer_is_no_error_of_kopts(server: ForkServer, reply: str) -> None:
     text = f"{FORGER}\ndef run(x):\n    forge({reply})\n    return x * 2\n"
-    with contextlib.closing(contender(server, text)) as candidate, pytest.raises(WorkerLostError) as lost:
+    with contextlib.closing(kernel(server, text)) as candidate, pytest.raises(WorkerLostError) as lost:
         candidate.call(values(X), specs(X), [], [])
     assert lost.value.kind == "protocol"
 
 
 def test_a_forged_answer_of_the_right_form_changes_nothing_in_memory(server: ForkServer) -> None:
     text = f"{FORGER}\ndef run(x):\n    forge(ok=True, seconds=0.0, returned=[{RETURNED!r}])\n    return x * 2\n"
-    with contextlib.closing(contender(server, text)) as candidate:
+    with contextlib.closing(kernel(server, text)) as candidate:
         called = candidate.call(values(X), specs(X), [], [])
         assert called.unwritten == [2]
         with pytest.raises(WorkerLostError):  # its own answer comes where nobody asked for it
@@ -148,7 +148,7 @@ def test_a_forged_answer_of_an_oracle_is_the_references_failure(server: ForkServ
 def test_half_a_character_in_an_error_is_replaced(server: ForkServer) -> None:
     """No receipt can hold one."""
     text = "def run(x):\n    raise ValueError('\\ud800 and more')\n"
-    with contextlib.closing(contender(server, text)) as candidate, pytest.raises(CandidateError) as raised:
+    with contextlib.closing(kernel(server, text)) as candidate, pytest.raises(CandidateError) as raised:
         candidate.call(values(X), specs(X), [], [])
     assert raised.value.error["message"] == "? and more"
     raised.value.error["traceback"].encode("utf-8")

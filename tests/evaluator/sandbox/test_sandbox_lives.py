@@ -16,7 +16,7 @@ import psutil
 import pytest
 import torch
 
-from evaluator.sandbox.fork_server import ForkServer, Lineage
+from evaluator.sandbox.fork_server import CacheScope, ForkServer
 from evaluator.sandbox.shared_buffers import SharedTensor, shared_tensor
 from evaluator.sandbox.worker_process import Worker, WorkerLostError
 from evaluator.worker.process.isolation import Limits
@@ -104,10 +104,10 @@ open(os.path.join(place, str(os.getpid()) + os.path.basename(os.getcwd())), "w")
 
 
 def test_what_compilers_keep_is_there_for_the_next_process_of_the_code(server: ForkServer, start: Start) -> None:
-    mine, others = server.lineage("candidate"), server.lineage("eager")
+    mine, others = server.cache_scope("candidate"), server.cache_scope("eager")
     found = []
-    for lineage in (mine, mine, others, mine, None):
-        worker = start(WRITES, lineage=lineage)
+    for cache_scope in (mine, mine, others, mine, None):
+        worker = start(WRITES, cache_scope=cache_scope)
         once(worker)
         found += words(worker)
         worker.close()
@@ -116,37 +116,37 @@ def test_what_compilers_keep_is_there_for_the_next_process_of_the_code(server: F
 
 @pytest.mark.parametrize("name", ["TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH", "XDG_CACHE_HOME"])
 def test_only_caches_lie_in_the_shared_folder(server: ForkServer, start: Start, name: str) -> None:
-    lineage = server.lineage("candidate")
-    worker = start(f"print(os.environ[{name!r}], os.environ['HOME'], os.environ['TMPDIR'])", lineage=lineage)
+    cache_scope = server.cache_scope("candidate")
+    worker = start(f"print(os.environ[{name!r}], os.environ['HOME'], os.environ['TMPDIR'])", cache_scope=cache_scope)
     once(worker)
     cache, home, temporary = words(worker)
-    assert cache.startswith(f"{lineage.folder}/")
+    assert cache.startswith(f"{cache_scope.folder}/")
     assert [home, temporary] == [str(worker.folder), f"{worker.folder}/tmp"]
 
 
-def test_processes_of_a_lineage_are_one_user_and_others_are_another(server: ForkServer, start: Start) -> None:
-    one, other = server.lineage("a"), server.lineage("a")
+def test_processes_of_a_cache_scope_are_one_user_and_others_are_another(server: ForkServer, start: Start) -> None:
+    one, other = server.cache_scope("a"), server.cache_scope("a")
     if not one.uid:
         pytest.skip("there are no other users here")
     assert one.folder != other.folder
     users = []
-    for lineage in (one, one, other):
-        worker = start("print(os.getuid())", lineage=lineage)
+    for cache_scope in (one, one, other):
+        worker = start("print(os.getuid())", cache_scope=cache_scope)
         once(worker)
         users += words(worker)
     assert users == [str(one.uid), str(one.uid), str(other.uid)]
     assert one.uid != other.uid
 
 
-def test_one_lineage_does_not_reach_into_another(server: ForkServer, start: Start) -> None:
-    own, other = server.lineage("candidate"), server.lineage("eager")
+def test_one_cache_scope_does_not_reach_into_another(server: ForkServer, start: Start) -> None:
+    own, other = server.cache_scope("candidate"), server.cache_scope("eager")
     secret = other.folder / "kernel.ptx"
     secret.write_text("mine")
     worker = start(
         f"for place, mode in (({str(secret)!r}, 'r'), ({str(other.folder / 'new')!r}, 'w')):\n"
         "    try: open(place, mode); print('opened')\n"
         "    except OSError as error: print(type(error).__name__)",
-        lineage=own,
+        cache_scope=own,
     )
     if not any(layer.applied for layer in worker.layers if layer.name == "landlock files"):
         pytest.skip("landlock is not in force here")
@@ -155,12 +155,12 @@ def test_one_lineage_does_not_reach_into_another(server: ForkServer, start: Star
     assert [path.name for path in other.folder.iterdir()] == ["kernel.ptx"]
 
 
-def test_a_lineage_goes_with_its_server() -> None:
+def test_a_cache_scope_goes_with_its_server() -> None:
     with ForkServer("cpu") as server:
-        lineage: Lineage = server.lineage("candidate")
-        assert lineage.folder.is_dir()
-        assert lineage.folder.parent == server.folder
-    assert not lineage.folder.exists()
+        cache_scope: CacheScope = server.cache_scope("candidate")
+        assert cache_scope.folder.is_dir()
+        assert cache_scope.folder.parent == server.folder
+    assert not cache_scope.folder.exists()
 
 
 # --- memory that is lent ----------------------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ def test_a_receipt_that_was_read_gives_the_same_text() -> None:
     assert render(parse(render_receipt(made))) == render(made)
 
 
-def test_contenders_with_all_figures() -> None:
+def test_kernels_with_all_figures() -> None:
     text = render(timed_receipt(timing(workload_timing(operations=10**9))))
     found = {row[0]: row[1:] for row in rows(text, "## Times")}
     assert list(found) == ["candidate", "eager", "compile", "flashinfer"]

@@ -18,12 +18,12 @@ from evaluator.receipt.plan import BaselineChoice, TimingPlan
 from evaluator.receipt.timing import Row
 from evaluator.timing import back_to_back
 from evaluator.timing.back_to_back import HALF_US, LEAST_US, MOST_CALLS, Rows, calls_in_half, row, together
-from evaluator.timing.benchmark import Race
-from evaluator.timing.clock_checks import Audit
-from evaluator.timing.timed_process import Racer, WrongResultError
+from evaluator.timing.benchmark import Benchmark
+from evaluator.timing.clock_checks import CrossCheck
+from evaluator.timing.timed_process import TimedProcess, WrongResultError
 from kbs.common.errors import KoptError
 from tests.evaluator import receipts
-from tests.evaluator.racers import clock, racer
+from tests.evaluator.timed_processes import clock, process
 
 GB = 10**9
 
@@ -69,49 +69,49 @@ def test_a_half_is_long_enough_and_both_fit(claim: float, bytes_per_call: int, f
 # --- what is made of walls --------------------------------------------------------------------------------------------
 
 
-def rowed(monkeypatch: pytest.MonkeyPatch, found: Audit, one: Racer) -> tuple[Row, dict[str, Any]]:
+def rowed(monkeypatch: pytest.MonkeyPatch, found: CrossCheck, one: TimedProcess) -> tuple[Row, dict[str, Any]]:
     """A row of which these were the walls, and what was asked for."""
     asked: dict[str, Any] = {}
 
-    def audit_turns(*words: Any, **named: Any) -> Audit:
+    def cross_check(*words: Any, **named: Any) -> CrossCheck:
         asked.update(named, calls=words[4])
         return found
 
-    monkeypatch.setattr(back_to_back, "audit_turns", audit_turns)
+    monkeypatch.setattr(back_to_back, "cross_check", cross_check)
     return row(one, cast(Cases, None), cast(Iterator[Any], None), 32, random.Random(1)), asked
 
 
 @pytest.mark.parametrize("name", ["candidate", "eager"])
 def test_a_row_by_hand(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    walls = Audit(32, (70_000.0, 64_500.0, 64_000.0), (900.0, 500.0, 700.0), before_us=(62_000.0,) * 3)
-    found, asked = rowed(monkeypatch, walls, racer(name, (1797.0, 1800.0, 1790.0)))
+    walls = CrossCheck(32, (70_000.0, 64_500.0, 64_000.0), (900.0, 500.0, 700.0), before_us=(62_000.0,) * 3)
+    found, asked = rowed(monkeypatch, walls, process(name, (1797.0, 1800.0, 1790.0)))
     assert (found.name, found.calls, found.per_call_us, found.alone_us) == (name, 32, 2000.0, 1797.0)
     assert asked == {"calls": 32, "before": 32, "blamed": name == "candidate"}
 
 
-def test_a_contender_that_rests_in_the_first_half_gains_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_rests_in_the_first_half_gains_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock is high again when the second half begins: that one alone would say 1.8 ms."""
-    walls = Audit(32, (58_100.0,) * 3, (500.0,) * 3, before_us=(128_500.0, 132_000.0, 128_500.0))
-    found, _ = rowed(monkeypatch, walls, racer())
+    walls = CrossCheck(32, (58_100.0,) * 3, (500.0,) * 3, before_us=(128_500.0, 132_000.0, 128_500.0))
+    found, _ = rowed(monkeypatch, walls, process())
     assert found.per_call_us == 4000.0
 
 
 def test_memory_that_is_made_for_the_first_results_is_no_part_of_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    walls = Audit(32, (64_500.0,) * 3, (500.0,) * 3, before_us=(90_000.0, 62_000.0, 62_000.0))
-    assert rowed(monkeypatch, walls, racer())[0].per_call_us == 2000.0
+    walls = CrossCheck(32, (64_500.0,) * 3, (500.0,) * 3, before_us=(90_000.0, 62_000.0, 62_000.0))
+    assert rowed(monkeypatch, walls, process())[0].per_call_us == 2000.0
 
 
 def test_a_row_tells_of_the_clock_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = racer()
+    one = process()
     one.clock = clock(1980)
     nvml = cast(Any, one.clock._nvml)
     nvml.clocks, nvml.reasons = [1395], [0x004]
-    found, _ = rowed(monkeypatch, Audit(32, (64_000.0,), (500.0,), before_us=(64_000.0,)), one)
+    found, _ = rowed(monkeypatch, CrossCheck(32, (64_000.0,), (500.0,), before_us=(64_000.0,)), one)
     assert (found.min_mhz, found.throttled) == (1395, ("power cap",))
 
 
 def test_an_empty_turn_that_took_longer_leaves_no_time_below_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    found, _ = rowed(monkeypatch, Audit(32, (400.0,), (500.0,), before_us=(400.0,)), racer())
+    found, _ = rowed(monkeypatch, CrossCheck(32, (400.0,), (500.0,), before_us=(400.0,)), process())
     assert found.per_call_us == 0
     assert together(found, receipts.row("eager")).ratio is None
 
@@ -132,121 +132,123 @@ class Given(Rows):
         self.rows, self.asked = rows, list[str]()
         self.notes, self.found = [], None
 
-    def _row(self, racer: Racer, places: int) -> Row | None:
+    def _row(self, process: TimedProcess, places: int) -> Row | None:
         assert places == 2
-        self.asked.append(racer.name)
-        found = self.rows[racer.name]
+        self.asked.append(process.name)
+        found = self.rows[process.name]
         if isinstance(found, Exception):
             raise found
         return found
 
-    def both(self, *racers: Racer) -> None:
+    def both(self, *processes: TimedProcess) -> None:
         """The candidate's row, then the first baseline's."""
-        self.call(racers[0], 2)
-        self.call_baseline(racers[1:], 2)
+        self.call(processes[0], 2)
+        self.call_baseline(processes[1:], 2)
 
 
 OWN, EAGER = receipts.row(), receipts.row("eager")
-LONG = [racer(us=(1500.0,) * 4), racer("eager", (20.0,) * 4), racer("compile", (1500.0,) * 4)]
+LONG = [process(us=(1500.0,) * 4), process("eager", (20.0,) * 4), process("compile", (1500.0,) * 4)]
 
 
 def test_the_candidate_and_its_first_baseline_are_called_without_a_pause() -> None:
-    race = Given(candidate=OWN, eager=EAGER)
-    race.both(*LONG)
-    assert race.asked == ["candidate", "eager"]
-    assert race.found == together(OWN, EAGER)
-    assert race.notes == []
+    benchmark = Given(candidate=OWN, eager=EAGER)
+    benchmark.both(*LONG)
+    assert benchmark.asked == ["candidate", "eager"]
+    assert benchmark.found == together(OWN, EAGER)
+    assert benchmark.notes == []
 
 
-class Wave(Race):
+class Wave(Benchmark):
     """One wave, of which the order is noted."""
 
     def __init__(self) -> None:
         self.rows = given = Given(candidate=OWN, eager=EAGER, compile=receipts.row("compile"))
         self.asked = given.asked
-        self.pretender, self.racers, self.failed, self.places = "", [], {}, 2
+        self.stand_in, self.processes, self.failed, self.places = "", [], {}, 2
         baselines = BaselineChoice(name="eager", how="eager"), BaselineChoice(name="compile", how="compile")
         self.plan = TimingPlan(restarts=2, seconds=1.0, baselines=baselines)
 
-    def _start_baseline(self, choice: BaselineChoice, restarts: Sequence[int]) -> list[Racer]:
-        return [racer(choice.name, restart=n) for n in restarts]
+    def _start_baseline(self, choice: BaselineChoice, restarts: Sequence[int]) -> list[TimedProcess]:
+        return [process(choice.name, restart=n) for n in restarts]
 
-    def _start_candidates(self, restarts: Sequence[int]) -> list[Racer]:
-        return [racer(us=(1500.0,) * 4, restart=n) for n in restarts]
+    def _start_candidates(self, restarts: Sequence[int]) -> list[TimedProcess]:
+        return [process(us=(1500.0,) * 4, restart=n) for n in restarts]
 
-    def _alone(self, by_restart: dict[int, list[Racer]]) -> None:
+    def _alone(self, by_restart: dict[int, list[TimedProcess]]) -> None:
         del by_restart
         self.asked.append("alone")
 
-    def _blocks(self, restarts: list[list[Racer]], seconds: float) -> None:
+    def _blocks(self, restarts: list[list[TimedProcess]], seconds: float) -> None:
         del restarts, seconds
         self.asked.append("blocks")
 
-    def _audit(self, racer: Racer) -> None:
-        del racer
-        self.asked.append("audit")
+    def _cross_check(self, process: TimedProcess) -> None:
+        del process
+        self.asked.append("cross_check")
 
-    def _watch(self, racer: Racer) -> None:
-        del racer
+    def _watch(self, process: TimedProcess) -> None:
+        del process
         self.asked.append("watch")
 
-    def _end(self, racers: Sequence[Racer]) -> None:
-        self.asked.append("end " + " ".join(sorted({one.name for one in racers})))
+    def _end(self, processes: Sequence[TimedProcess]) -> None:
+        self.asked.append("end " + " ".join(sorted({one.name for one in processes})))
 
 
 def test_a_baseline_is_called_without_a_pause_when_no_candidate_is_about() -> None:
     """A candidate that is still there could slow it, and a baseline that fails so has all its times."""
-    race = Wave()
-    race._wave([0, 1], audited=1)
-    order = ["alone", "blocks", "audit", "watch", "candidate", "end candidate", "alone", "eager"]
-    assert race.asked == [*order, "end candidate compile eager"]
-    assert race.rows.found == together(OWN, EAGER)
+    benchmark = Wave()
+    benchmark._batch([0, 1], checked_restart=1)
+    order = ["alone", "blocks", "cross_check", "watch", "candidate", "end candidate", "alone", "eager"]
+    assert benchmark.asked == [*order, "end candidate compile eager"]
+    assert benchmark.rows.found == together(OWN, EAGER)
 
 
 def test_another_wave_has_no_rows() -> None:
-    race = Wave()
-    race._wave([0, 1], audited=2)
-    assert race.asked == ["alone", "blocks", "end candidate", "alone", "end candidate compile eager"]
+    benchmark = Wave()
+    benchmark._batch([0, 1], checked_restart=2)
+    assert benchmark.asked == ["alone", "blocks", "end candidate", "alone", "end candidate compile eager"]
 
 
 def test_a_baseline_that_dropped_out_is_passed_over() -> None:
-    race = Wave()
-    race.failed = {"eager": "it raised"}
-    race._wave([0, 1], audited=1)
-    assert race.rows.found == together(OWN, receipts.row("compile"))
+    benchmark = Wave()
+    benchmark.failed = {"eager": "it raised"}
+    benchmark._batch([0, 1], checked_restart=1)
+    assert benchmark.rows.found == together(OWN, receipts.row("compile"))
 
 
 def test_a_short_candidate_is_not_called_so() -> None:
-    race = Given()
-    race.both(racer(us=(999.0,) * 4), *LONG[1:])
-    assert (race.asked, race.found, race.notes) == ([], None, [])
+    benchmark = Given()
+    benchmark.both(process(us=(999.0,) * 4), *LONG[1:])
+    assert (benchmark.asked, benchmark.found, benchmark.notes) == ([], None, [])
 
 
 def test_where_there_is_no_room_it_is_said() -> None:
-    race = Given(candidate=None, eager=EAGER)
-    race.both(*LONG)
-    assert race.asked == ["candidate"]
-    assert race.found is None
-    assert race.notes == ["not called without a pause: the device's memory has no room for so many calls' arguments"]
+    benchmark = Given(candidate=None, eager=EAGER)
+    benchmark.both(*LONG)
+    assert benchmark.asked == ["candidate"]
+    assert benchmark.found is None
+    assert benchmark.notes == [
+        "not called without a pause: the device's memory has no room for so many calls' arguments"
+    ]
 
 
 @pytest.mark.parametrize("rows", [{"eager": None}, {}])
 def test_a_candidate_without_a_baselines_row_has_its_own(rows: dict[str, Any]) -> None:
-    race = Given(candidate=OWN, **rows)
-    race.both(*(LONG if rows else LONG[:1]))
-    assert race.found == together(OWN, None)
-    assert race.notes == []
+    benchmark = Given(candidate=OWN, **rows)
+    benchmark.both(*(LONG if rows else LONG[:1]))
+    assert benchmark.found == together(OWN, None)
+    assert benchmark.notes == []
 
 
 def test_a_baseline_that_fails_without_a_pause_is_no_fault_of_the_candidates() -> None:
-    race = Given(candidate=OWN, eager=WrongResultError("result of one call of many:\n it is outside"))
-    race.both(*LONG)
-    assert race.found == together(OWN, None)
-    assert race.notes == ["eager was not timed without a pause: result of one call of many: it is outside"]
+    benchmark = Given(candidate=OWN, eager=WrongResultError("result of one call of many:\n it is outside"))
+    benchmark.both(*LONG)
+    assert benchmark.found == together(OWN, None)
+    assert benchmark.notes == ["eager was not timed without a pause: result of one call of many: it is outside"]
 
 
 @pytest.mark.parametrize(
-    "error", [WrongResultError("wrong"), CandidateError("audit", {"type": "RuntimeError", "message": "once"})]
+    "error", [WrongResultError("wrong"), CandidateError("cross_check", {"type": "RuntimeError", "message": "once"})]
 )
 def test_a_candidate_that_fails_without_a_pause_has_failed(error: Exception) -> None:
     with pytest.raises(type(error)):

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from evaluator.receipt.statistics import next_look
-from evaluator.timing.benchmark import LEAST_BLOCKS, Race
+from evaluator.timing.benchmark import LEAST_BLOCKS, Benchmark
 
 
-class Turns(Race):
+class Samples(Benchmark):
     """A race whose turns take 0.01 s each of a clock of its own, and whose interval is narrow from a block on."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, narrow_from: int) -> None:
@@ -27,9 +27,9 @@ class Turns(Race):
     def _case(self) -> Any:
         return None
 
-    def _turn(self, racer: Any, case: Any, pair: int) -> None:
+    def _sample(self, process: Any, case: Any, pair: int) -> None:
         assert case is None
-        self.made.append((racer, pair))
+        self.made.append((process, pair))
         self.now += 0.01
 
     def _settled(self, restarts: list[list[Any]]) -> bool:
@@ -37,23 +37,23 @@ class Turns(Race):
         self.looks.append(self.made[-1][1] // 2 + 1)
         return self.looks[-1] >= self.narrow_from
 
-    def race(self, seconds: float) -> int:
+    def benchmark(self, seconds: float) -> int:
         """Blocks that were made of one restart with one baseline."""
         self._blocks([["candidate", "eager"]], seconds)  # type: ignore[list-item]  # names do for racers
         return self.made[-1][1] // 2 + 1
 
 
 def test_a_race_ends_at_the_first_look_at_a_narrow_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    race = Turns(monkeypatch, narrow_from=7)
-    assert race.race(1e9) == 8
-    assert race.looks == [4, 6, 8]
-    assert race.turn_seconds == pytest.approx(8 * 4 * 0.01)
+    benchmark = Samples(monkeypatch, narrow_from=7)
+    assert benchmark.benchmark(1e9) == 8
+    assert benchmark.looks == [4, 6, 8]
+    assert benchmark.turn_seconds == pytest.approx(8 * 4 * 0.01)
 
 
 def test_each_pair_is_made_forth_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    race = Turns(monkeypatch, narrow_from=1)
-    assert race.race(1e9) == LEAST_BLOCKS
-    for block in (race.made[n : n + 4] for n in range(0, len(race.made), 4)):
+    benchmark = Samples(monkeypatch, narrow_from=1)
+    assert benchmark.benchmark(1e9) == LEAST_BLOCKS
+    for block in (benchmark.made[n : n + 4] for n in range(0, len(benchmark.made), 4)):
         names, pairs = [name for name, _ in block], [pair for _, pair in block]
         assert names == names[::-1]
         assert len(set(names)) == 2
@@ -63,8 +63,8 @@ def test_each_pair_is_made_forth_and_back(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_race_ends_when_its_time_is_over_and_not_before_the_least_number_of_pairs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert Turns(monkeypatch, narrow_from=10**9).race(0.4001) == 11
-    assert Turns(monkeypatch, narrow_from=10**9).race(0.0) == LEAST_BLOCKS
+    assert Samples(monkeypatch, narrow_from=10**9).benchmark(0.4001) == 11
+    assert Samples(monkeypatch, narrow_from=10**9).benchmark(0.0) == LEAST_BLOCKS
 
 
 def test_looks_become_rarer_so_that_they_take_no_more_than_a_part_of_the_time() -> None:

@@ -18,8 +18,8 @@ from evaluator.timing import ceilings
 from evaluator.timing.ceilings import MATMULS, SIZES_MIB, Ceilings, RateWorker, load, measure, path_of, save
 from evaluator.timing.gpu_clocks import DeviceClock
 from kbs.common.errors import KoptError
-from tests.evaluator.racers import Nvml
 from tests.evaluator.receipts import clocks
+from tests.evaluator.timed_processes import Nvml
 
 CUDA = torch.device("cuda:0")
 
@@ -41,7 +41,7 @@ class Rates:
             return {"ok": False, "error": {"traceback": "", "compile": False, "usage": False, **found}}
         if op == "clock":
             return {"ok": True, "l2_bytes": 60 << 20, "flush_bytes": 120 << 20, "times": [1.2, 1.4, 1.3]}
-        times = [found] * (fields["turns"] - 1) + [500.0 * found] if op == "rate" else []
+        times = [found] * (fields["samples"] - 1) + [500.0 * found] if op == "rate" else []
         return {"ok": True, "times": times}
 
     def kill(self, *_: str) -> None:
@@ -140,12 +140,12 @@ def test_the_floor_is_the_fastest_that_moves_the_bytes(
     read: int, written: int, times: dict[str, Any], kinds: set[str], made_of: str, floor: float
 ) -> None:
     one, rates = started(times)
-    found = one.floor(read, written, turns=7)
+    found = one.floor(read, written, samples=7)
     assert (found.floor_us, found.made_of, found.n) == (floor, made_of, 7)
     assert (found.read_bytes, found.written_bytes) == (read, written)
     asked = rates.asked[2:]
     assert {one["kind"] for one in asked} == kinds
-    assert all((one["read_bytes"], one["written_bytes"], one["turns"]) == (read, written, 7) for one in asked)
+    assert all((one["read_bytes"], one["written_bytes"], one["samples"]) == (read, written, 7) for one in asked)
 
 
 # --- all of them ------------------------------------------------------------------------------------------------------

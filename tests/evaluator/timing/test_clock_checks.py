@@ -8,21 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.sandbox.replies import TurnClaim
-from evaluator.timing.clock_checks import Audit, audit, audit_calls, spans
+from evaluator.sandbox.replies import SampleReply
+from evaluator.timing.clock_checks import CrossCheck, cross_check_calls, judge_cross_check, judge_spans
 
 
 def turn(**changes: Any) -> dict[str, Any]:
     """A watched turn whose one kernel worked for 100 us, as a worker's answer has it."""
     fields = {"us": 101.0, "enqueue_us": 9.0, "late": False, "watched": True, "kernels": 1, "busy_us": 100.0}
-    return TurnClaim(**{**fields, **changes}).model_dump()
+    return SampleReply(**{**fields, **changes}).model_dump()
 
 
 # --- spans ------------------------------------------------------------------------------------------------------------
 
 
 def test_spans_inside_the_window_confirm() -> None:
-    found = spans([turn(), turn(busy_us=90.0, kernels=2), turn(busy_us=98.0)], 99.0)
+    found = judge_spans([turn(), turn(busy_us=90.0, kernels=2), turn(busy_us=98.0)], 99.0)
     assert (found.status, found.detail) == ("confirmed", "")
     assert (found.turns, found.kernels, found.outside, found.busy_us, found.claim_us) == (3, 4, 0, 98.0, 99.0)
 
@@ -37,30 +37,30 @@ def test_spans_inside_the_window_confirm() -> None:
     ],
 )
 def test_spans_that_nobody_saw_say_nothing(turns: list[dict[str, Any]], why: str, said: str) -> None:
-    found = spans(turns, 10.0, why)
+    found = judge_spans(turns, 10.0, why)
     assert (found.status, found.detail, found.turns) == ("not run", said, len(turns))
     assert (found.kernels, found.outside, found.busy_us, found.claim_us) == (0, 0, None, 10.0)
 
 
 def test_work_outside_the_window_refutes() -> None:
-    found = spans([turn(), turn(outside=2, outside_name="copy_kernel<float>"), turn(outside=1)], 200.0)
+    found = judge_spans([turn(), turn(outside=2, outside_name="copy_kernel<float>"), turn(outside=1)], 200.0)
     assert (found.status, found.outside) == ("refuted", 3)
     assert found.detail == "copy_kernel<float> ran outside the timed window"
 
 
 def test_a_long_name_is_cut() -> None:
-    found = spans([turn(outside=1, outside_name="k" * 4000)], 200.0)
+    found = judge_spans([turn(outside=1, outside_name="k" * 4000)], 200.0)
     assert found.detail == "k" * 160 + " ran outside the timed window"
 
 
 def test_results_without_any_work_refute() -> None:
-    found = spans([turn(), turn(kernels=0, busy_us=0.0), turn(kernels=0, busy_us=0.0)], 100.0)
+    found = judge_spans([turn(), turn(kernels=0, busy_us=0.0), turn(kernels=0, busy_us=0.0)], 100.0)
     assert found.status == "refuted"
     assert found.detail == "in 2 of 3 turns the results were there, and the device had done nothing"
 
 
 def test_idle_turns_are_told_before_work_outside() -> None:
-    assert "had done nothing" in spans([turn(outside=1), turn(kernels=0)], 100.0).detail
+    assert "had done nothing" in judge_spans([turn(outside=1), turn(kernels=0)], 100.0).detail
 
 
 @pytest.mark.parametrize(
@@ -75,28 +75,28 @@ def test_idle_turns_are_told_before_work_outside() -> None:
 )
 def test_the_device_may_not_work_longer_than_claimed(busy: float, claim: float | None, status: str) -> None:
     """A tenth and two microseconds are the resolution."""
-    found = spans([turn(busy_us=busy)], claim)
+    found = judge_spans([turn(busy_us=busy)], claim)
     assert found.status == status
     if status == "refuted":
         assert found.detail == f"the device worked for {busy:.1f} us, and {claim:.1f} us were claimed"
 
 
 def test_one_slow_turn_under_the_profiler_refutes_nothing() -> None:
-    assert spans([turn(busy_us=100.0), turn(busy_us=900.0), turn(busy_us=101.0)], 100.0).status == "confirmed"
+    assert judge_spans([turn(busy_us=100.0), turn(busy_us=900.0), turn(busy_us=101.0)], 100.0).status == "confirmed"
 
 
 # --- the audit --------------------------------------------------------------------------------------------------------
 
 
-def walls(per_call: float, calls: int = 10, empty: float = 500.0) -> Audit:
+def walls(per_call: float, calls: int = 10, empty: float = 500.0) -> CrossCheck:
     """Turns of so many calls, of which the fastest take `per_call` each."""
     whole = empty + calls * per_call
-    return Audit(calls, (whole + 80.0, whole, whole + 9.0), (empty + 40.0, empty, empty + 700.0))
+    return CrossCheck(calls, (whole + 80.0, whole, whole + 9.0), (empty + 40.0, empty, empty + 700.0))
 
 
 def test_an_audit_by_hand() -> None:
     """Allowed: 1.25 · 200 us, and of what a message differs by and the host's first launch a tenth: (20 + 150)/10."""
-    found = audit(walls(205.0), 200.0, 20.0, waits=False)
+    found = judge_cross_check(walls(205.0), 200.0, 20.0, waits=False)
     assert (found.status, found.detail) == ("confirmed", "")
     assert (found.calls, found.turns, found.empty_us, found.claim_us) == (10, 3, 500.0, 200.0)
     assert found.per_call_us == pytest.approx(205.0)
@@ -137,20 +137,20 @@ def test_an_audit_by_hand() -> None:
 def test_what_a_claim_allows(
     per_call: float, claim: float, enqueue: float, waits: bool, calls: int, allowed: float, status: str
 ) -> None:
-    found = audit(walls(per_call, calls), claim, enqueue, waits=waits)
+    found = judge_cross_check(walls(per_call, calls), claim, enqueue, waits=waits)
     assert found.allowed_us == pytest.approx(allowed)
     assert found.status == status
 
 
 def test_copies_of_results_may_take_their_time_and_confirm_nothing() -> None:
     """The device may have worked while they were launched, or not: ten microseconds each."""
-    slow = Audit(10, (500.0 + 10 * 280.0,), (500.0,), results=2)
-    found = audit(slow, 200.0, 20.0, waits=False)
+    slow = CrossCheck(10, (500.0 + 10 * 280.0,), (500.0,), results=2)
+    found = judge_cross_check(slow, 200.0, 20.0, waits=False)
     assert (found.status, found.per_call_us, found.allowed_us) == ("not binding", 280.0, 287.0)
     assert "267.0 us fit" in found.detail
-    assert audit(slow, 190.0, 20.0, waits=False).status == "refuted"
-    assert audit(slow, 220.0, 20.0, waits=False).status == "confirmed"
-    assert audit(Audit(10, (3300.0,), (500.0,)), 200.0, 20.0, waits=False).status == "refuted"
+    assert judge_cross_check(slow, 190.0, 20.0, waits=False).status == "refuted"
+    assert judge_cross_check(slow, 220.0, 20.0, waits=False).status == "confirmed"
+    assert judge_cross_check(CrossCheck(10, (3300.0,), (500.0,)), 200.0, 20.0, waits=False).status == "refuted"
 
 
 UNLESS = "a call took 300.0 us by kopt's clock, and 290.0 us fit, unless the host was the slower one"
@@ -160,10 +160,10 @@ TOO_LONG = "a call took 300.0 us by kopt's clock, and at 200.0 us claimed 267.0 
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (audit(walls(300.0), 200.0, 20.0, waits=False), TOO_LONG),
-        (audit(walls(30.0), 30.0, 20.0, waits=False), "below 50 us the launch hides what the device does"),
-        (audit(walls(60.0), 60.0, 20.0, waits=False), "10 calls are too short for the clock"),
-        (audit(walls(300.0), 200.0, 300.0, waits=False), UNLESS),
+        (judge_cross_check(walls(300.0), 200.0, 20.0, waits=False), TOO_LONG),
+        (judge_cross_check(walls(30.0), 30.0, 20.0, waits=False), "below 50 us the launch hides what the device does"),
+        (judge_cross_check(walls(60.0), 60.0, 20.0, waits=False), "10 calls are too short for the clock"),
+        (judge_cross_check(walls(300.0), 200.0, 300.0, waits=False), UNLESS),
     ],
 )  # fmt: skip
 def test_what_an_audit_says(found: Any, said: str) -> None:
@@ -173,21 +173,21 @@ def test_what_an_audit_says(found: Any, said: str) -> None:
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        (Audit(8, (), ()), "no audit turn was made"),
-        (Audit(8, (900.0,), ()), "no audit turn was made"),
-        (Audit(8, (), (100.0,)), "no audit turn was made"),
-        (Audit(0, (), (), why="there is no room"), "there is no room"),
-        (Audit(8, (900.0,), (1.0,), why="it was given up"), "it was given up"),
+        (CrossCheck(8, (), ()), "no audit turn was made"),
+        (CrossCheck(8, (900.0,), ()), "no audit turn was made"),
+        (CrossCheck(8, (), (100.0,)), "no audit turn was made"),
+        (CrossCheck(0, (), (), why="there is no room"), "there is no room"),
+        (CrossCheck(8, (900.0,), (1.0,), why="it was given up"), "it was given up"),
     ],
 )
-def test_an_audit_that_was_not_made(made: Audit, said: str) -> None:
-    found = audit(made, 200.0, 20.0, waits=False)
+def test_an_audit_that_was_not_made(made: CrossCheck, said: str) -> None:
+    found = judge_cross_check(made, 200.0, 20.0, waits=False)
     assert (found.status, found.detail, found.turns) == ("not run", said, len(made.walls_us))
     assert (found.per_call_us, found.empty_us, found.allowed_us, found.claim_us) == (None, None, None, 200.0)
 
 
 def test_a_turn_with_calls_that_is_faster_than_one_without_takes_no_time() -> None:
-    found = audit(Audit(10, (300.0,), (450.0,)), 200.0, 20.0, waits=False)
+    found = judge_cross_check(CrossCheck(10, (300.0,), (450.0,)), 200.0, 20.0, waits=False)
     assert (found.per_call_us, found.status) == (0.0, "confirmed")
 
 
@@ -197,7 +197,7 @@ def test_an_honest_claim_is_never_refuted(claim: float, launch: float, enqueue: 
     """Back to back, calls take what the slower of device and host needs, and the host half as long again as it did in
     turns; those that wait, a launch more."""
     honest = claim + min(launch, 10.0) if waits else max(claim, 1.45 * enqueue)
-    assert audit(walls(honest, calls), claim, enqueue, waits=waits).status != "refuted"
+    assert judge_cross_check(walls(honest, calls), claim, enqueue, waits=waits).status != "refuted"
 
 
 @settings(deadline=None)
@@ -206,8 +206,8 @@ def test_whatever_the_host_is_said_to_need_a_false_claim_is_not_confirmed(
     claim: float, more: float, enqueue: float
 ) -> None:
     """The host's time is a claim too. 1.25 times, and its share of what differs, is all that is let through."""
-    calls = audit_calls(claim, 1 << 20, 1 << 36)
-    found = audit(walls(claim * (more + 0.65 * (calls <= 4)), calls), claim, enqueue, waits=False)
+    calls = cross_check_calls(claim, 1 << 20, 1 << 36)
+    found = judge_cross_check(walls(claim * (more + 0.65 * (calls <= 4)), calls), claim, enqueue, waits=False)
     assert found.status != "confirmed"
 
 
@@ -215,8 +215,8 @@ def test_whatever_the_host_is_said_to_need_a_false_claim_is_not_confirmed(
 @given(st.floats(50, 1e4), st.floats(1.0, 3.0))
 def test_a_time_of_a_third_is_always_refuted(actual: float, more: float) -> None:
     claim = actual / (3 * more)
-    calls = audit_calls(claim, 1 << 20, 1 << 36)
-    assert audit(walls(actual, calls), claim, min(claim, 8.0), waits=False).status == "refuted"
+    calls = cross_check_calls(claim, 1 << 20, 1 << 36)
+    assert judge_cross_check(walls(actual, calls), claim, min(claim, 8.0), waits=False).status == "refuted"
 
 
 # --- how many calls ---------------------------------------------------------------------------------------------------
@@ -238,6 +238,6 @@ def test_a_time_of_a_third_is_always_refuted(actual: float, more: float) -> None
         (100.0, 0, 1 << 30, 40),
     ],
 )
-def test_how_many_calls_an_audit_turn_has(claim: float, size: int, free: int, calls: int) -> None:
+def test_how_many_calls_an_cross_check_sample_has(claim: float, size: int, free: int, calls: int) -> None:
     """Four milliseconds of them, at most 64, in a quarter of the free memory, and never fewer than two."""
-    assert audit_calls(claim, size, free) == calls
+    assert cross_check_calls(claim, size, free) == calls

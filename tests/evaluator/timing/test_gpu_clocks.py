@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from evaluator.timing import gpu_clocks as clocks
 from evaluator.timing.gpu_clocks import DeviceClock, load_nvml
-from tests.evaluator.racers import Nvml, NvmlError, clock
+from tests.evaluator.timed_processes import Nvml, NvmlError, clock
 
 
 def sampled(nvml: Nvml, times: int, uuid: str = "") -> DeviceClock:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from evaluator.correctness.candidate import CandidateError, Contender
+from evaluator.correctness.candidate import CandidateError, KernelProcess
 from evaluator.correctness.cases import Case, Cases
-from evaluator.correctness.reference import Oracle
+from evaluator.correctness.reference import ReferenceProcess
 from evaluator.receipt.findings import Findings
 from evaluator.receipt.plan import BaselineChoice, SeedSchedule
 from evaluator.request import Request
@@ -20,7 +20,7 @@ from evaluator.sandbox.fork_server import ForkServer
 from evaluator.sandbox.worker_process import Worker
 from evaluator.source.forms import Form, recognise
 from evaluator.source.source_file import SourceFile
-from evaluator.timing.processes import Starter, UnplacedError, check_incumbent
+from evaluator.timing.processes import Starter, UnplacedError, check_parent_baseline
 from evaluator.worker.process.isolation import Limits
 from kbs.common.errors import UsageError
 
@@ -59,33 +59,35 @@ class Field:
         recognised = recognise(self.request.candidate, self.request.reference, inputs=None, entry=None, backend=None)
         assert recognised.form is Form.KERNELBENCH
         self.starter = Starter(self.request, recognised, server, server, SEEDS)
-        files = messages.files_of_oracle(self.request, recognised, {})
-        self.oracle = Oracle(server.spawn("oracle", self.starter.limits, files), torch.device("cpu"), 60, 60)
-        self.oracle.load(messages.oracle_message(self.request, recognised, {}))
+        files = messages.reference_files(self.request, recognised, {})
+        self.reference = ReferenceProcess(
+            server.spawn("reference", self.starter.limits, files), torch.device("cpu"), 60, 60
+        )
+        self.reference.load(messages.reference_message(self.request, recognised, {}))
         self.found = Findings()
-        self.cases = Cases(SEEDS, self.oracle, self.found, tolerance=None, own_oracle=False, first_index=0)
+        self.cases = Cases(SEEDS, self.reference, self.found, tolerance=None, own_reference=False, first_index=0)
         self.case: Case = self.cases.prepare(kernelbench=True, outputs=lambda named, _: list(named))
-        self.started: list[Contender] = [self.oracle]  # type: ignore[list-item]  # it is closed like one
+        self.started: list[KernelProcess] = [self.reference]  # type: ignore[list-item]  # it is closed like one
 
-    def candidate(self) -> Contender:
+    def candidate(self) -> KernelProcess:
         """The candidate, loaded."""
         one = self.starter.spawn_candidate(0)
         self.started.append(one)
         self.starter.load_candidate(one, self.cases, {})
         return one
 
-    def baseline(self, how: str) -> Contender:
+    def baseline(self, how: str) -> KernelProcess:
         """A baseline, loaded."""
         one = self.starter.start_baseline(how, self.cases, {}, 0)
         self.started.append(one)
         return one
 
-    def result(self, one: Contender) -> torch.Tensor:
+    def result(self, one: KernelProcess) -> torch.Tensor:
         """Of one call on the first case."""
         (found,) = one.call(self.case.values, self.cases.shape.returned, [], []).outputs
         return found
 
-    def more(self, one: Contender) -> float:
+    def more(self, one: KernelProcess) -> float:
         """By how much every element of its result is more than the reference's: how many had its caches before."""
         (added,) = set((self.result(one) - self.case.native[0]).round(decimals=3).tolist())
         return float(added)
@@ -170,7 +172,7 @@ def test_what_is_no_incumbent(incumbent: tuple[str, str] | None, code: str) -> N
         baselines=(BaselineChoice(name="parent", how="incumbent"),),
     )
     with pytest.raises(UsageError) as raised:
-        check_incumbent(request, request.recognised())
+        check_parent_baseline(request, request.recognised())
     assert raised.value.code == code
 
 
@@ -204,10 +206,10 @@ class Recorded:
         self.names.append(name)
         return self.workers[-1]
 
-    def lineage(self, name: str) -> Any:
+    def cache_scope(self, name: str) -> Any:
         """The server's."""
         self.names.append(f"lineage of {name}")
-        return self.server.lineage(name)
+        return self.server.cache_scope(name)
 
 
 @pytest.mark.parametrize(

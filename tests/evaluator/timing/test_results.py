@@ -13,16 +13,16 @@ from evaluator.receipt.verdict import Improvement
 from evaluator.request import Request
 from evaluator.scan.hazards import Severity
 from evaluator.source.source_file import SourceFile
-from evaluator.timing.clock_checks import Audit
+from evaluator.timing.clock_checks import CrossCheck
 from evaluator.timing.results import Found, Results, kept, quotients, timing_of, workload_timing
-from evaluator.timing.timed_process import Racer
+from evaluator.timing.timed_process import TimedProcess
 from tests.evaluator import receipts
-from tests.evaluator.racers import clock, racer
+from tests.evaluator.timed_processes import clock, process
 
 EAGER = BaselineChoice(name="eager", how="eager")
 COMPILE = BaselineChoice(name="compile", how="compile")
 WATCHED = {"watched": True, "kernels": 1, "outside": 0, "outside_name": "", "busy_us": 98.0}
-AUDIT = Audit(20, (2500.0, 2600.0), (500.0, 510.0))
+AUDIT = CrossCheck(20, (2500.0, 2600.0), (500.0, 510.0))
 """100 us a call."""
 
 
@@ -31,8 +31,8 @@ def request(**changes: Any) -> Request:
     return Request(candidate=SourceFile(name="kernel.py", text="x"), device="cuda:0", **changes)
 
 
-def race(
-    restarts: Sequence[Sequence[Racer]], baselines: tuple[BaselineChoice, ...] = (EAGER,), **changes: Any
+def benchmark(
+    restarts: Sequence[Sequence[TimedProcess]], baselines: tuple[BaselineChoice, ...] = (EAGER,), **changes: Any
 ) -> Results:
     """Contenders by restart, the candidate's first, with witnesses that are content."""
     fields: dict[str, Any] = {
@@ -42,7 +42,7 @@ def race(
         "failed": {},
         "clock": clock(1980),
         "audit": AUDIT,
-        "span_turns": [WATCHED] * 5,
+        "span_samples": [WATCHED] * 5,
         "spans_why": "",
         "read_bytes": 150_000_000,
         "written_bytes": 50_000_000,
@@ -57,9 +57,9 @@ def race(
 
 def pairs(
     times: tuple[float, ...] = (150.0,) * 4, own: tuple[float, ...] = (100.0,) * 4, restarts: int = 3, **changes: Any
-) -> list[list[Racer]]:
+) -> list[list[TimedProcess]]:
     """A candidate and one baseline, equal in every restart."""
-    return [[racer(us=own, restart=n), racer("eager", times, n, **changes)] for n in range(restarts)]
+    return [[process(us=own, restart=n), process("eager", times, n, **changes)] for n in range(restarts)]
 
 
 def concluded(results: Results, asked: Request | None = None, **physics: Any) -> Found:
@@ -72,7 +72,7 @@ def concluded(results: Results, asked: Request | None = None, **physics: Any) ->
 
 
 def test_a_race_by_hand() -> None:
-    found = concluded(race(pairs()))
+    found = concluded(benchmark(pairs()))
     timing = found.timing
     assert found.hazards == []
     assert (timing.improvement, timing.against, timing.unstable) == (Improvement.FASTER, "eager", ())
@@ -96,8 +96,8 @@ def test_a_race_by_hand() -> None:
 
 
 def test_turns_that_came_late_or_at_a_slow_clock_do_not_count() -> None:
-    own = racer(us=(100.0, 900.0, 800.0, 102.0), late=[False, True, False, False], clock_mhz=[1980, 1980, 1000, 0])
-    timed = concluded(race([[own]], baselines=())).timing.candidate
+    own = process(us=(100.0, 900.0, 800.0, 102.0), late=[False, True, False, False], clock_mhz=[1980, 1980, 1000, 0])
+    timed = concluded(benchmark([[own]], baselines=())).timing.candidate
     assert timed.summary is not None
     assert (timed.summary.n, timed.summary.max_us) == (2, 102.0)
     assert (timed.late, timed.slow_clock) == (1, 1)
@@ -108,14 +108,14 @@ def test_turns_that_came_late_or_at_a_slow_clock_do_not_count() -> None:
 
 
 def test_a_late_turn_at_a_slow_clock_is_late() -> None:
-    own = racer(us=(100.0, 900.0), late=[False, True], clock_mhz=[1980, 1000])
-    assert concluded(race([[own]], baselines=())).timing.candidate.series.dropped == ("", "late")
+    own = process(us=(100.0, 900.0), late=[False, True], clock_mhz=[1980, 1000])
+    assert concluded(benchmark([[own]], baselines=())).timing.candidate.series.dropped == ("", "late")
 
 
 def test_a_restart_of_which_nothing_counts_is_no_restart() -> None:
     groups = pairs()
-    groups[1][0].turns.late = [True] * 4
-    timing = concluded(race(groups)).timing
+    groups[1][0].samples.late = [True] * 4
+    timing = concluded(benchmark(groups)).timing
     ratio = timing.baselines["eager"].ratio
     assert ratio is not None
     assert (len(ratio.restarts), ratio.pairs, timing.candidate.late) == (2, 8, 4)
@@ -129,8 +129,8 @@ def test_a_restart_of_which_nothing_counts_is_no_restart() -> None:
     ],
 )
 def test_where_no_turn_counts_all_do_and_it_is_said(late: bool, megahertz: int, said: str) -> None:
-    own = racer(us=(100.0, 110.0, 120.0), late=[late] * 3, clock_mhz=[megahertz] * 3)
-    timing = concluded(race([[own, racer("eager", (150.0,) * 3)]])).timing
+    own = process(us=(100.0, 110.0, 120.0), late=[late] * 3, clock_mhz=[megahertz] * 3)
+    timing = concluded(benchmark([[own, process("eager", (150.0,) * 3)]])).timing
     timed = timing.candidate
     assert timed.summary is not None
     assert (timed.summary.n, timed.summary.median_us, timed.detail) == (3, 110.0, said)
@@ -145,8 +145,8 @@ def test_where_no_turn_counts_all_do_and_it_is_said(late: bool, megahertz: int, 
 
 
 def test_quotients_are_of_turns_on_the_same_inputs() -> None:
-    own = racer(us=(10.0, 20.0, 40.0), pair=[1, 0, 2])
-    other = racer("eager", (60.0, 30.0, 80.0), pair=[0, 1, 3])
+    own = process(us=(10.0, 20.0, 40.0), pair=[1, 0, 2])
+    other = process("eager", (60.0, 30.0, 80.0), pair=[0, 1, 3])
     assert quotients(other, own, clock(1980)) == [3.0, 3.0]
 
 
@@ -156,18 +156,18 @@ def test_quotients_are_of_turns_on_the_same_inputs() -> None:
     [{"late": [True, False]}, {"clock_mhz": [1000, 1980]}, {"us": [0.0, 20.0]}],
 )
 def test_a_pair_counts_only_where_both_turns_do(side: int, changes: dict[str, Any]) -> None:
-    both = [racer(us=(10.0, 20.0)), racer("eager", (20.0, 20.0))]
+    both = [process(us=(10.0, 20.0)), process("eager", (20.0, 20.0))]
     for field, value in changes.items():
-        setattr(both[side].turns, field, value)
+        setattr(both[side].samples, field, value)
     assert quotients(both[1], both[0], clock(1980)) == [1.0]
 
 
 def test_quotients_are_of_one_restart() -> None:
     groups = [
-        [racer(us=(100.0, 100.0), restart=0), racer("eager", (200.0, 200.0), 0)],
-        [racer(us=(50.0, 50.0), restart=1), racer("eager", (200.0, 200.0), 1)],
+        [process(us=(100.0, 100.0), restart=0), process("eager", (200.0, 200.0), 0)],
+        [process(us=(50.0, 50.0), restart=1), process("eager", (200.0, 200.0), 1)],
     ]
-    ratio = concluded(race(groups)).timing.baselines["eager"].ratio
+    ratio = concluded(benchmark(groups)).timing.baselines["eager"].ratio
     assert ratio is not None
     assert ratio.restarts == (2.0, 4.0)
 
@@ -176,8 +176,8 @@ def test_quotients_are_of_one_restart() -> None:
 
 
 def test_a_baseline_that_failed() -> None:
-    groups = [[racer(restart=n), racer("compile", (100.0,) * 4, n)] for n in range(2)]
-    timing = concluded(race(groups, (EAGER, COMPILE), failed={"eager": "RuntimeError: no"})).timing
+    groups = [[process(restart=n), process("compile", (100.0,) * 4, n)] for n in range(2)]
+    timing = concluded(benchmark(groups, (EAGER, COMPILE), failed={"eager": "RuntimeError: no"})).timing
     failed = timing.baselines["eager"]
     assert (failed.timed.status, failed.timed.detail, failed.ratio) == ("failed", "RuntimeError: no", None)
     assert failed.improvement is Improvement.NOT_COMPARED
@@ -186,28 +186,30 @@ def test_a_baseline_that_failed() -> None:
 
 
 def test_a_baseline_that_failed_on_the_way_keeps_no_times() -> None:
-    timing = concluded(race(pairs(), failed={"eager": "it raised in the last turn"})).timing
+    timing = concluded(benchmark(pairs(), failed={"eager": "it raised in the last turn"})).timing
     assert timing.baselines["eager"].timed.status == "failed"
     assert (timing.against, timing.improvement) == ("", Improvement.NOT_COMPARED)
 
 
 def test_a_baseline_that_was_never_started() -> None:
-    timing = concluded(race([[racer()]])).timing
+    timing = concluded(benchmark([[process()]])).timing
     assert timing.baselines["eager"].timed.detail == "it was not started"
     assert timing.improvement is Improvement.NOT_COMPARED
 
 
 def test_without_baselines_nothing_is_compared() -> None:
-    timing = concluded(race([[racer()]], baselines=())).timing
+    timing = concluded(benchmark([[process()]], baselines=())).timing
     assert (timing.baselines, timing.against, timing.improvement) == ({}, "", Improvement.NOT_COMPARED)
 
 
 def test_the_first_baseline_with_times_decides() -> None:
-    groups = [[racer(restart=n), racer("eager", (150.0,) * 4, n), racer("compile", (80.0,) * 4, n)] for n in range(3)]
-    timing = concluded(race(groups, (EAGER, COMPILE))).timing
+    groups = [
+        [process(restart=n), process("eager", (150.0,) * 4, n), process("compile", (80.0,) * 4, n)] for n in range(3)
+    ]
+    timing = concluded(benchmark(groups, (EAGER, COMPILE))).timing
     assert timing.baselines["compile"].improvement is Improvement.SLOWER
     assert (timing.against, timing.improvement) == ("eager", Improvement.FASTER)
-    timing = concluded(race(groups, (COMPILE, EAGER))).timing
+    timing = concluded(benchmark(groups, (COMPILE, EAGER))).timing
     assert (timing.against, timing.improvement) == ("compile", Improvement.SLOWER)
 
 
@@ -216,7 +218,7 @@ def test_whether_the_ratio_converged_depends_on_the_ticks_of_its_time() -> None:
     for scale, converged in ((1.0, False), (0.04, True)):
         own = (100.0 * scale,) * 20
         groups = pairs(tuple(scale * t for t in (150.0, 153.0) * 10), own, restarts=2)
-        ratio = concluded(race(groups)).timing.baselines["eager"].ratio
+        ratio = concluded(benchmark(groups)).timing.baselines["eager"].ratio
         assert ratio is not None
         assert ratio.converged is converged
 
@@ -225,19 +227,19 @@ def test_whether_the_ratio_converged_depends_on_the_ticks_of_its_time() -> None:
 
 IDLE = {**WATCHED, "kernels": 0, "busy_us": 0.0}
 OUTSIDE = {**WATCHED, "outside": 1, "outside_name": "late_kernel"}
-SLOW_AUDIT = Audit(20, (9500.0,), (500.0,))
+SLOW_AUDIT = CrossCheck(20, (9500.0,), (500.0,))
 
 
 @pytest.mark.parametrize(
     ("changes", "id", "said"),
     [
-        ({"span_turns": [OUTSIDE] * 5}, "outside_window", "late_kernel ran outside"),
-        ({"span_turns": [IDLE] * 5}, "outside_window", "had done nothing"),
+        ({"span_samples": [OUTSIDE] * 5}, "outside_window", "late_kernel ran outside"),
+        ({"span_samples": [IDLE] * 5}, "outside_window", "had done nothing"),
         ({"audit": SLOW_AUDIT}, "slower_than_claimed", "a call took 450.0 us"),
     ],
 )
 def test_a_witness_that_refutes_is_held_against_it(changes: dict[str, Any], id: str, said: str) -> None:
-    found = concluded(race(pairs(), **changes))
+    found = concluded(benchmark(pairs(), **changes))
     rejected = [(name, words) for name, severity, words in found.hazards if severity is Severity.REJECT]
     assert [name for name, _ in rejected] == [id]
     assert said in rejected[0][1]
@@ -248,7 +250,7 @@ def test_a_witness_that_refutes_is_held_against_it(changes: dict[str, Any], id: 
 
 
 def test_a_time_that_is_impossible_is_held_against_it() -> None:
-    found = concluded(race(pairs()), status="impossible", detail="100 us are fewer than …")
+    found = concluded(benchmark(pairs()), status="impossible", detail="100 us are fewer than …")
     assert found.hazards == [("impossible_time", Severity.REJECT, "100 us are fewer than …")]
     assert found.timing.physics.status == "impossible"
 
@@ -260,22 +262,30 @@ def test_physics_gets_the_cache_and_a_fast_turn() -> None:
         asked.append((l2_bytes, fastest_us))
         return Physics(status="not checked")
 
-    own = racer(us=(90.0, 100.0, 110.0, 120.0, 130.0, 140.0))
-    workload_timing(race([[own]], baselines=()), request(), physics)
+    own = process(us=(90.0, 100.0, 110.0, 120.0, 130.0, 140.0))
+    workload_timing(benchmark([[own]], baselines=()), request(), physics)
     assert asked == [(60 << 20, 100.0)]
 
 
 @pytest.mark.parametrize(
     ("changes", "confirmed", "evidence"),
     [
-        ({"span_turns": (), "spans_why": "no profiler"}, True, ""),
-        ({"audit": Audit(0, (), (), why="no room")}, True, ""),
-        ({"audit": Audit(0, (), (), why="no room"), "span_turns": (), "spans_why": "no profiler"}, False, "no room"),
-        ({"audit": Audit(2, (701.0,), (500.0,)), "span_turns": ()}, False, "2 calls are too short for the clock"),
+        ({"span_samples": (), "spans_why": "no profiler"}, True, ""),
+        ({"cross_check": CrossCheck(0, (), (), why="no room")}, True, ""),
+        (
+            {"cross_check": CrossCheck(0, (), (), why="no room"), "span_samples": (), "spans_why": "no profiler"},
+            False,
+            "no room",
+        ),
+        (
+            {"cross_check": CrossCheck(2, (701.0,), (500.0,)), "span_samples": ()},
+            False,
+            "2 calls are too short for the clock",
+        ),
     ],
 )
 def test_one_witness_is_enough(changes: dict[str, Any], confirmed: bool, evidence: str) -> None:
-    found = concluded(race(pairs(), **changes))
+    found = concluded(benchmark(pairs(), **changes))
     assert found.timing.confirmed is confirmed
     if confirmed:
         assert (found.hazards, found.timing.improvement) == ([], Improvement.FASTER)
@@ -287,7 +297,7 @@ def test_one_witness_is_enough(changes: dict[str, Any], confirmed: bool, evidenc
 
 
 def test_inputs_that_never_change_say_nothing() -> None:
-    timing = concluded(race(pairs(), fixed=True)).timing
+    timing = concluded(benchmark(pairs(), fixed=True)).timing
     assert timing.unstable == ("the inputs were the same in every turn",)
     assert timing.improvement is Improvement.UNSTABLE
 
@@ -313,7 +323,7 @@ def test_a_baseline_that_is_slower_beside_the_candidate(
 ) -> None:
     """By 5 % nothing is said; by 20 %, at one and the same clock, it is held against the candidate."""
     groups = pairs((beside,) * 4, restarts=2, alone=[150.0, 149.0, 151.0])
-    found = concluded(race(groups, clock=clock(*megahertz)))
+    found = concluded(benchmark(groups, clock=clock(*megahertz)))
     said = f"the baseline was {beside / 150:.2f} times as slow beside the candidate as alone"
     assert found.timing.unstable == ((said,) if unstable else ())
     assert found.hazards == ([("slows_baseline", Severity.REJECT, said)] if rejected else [])
@@ -323,25 +333,25 @@ def test_a_baseline_that_is_slower_beside_the_candidate(
 def test_turns_of_the_baseline_that_do_not_count_are_not_held_against_the_candidate() -> None:
     slow = (150.0, 150.0, 900.0, 900.0, 900.0)
     groups = pairs(slow, (100.0,) * 5, alone=[150.0] * 6, late=[False, False, True, True, True])
-    assert concluded(race(groups)).hazards == []
+    assert concluded(benchmark(groups)).hazards == []
 
 
 @pytest.mark.parametrize("alone", [[], [10.0], [0.0] * 6])
 def test_too_little_alone_says_nothing(alone: list[float]) -> None:
     groups = pairs(restarts=1, alone=alone)
-    found = concluded(race(groups))
+    found = concluded(benchmark(groups))
     assert (found.hazards, found.timing.unstable) == ([], ())
 
 
 def test_only_the_first_baseline_is_looked_at() -> None:
     groups = [
-        [racer(restart=n), racer("eager", alone=[100.0] * 6), racer("compile", (500.0,) * 4, alone=[100.0] * 6)]
+        [process(restart=n), process("eager", alone=[100.0] * 6), process("compile", (500.0,) * 4, alone=[100.0] * 6)]
         for n in range(2)
     ]
     for n, group in enumerate(groups):
         for one in group:
             one.restart = n
-    assert concluded(race(groups, (EAGER, COMPILE))).hazards == []
+    assert concluded(benchmark(groups, (EAGER, COMPILE))).hazards == []
 
 
 # --- calls that wait, short ones, rare ratios -------------------------------------------------------------------------
@@ -350,7 +360,7 @@ def test_only_the_first_baseline_is_looked_at() -> None:
 def test_a_call_that_waits_for_the_device() -> None:
     groups = pairs()
     groups[1][0].waits = True
-    found = concluded(race(groups))
+    found = concluded(benchmark(groups))
     assert found.hazards == [("host_bound", Severity.NOTE, "the call waits for the device by itself")]
     assert found.timing.notes == (
         "the call waits for the device by itself: its time includes the way back to the host",
@@ -362,13 +372,13 @@ def test_a_call_that_waits_for_the_device() -> None:
 def test_what_the_host_needs_is_the_median_of_all_restarts() -> None:
     groups = pairs(restarts=3)
     for group, enqueue in zip(groups, (300.0, 200.0, 10.0), strict=True):
-        group[0].turns.enqueue_us = [enqueue] * 4
-    assert concluded(race(groups)).timing.audit.allowed_us == 1.5 * 200 + (200 + 150) / 20
+        group[0].samples.enqueue_us = [enqueue] * 4
+    assert concluded(benchmark(groups)).timing.audit.allowed_us == 1.5 * 200 + (200 + 150) / 20
 
 
 @pytest.mark.parametrize(("us", "short"), [(49.9, True), (50.0, False)])
 def test_of_a_short_call_the_launch_is_a_large_part(us: float, short: bool) -> None:
-    notes = concluded(race(pairs((60.0,) * 4, (us,) * 4))).timing.notes
+    notes = concluded(benchmark(pairs((60.0,) * 4, (us,) * 4))).timing.notes
     assert notes == (
         ("below 50 us a launch is a large part: the device time says little of the whole",) if short else ()
     )
@@ -376,13 +386,13 @@ def test_of_a_short_call_the_launch_is_a_large_part(us: float, short: bool) -> N
 
 @pytest.mark.parametrize(("times", "rare"), [(1000.0, False), (1001.0, True)])
 def test_a_rare_ratio_is_worth_a_second_look(times: float, rare: bool) -> None:
-    notes = concluded(race(pairs((times,) * 4))).timing.notes
+    notes = concluded(benchmark(pairs((times,) * 4))).timing.notes
     said = "a ratio of 10.0 is rare: look at the baseline, and at what the sanitizers say"
     assert notes == ((said,) if rare else ())
 
 
 def test_notes_of_the_race_come_first() -> None:
-    timing = concluded(race(pairs((60.0,) * 4, (10.0,) * 4), notes=("the floor was not measured: no",))).timing
+    timing = concluded(benchmark(pairs((60.0,) * 4, (10.0,) * 4), notes=("the floor was not measured: no",))).timing
     assert len(timing.notes) == 2
     assert timing.notes[0] == "the floor was not measured: no"
 
@@ -393,18 +403,18 @@ def test_notes_of_the_race_come_first() -> None:
 def test_bandwidth_by_hand() -> None:
     """200 MB in 100 us are 2000 GB/s."""
     floor = receipts.workload_timing().ceiling
-    timing = concluded(race(pairs(), ceiling=floor), peak=receipts.PEAK).timing
+    timing = concluded(benchmark(pairs(), ceiling=floor), peak=receipts.PEAK).timing
     assert (timing.bytes, timing.gb_per_s, timing.operations, timing.tflop_per_s) == (200_000_000, 2000.0, None, None)
     assert timing.of_peak == 2000.0 / 4800.0
     assert timing.of_ceiling == pytest.approx(1.309)
     assert timing.ceiling == floor
-    bare = concluded(race(pairs())).timing
+    bare = concluded(benchmark(pairs())).timing
     assert (bare.of_peak, bare.of_ceiling, bare.ceiling) == (None, None, None)
 
 
 def test_declared_bytes_and_operations() -> None:
     asked = request(bytes="2*n*1000000", operations="n*n*n*1000")
-    timing = concluded(race(pairs()), asked).timing
+    timing = concluded(benchmark(pairs()), asked).timing
     assert (timing.bytes, timing.read_bytes, timing.written_bytes) == (128_000_000, 150_000_000, 50_000_000)
     assert timing.gb_per_s == 1280.0
     assert (timing.operations, timing.tflop_per_s) == (262_144_000, 262_144_000 / 100 / 1e6)
@@ -412,15 +422,15 @@ def test_declared_bytes_and_operations() -> None:
 
 def test_a_time_of_nothing_divides_nothing() -> None:
     floor = receipts.workload_timing().ceiling
-    own = [[racer(us=(0.0,) * 4)]]
-    found = concluded(race(own, baselines=(), ceiling=floor), request(operations="n"), peak=receipts.PEAK)
+    own = [[process(us=(0.0,) * 4)]]
+    found = concluded(benchmark(own, baselines=(), ceiling=floor), request(operations="n"), peak=receipts.PEAK)
     timing = found.timing
     assert (timing.gb_per_s, timing.tflop_per_s, timing.of_ceiling, timing.of_peak) == (None, None, None, None)
     assert "slower_than_claimed" in [id for id, _, _ in found.hazards]
 
 
 def test_a_time_of_nothing_is_compared_with_nothing() -> None:
-    timing = concluded(race(pairs(own=(0.0,) * 4))).timing
+    timing = concluded(benchmark(pairs(own=(0.0,) * 4))).timing
     assert (timing.baselines["eager"].ratio, timing.improvement) == (None, Improvement.UNSTABLE)
 
 
@@ -482,18 +492,18 @@ def test_a_ratio_that_turns_over_without_pauses_does_not_stand(
     alone: float, in_rows: float | None, improvement: Improvement, said: tuple[str, ...]
 ) -> None:
     found = receipts.back_to_back_of(in_rows)
-    timing = concluded(race(pairs((alone,) * 4), back_to_back=found)).timing
+    timing = concluded(benchmark(pairs((alone,) * 4), back_to_back=found)).timing
     assert (timing.improvement, timing.unstable, timing.back_to_back) == (improvement, said, found)
     assert timing.baselines["eager"].improvement is improvement
 
 
 def test_rows_of_another_baseline_say_nothing_of_this_one() -> None:
     found = receipts.back_to_back_of(0.5, "compile")
-    assert concluded(race(pairs(), (EAGER, COMPILE), back_to_back=found)).timing.improvement is Improvement.FASTER
+    assert concluded(benchmark(pairs(), (EAGER, COMPILE), back_to_back=found)).timing.improvement is Improvement.FASTER
 
 
 def test_a_ratio_that_is_unstable_anyway_turns_over_nowhere() -> None:
     found = receipts.back_to_back_of(0.5)
-    timing = concluded(race(pairs(), fixed=True, back_to_back=found)).timing
+    timing = concluded(benchmark(pairs(), fixed=True, back_to_back=found)).timing
     assert timing.unstable == ("the inputs were the same in every turn",)
     assert timing.improvement is Improvement.UNSTABLE

@@ -47,7 +47,7 @@ class Reference:
 class Problem:
     """As much of `Cases` as physics need."""
 
-    oracle: Reference
+    reference: Reference
     shape: Shape
     weights: Values
 

@@ -13,10 +13,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from evaluator.correctness.candidate import Contender
+from evaluator.correctness.candidate import KernelProcess
 from evaluator.sandbox.fork_server import ForkServer
 from evaluator.worker.loading.interpreter import narrowed, widened
-from tests.evaluator.workers import bits, contender, specs, values
+from tests.evaluator.workers import bits, kernel, specs, values
 
 HEAD = "import torch, triton\nimport triton.language as tl\n"
 BITS = st.integers(0, 2**32 - 1) | st.sampled_from(
@@ -65,7 +65,7 @@ def test_the_shape_is_kept_in_any_layout(numbers: np.ndarray[Any, Any]) -> None:
 
 def run(server: ForkServer, text: str, *arguments: Any, out: torch.Tensor, number: int = 1) -> list[torch.Tensor]:
     """What `run` of a Triton source returns, in the interpreter: a number of tensors like `out`."""
-    with contextlib.closing(contender(server, HEAD + text)) as candidate:
+    with contextlib.closing(kernel(server, HEAD + text)) as candidate:
         called = candidate.call(values(*arguments), specs(*[out] * number), [], [])
     assert [entry["dtype"] for entry in called.returned] == [str(out.dtype).removeprefix("torch.")] * number
     assert called.unwritten == [0] * number
@@ -203,20 +203,20 @@ def run(x):
 """
 
 
-def calls(candidate: Contender, number: int) -> list[float]:
+def calls(candidate: KernelProcess, number: int) -> list[float]:
     """What the first element of each of some calls on zeros is."""
     x = torch.zeros(40)
     return [float(candidate.call(values(x), specs(x), [], []).outputs[0][0]) for _ in range(number)]
 
 
 def test_an_autotuner_takes_each_config_in_turn(server: ForkServer) -> None:
-    with contextlib.closing(contender(server, HEAD + "hook = None\n" + TUNED)) as candidate:
+    with contextlib.closing(kernel(server, HEAD + "hook = None\n" + TUNED)) as candidate:
         assert calls(candidate, 7) == [1, 2, 4, 1, 2, 4, 1]
 
 
 def test_a_hook_of_a_config_runs_before_it_and_sees_the_arguments(server: ForkServer) -> None:
     hook = 'def hook(given):\n    print(sorted(given), given["T"], given["n"])\n    given["x"].fill_(10.0)\n'
-    with contextlib.closing(contender(server, HEAD + hook + TUNED)) as candidate:
+    with contextlib.closing(kernel(server, HEAD + hook + TUNED)) as candidate:
         assert calls(candidate, 2) == [11, 12]
         said = candidate.worker.output().splitlines()
     assert [line.rpartition("] ")[2] for line in said] == ["1 40", "2 40"]
@@ -226,7 +226,7 @@ def test_a_hook_of_a_config_runs_before_it_and_sees_the_arguments(server: ForkSe
 def test_two_autotuners_keep_their_own_turns(server: ForkServer) -> None:
     second = TUNED.replace("kernel", "other").replace("def run(x)", "def run_other(x)")
     both = f"hook = None\n{TUNED}\n{second}\nfirst = run\ndef run(x):\n    return first(x) * 10 + run_other(x)\n"
-    with contextlib.closing(contender(server, HEAD + both)) as candidate:
+    with contextlib.closing(kernel(server, HEAD + both)) as candidate:
         assert calls(candidate, 4) == [11, 22, 44, 11]
 
 
@@ -252,7 +252,7 @@ def run(x):
 
 def test_heuristics_loops_and_cuda_together(server: ForkServer) -> None:
     x = torch.arange(40.0)
-    with contextlib.closing(contender(server, HEAD + HEURISTIC, maps_cuda=True)) as candidate:
+    with contextlib.closing(kernel(server, HEAD + HEURISTIC, maps_cuda=True)) as candidate:
         for _ in range(3):
             called = candidate.call(values(x), specs(x), [], [])
             assert (called.unwritten, called.guards) == ([0], [])

@@ -49,7 +49,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
         files = {name.replace("__", "."): words.pop(name) for name in list(words) if "__" in name}
         for name, content in {"it.py": text, **files}.items():
             (tmp_path / name).write_text(content)
-        message = {"form": form, "role": "oracle", "file": "it.py", "entry": "", "dims": {}, "inputs": "", **words}
+        message = {"form": form, "role": "reference", "file": "it.py", "entry": "", "dims": {}, "inputs": "", **words}
         return make_subject(message, tmp_path, CPU)
 
     yield make
@@ -143,8 +143,8 @@ def test_a_candidates_class_may_have_either_name(make: Make) -> None:
         (MODEL, "candidate", 1.0),
         (new, "candidate", 2.0),
         (MODEL + new, "candidate", 2.0),
-        (MODEL + new, "oracle", 1.0),
-        (new, "oracle", 2.0),
+        (MODEL + new, "reference", 1.0),
+        (new, "reference", 2.0),
     ):
         subject = make(text, "kernelbench", role=role)
         subject.build([], 1)

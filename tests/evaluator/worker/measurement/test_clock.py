@@ -127,7 +127,7 @@ def new_stream() -> Any:
 
 def microseconds(clock: Clock, call: Callable[[], Any], spin_us: float = 500.0) -> float:
     """One turn's time on the device."""
-    return float(clock.finish(clock.turn(call, spin_us)[0])["us"])
+    return float(clock.finish(clock.sample(call, spin_us)[0])["us"])
 
 
 @pytest.mark.gpu
@@ -136,7 +136,7 @@ def test_a_turn_tells_the_time_and_gives_the_result(device: torch.device) -> Non
     assert clock.flush_bytes >= max(2 * clock.l2_bytes, 64 << 20)
     assert Clock(device, 1 << 20).flush_bytes == 1 << 20
     call = work(device)
-    measured, result = clock.turn(call, 500.0)
+    measured, result = clock.sample(call, 500.0)
     done = clock.finish(measured)
     assert result is call()
     assert not done["late"]
@@ -157,7 +157,7 @@ def test_a_call_that_the_spin_was_too_short_for_is_late(
     device: torch.device, spin_us: float, host_us: int, late: bool
 ) -> None:
     clock = Clock(device)
-    measured, _ = clock.turn(lambda: time.sleep(host_us / 1e6), spin_us)
+    measured, _ = clock.sample(lambda: time.sleep(host_us / 1e6), spin_us)
     assert measured["late"] is late
     assert measured["enqueue_us"] >= host_us
     clock.finish(measured)

@@ -14,7 +14,7 @@ import torch
 from evaluator.correctness import library_use as library
 from evaluator.sandbox.fork_server import ForkServer
 from evaluator.worker.measurement.operations import Operators, device_kernels, watching
-from tests.evaluator.workers import contender, specs, values
+from tests.evaluator.workers import kernel, specs, values
 
 X = torch.randn(8, 16)
 W = torch.randn(4, 16)
@@ -137,7 +137,7 @@ def test_an_error_in_the_call_passes_through_and_the_watch_ends() -> None:
 def test_watching_does_not_import_the_compiler(server: ForkServer) -> None:
     """torch._dynamo takes more than a second to import, which would be spent in each worker's first watched call."""
     text = "import sys\ndef run(x):\n    y = x.relu()\n    print('torch._dynamo' in sys.modules)\n    return y\n"
-    with contextlib.closing(contender(server, text)) as candidate:
+    with contextlib.closing(kernel(server, text)) as candidate:
         called = candidate.call(values(torch.ones(2)), specs(torch.ones(2)), [], [], watch="operators")
         assert candidate.worker.output().split() == ["False"]
     assert [entry["name"] for entry in called.reply["operators"]] == ["aten::relu"]

@@ -15,7 +15,7 @@ from evaluator.sandbox.fork_server import ForkServer
 from evaluator.worker.measurement import rates
 from evaluator.worker.measurement.clock import Clock
 from evaluator.worker.measurement.rates import MATMULS, rate
-from tests.evaluator.workers import contender, specs, values
+from tests.evaluator.workers import kernel, specs, values
 
 CPU = torch.device("cpu")
 
@@ -87,7 +87,7 @@ def test_a_sum_of_every_block_reads_all(server: ForkServer) -> None:
     )
     x = torch.randint(-8, 8, (20_000,)).float()
     expected = torch.stack([part.sum() for part in torch.split(x, rates._BLOCK)])
-    run = contender(server, text)
+    run = kernel(server, text)
     try:
         (found,) = run.call(values(x), specs(expected), [], []).outputs
     finally:
@@ -104,7 +104,7 @@ class HostClock:
         self.results: list[Any] = []
         self.tf32: list[bool] = []
 
-    def turn(self, call: Callable[[], Any], spin_us: float) -> tuple[dict[str, Any], Any]:
+    def sample(self, call: Callable[[], Any], spin_us: float) -> tuple[dict[str, Any], Any]:
         """One call."""
         self.spins.append(spin_us)
         result = call()
@@ -119,7 +119,7 @@ class HostClock:
 
 def rated(clock: HostClock, **message: Any) -> list[float]:
     """What `rate` gives on the CPU."""
-    return rate(clock, CPU, {"turns": 3, **message})  # type: ignore[arg-type]  # it has what a clock has
+    return rate(clock, CPU, {"samples": 3, **message})  # type: ignore[arg-type]  # it has what a clock has
 
 
 def test_a_late_turn_is_taken_again_with_a_longer_spin() -> None:
@@ -165,7 +165,7 @@ def test_rates_of_a_gpu_are_those_of_a_gpu() -> None:
     size = 256 << 20
 
     def best(kind: str, **words: Any) -> float:
-        return min(rate(clock, device, {"kind": kind, "turns": 5, **words}))
+        return min(rate(clock, device, {"kind": kind, "samples": 5, **words}))
 
     copy = best("copy", read_bytes=size, written_bytes=size)
     read = best("read", read_bytes=size, written_bytes=0)

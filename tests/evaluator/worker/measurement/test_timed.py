@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import torch
 
-from evaluator.correctness.candidate import CandidateError, Contender
+from evaluator.correctness.candidate import CandidateError, KernelProcess
 from evaluator.sandbox.fork_server import ForkServer
 from evaluator.sandbox.shared_buffers import SharedTensor, shared_tensor
-from tests.evaluator.workers import LIMITS, contender, values
+from tests.evaluator.workers import LIMITS, kernel, values
 
 CPU = torch.device("cpu")
-Start = Callable[..., Contender]
+Start = Callable[..., KernelProcess]
 COUNTS = """
 import torch
 calls = 0
@@ -30,7 +30,7 @@ def run(x):
 def start(server: ForkServer) -> Iterator[Start]:
     """Starts candidates and ends them."""
     with contextlib.ExitStack() as stack:
-        yield lambda text: stack.enter_context(contextlib.closing(contender(server, text)))
+        yield lambda text: stack.enter_context(contextlib.closing(kernel(server, text)))
 
 
 def lend(*tensors: torch.Tensor) -> list[SharedTensor]:
@@ -42,7 +42,7 @@ def lend(*tensors: torch.Tensor) -> list[SharedTensor]:
 
 
 def audit(
-    one: Contender, inputs: list[torch.Tensor], *, empty: bool = False, before: int = 0
+    one: KernelProcess, inputs: list[torch.Tensor], *, empty: bool = False, before: int = 0
 ) -> tuple[dict[str, Any], list[torch.Tensor]]:
     """(the answer, what lies in the memory of the results) of one call for each of `inputs`, some in a turn before."""
     arguments = lend(*inputs)
@@ -54,8 +54,8 @@ def audit(
     }
     one.ask("lend", 30, [*arguments, *results], empty=empty, **words)
     if before:
-        one.ask("audit", 30, calls=before)
-    reply = one.ask("audit", 30, calls=len(inputs) - before)
+        one.ask("cross_check", 30, calls=before)
+    reply = one.ask("cross_check", 30, calls=len(inputs) - before)
     return reply, [t.tensor.clone() for t in results]
 
 
@@ -77,7 +77,7 @@ def test_calls_in_two_turns_are_made_once_each_in_order(start: Start, before: in
 def test_what_was_lent_is_for_one_audit(start: Start) -> None:
     one = start(COUNTS)
     audit(one, INPUTS)
-    one.ask("audit", 30, calls=1)
+    one.ask("cross_check", 30, calls=1)
     assert audit(one, INPUTS[:1])[1][0].tolist() == (INPUTS[0] * 2 + 6).tolist()  # its sixth call
 
 
@@ -111,14 +111,14 @@ def test_an_empty_audit_calls_nothing_and_writes_zeros(start: Start) -> None:
 def test_a_call_that_fails_in_an_audit(start: Start) -> None:
     with pytest.raises(CandidateError) as raised:
         audit(start("def run(x):\n    raise RuntimeError('not twice')\n"), INPUTS)
-    assert (raised.value.stage, str(raised.value)) == ("audit", "RuntimeError: not twice")
+    assert (raised.value.stage, str(raised.value)) == ("cross_check", "RuntimeError: not twice")
 
 
 def test_no_turn_without_a_clock(start: Start) -> None:
     one, (x,) = start(COUNTS), lend(INPUTS[0])
-    for op, more in (("turn", {"tree": values(INPUTS[0]).tree, "tensors": [x.message], "returns": []}), ("rate", {})):
+    for op, more in (("sample", {"tree": values(INPUTS[0]).tree, "tensors": [x.message], "returns": []}), ("rate", {})):
         with pytest.raises(CandidateError) as raised:
-            one.ask(op, 30, [x], spans=False, spin_us=1.0, kind="launch", turns=1, **more)
+            one.ask(op, 30, [x], spans=False, spin_us=1.0, kind="launch", samples=1, **more)
         assert "the clock was not made" in str(raised.value)
     assert audit(one, INPUTS[:1])[0]["ok"]
 
@@ -140,4 +140,4 @@ def test_a_worker_that_loads_nothing_has_a_device_and_rates() -> None:
         reply = worker.request("clock", 60, flush_bytes=0)
         assert len(reply["times"]) == 20
         assert reply["flush_bytes"] >= 2 * reply["l2_bytes"] > 0
-        assert len(worker.request("rate", 60, kind="launch", turns=4)["times"]) == 4
+        assert len(worker.request("rate", 60, kind="launch", samples=4)["times"]) == 4

@@ -1,4 +1,4 @@
-"""What a jail reports where a layer is not to be had: each is named with the reason, and none takes the worker down.
+"""What a sandbox reports where a layer is not to be had: each is named with the reason, and none takes the worker down.
 
 Nothing here isolates the tests: system calls are replaced. What the layers hold is tried in `test_sandbox.py`.
 """
@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from evaluator.worker.process import isolation
-from evaluator.worker.process.isolation import Jail, Layer, Limits
+from evaluator.worker.process.isolation import Layer, Limits, Sandbox
 
 LIMITS = Limits(memory=1 << 30, processes=7, file_size=1 << 20, limit_data=True)
 NAMESPACES = ["pid namespace", "mount namespace", "ipc namespace", "network namespace"]
@@ -24,7 +24,7 @@ LANDLOCK = ["landlock files", "landlock tcp", "landlock signals"]
 
 
 class System:
-    """The system calls that a jail makes: written down, and failing where a test says so."""
+    """The system calls that a sandbox makes: written down, and failing where a test says so."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.calls: list[tuple[Any, ...]] = []
@@ -96,38 +96,38 @@ def system(monkeypatch: pytest.MonkeyPatch) -> System:
 
 
 @pytest.fixture
-def jail(tmp_path: Path) -> Jail:
-    """A jail of which nothing is applied yet."""
-    return Jail(str(tmp_path), (), 4242, LIMITS)
+def sandbox(tmp_path: Path) -> Sandbox:
+    """A sandbox of which nothing is applied yet."""
+    return Sandbox(str(tmp_path), (), 4242, LIMITS)
 
 
-def layers(jail: Jail) -> dict[str, Layer]:
+def layers(sandbox: Sandbox) -> dict[str, Layer]:
     """What became of each layer; each is told once."""
-    assert len({layer.name for layer in jail.layers}) == len(jail.layers)
-    return {layer.name: layer for layer in jail.layers}
+    assert len({layer.name for layer in sandbox.layers}) == len(sandbox.layers)
+    return {layer.name: layer for layer in sandbox.layers}
 
 
-def applied(jail: Jail) -> set[str]:
+def applied(sandbox: Sandbox) -> set[str]:
     """Names of the layers in force."""
-    return {layer.name for layer in jail.layers if layer.applied}
+    return {layer.name for layer in sandbox.layers if layer.applied}
 
 
 # --- namespaces -------------------------------------------------------------------------------------------------------
 
 
-def test_root_needs_no_user_namespace(system: System, jail: Jail) -> None:
-    isolation.separate(jail)
-    assert applied(jail) == set(NAMESPACES)
+def test_root_needs_no_user_namespace(system: System, sandbox: Sandbox) -> None:
+    isolation.separate(sandbox)
+    assert applied(sandbox) == set(NAMESPACES)
     assert [flags for (flags,) in system.made("unshare")] == [0x00020000, 0x08000000, 0x20000000, 0x40000000]
 
 
 @pytest.mark.parametrize("name", ["mount", "ipc", "pid", "net"])
-def test_a_namespace_that_is_refused_is_told_alone(system: System, jail: Jail, name: str) -> None:
+def test_a_namespace_that_is_refused_is_told_alone(system: System, sandbox: Sandbox, name: str) -> None:
     system.refused = {("unshare", isolation._CLONE[name])}
-    isolation.separate(jail)
+    isolation.separate(sandbox)
     full = "network namespace" if name == "net" else f"{name} namespace"
-    assert layers(jail)[full] == Layer(full, False, "Operation not permitted")
-    assert applied(jail) == set(NAMESPACES) - {full}
+    assert layers(sandbox)[full] == Layer(full, False, "Operation not permitted")
+    assert applied(sandbox) == set(NAMESPACES) - {full}
 
 
 @pytest.fixture
@@ -144,26 +144,28 @@ def maps(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return written
 
 
-def test_a_user_gets_a_user_namespace_in_which_he_is_himself(system: System, jail: Jail, maps: dict[str, str]) -> None:
+def test_a_user_gets_a_user_namespace_in_which_he_is_himself(
+    system: System, sandbox: Sandbox, maps: dict[str, str]
+) -> None:
     system.uid = 1000
-    isolation.separate(jail)
+    isolation.separate(sandbox)
     assert maps == {"setgroups": "deny", "uid_map": "1000 1000 1", "gid_map": "1000 1000 1"}
     assert next(iter(maps)) == "setgroups"  # else the kernel refuses gid_map
-    assert applied(jail) == set(NAMESPACES)
+    assert applied(sandbox) == set(NAMESPACES)
 
 
-def test_a_user_without_user_namespaces_gets_none(system: System, jail: Jail, maps: dict[str, str]) -> None:
+def test_a_user_without_user_namespaces_gets_none(system: System, sandbox: Sandbox, maps: dict[str, str]) -> None:
     system.uid = 1000
     system.refused = {"unshare"}
-    isolation.separate(jail)
-    assert applied(jail) == set()
-    assert {layer.detail for layer in jail.layers} == {"no user namespace: Operation not permitted"}
-    assert sorted(layers(jail)) == sorted(NAMESPACES)
+    isolation.separate(sandbox)
+    assert applied(sandbox) == set()
+    assert {layer.detail for layer in sandbox.layers} == {"no user namespace: Operation not permitted"}
+    assert sorted(layers(sandbox)) == sorted(NAMESPACES)
     assert maps == {}
 
 
 def test_a_user_namespace_that_takes_no_users_is_none(
-    system: System, jail: Jail, monkeypatch: pytest.MonkeyPatch
+    system: System, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where AppArmor lets anybody make one, and nobody fill it."""
 
@@ -172,23 +174,25 @@ def test_a_user_namespace_that_takes_no_users_is_none(
 
     monkeypatch.setattr(isolation.Path, "write_text", write)
     system.uid = 1000
-    isolation.separate(jail)
-    assert applied(jail) == set()
-    assert {layer.detail for layer in jail.layers} == {"no user namespace: it takes no users: Operation not permitted"}
+    isolation.separate(sandbox)
+    assert applied(sandbox) == set()
+    assert {layer.detail for layer in sandbox.layers} == {
+        "no user namespace: it takes no users: Operation not permitted"
+    }
     assert len(system.made("unshare")) == 1
 
 
 def test_a_loopback_that_cannot_be_switched_on_is_told(
-    system: System, jail: Jail, monkeypatch: pytest.MonkeyPatch
+    system: System, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jail.loopback = True
+    sandbox.loopback = True
 
     def refuse(*_: Any) -> None:
         raise OSError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(isolation.fcntl, "ioctl", refuse)
-    isolation.separate(jail)
-    assert layers(jail)["network namespace"] == Layer(
+    isolation.separate(sandbox)
+    assert layers(sandbox)["network namespace"] == Layer(
         "network namespace", False, "no loopback: Operation not permitted"
     )
 
@@ -207,7 +211,7 @@ def test_a_loopback_that_cannot_be_switched_on_is_told(
 )
 def test_a_private_proc_needs_both_namespaces(
     system: System,
-    jail: Jail,
+    sandbox: Sandbox,
     monkeypatch: pytest.MonkeyPatch,
     first: bool,
     mount: bool,
@@ -216,10 +220,10 @@ def test_a_private_proc_needs_both_namespaces(
 ) -> None:
     """Without a mount namespace of its own, the worker's /proc would cover everybody's."""
     monkeypatch.setattr(isolation, "in_new_pid_namespace", lambda: first)
-    jail.note("mount namespace", mount)
+    sandbox.note("mount namespace", mount)
     system.refused = refused
-    isolation.private_proc(jail)
-    assert layers(jail)["private /proc"] == layer
+    isolation.private_proc(sandbox)
+    assert layers(sandbox)["private /proc"] == layer
     if not (first and mount):
         assert system.made("mount") == []
 
@@ -247,28 +251,28 @@ def handled(system: System) -> tuple[int, ...]:
     ],
 )
 def test_each_version_of_landlock_holds_what_it_can(
-    system: System, jail: Jail, abi: int, loopback: bool, expected: set[str], governed: tuple[int, ...]
+    system: System, sandbox: Sandbox, abi: int, loopback: bool, expected: set[str], governed: tuple[int, ...]
 ) -> None:
-    system.abi, jail.loopback = abi, loopback
-    assert isolation._landlock(jail)
-    assert sorted(layers(jail)) == sorted(LANDLOCK)
-    assert applied(jail) == expected
+    system.abi, sandbox.loopback = abi, loopback
+    assert isolation._landlock(sandbox)
+    assert sorted(layers(sandbox)) == sorted(LANDLOCK)
+    assert applied(sandbox) == expected
     assert handled(system) == governed
-    assert all(layer.applied or layer.detail for layer in jail.layers)
+    assert all(layer.applied or layer.detail for layer in sandbox.layers)
 
 
 @pytest.mark.parametrize("abi", [0, -1])
-def test_a_kernel_without_landlock(system: System, jail: Jail, abi: int) -> None:
+def test_a_kernel_without_landlock(system: System, sandbox: Sandbox, abi: int) -> None:
     system.abi = abi
-    assert not isolation._landlock(jail)
-    assert layers(jail) == {name: Layer(name, False, "this kernel has no landlock") for name in LANDLOCK}
+    assert not isolation._landlock(sandbox)
+    assert layers(sandbox) == {name: Layer(name, False, "this kernel has no landlock") for name in LANDLOCK}
 
 
 @pytest.mark.parametrize("call", [444, 446])
-def test_a_refused_ruleset_leaves_nothing_untold(system: System, jail: Jail, call: int) -> None:
+def test_a_refused_ruleset_leaves_nothing_untold(system: System, sandbox: Sandbox, call: int) -> None:
     system.refused = {("syscall", call)}
-    assert not isolation._landlock(jail)
-    assert layers(jail) == {name: Layer(name, False, "Operation not permitted") for name in LANDLOCK}
+    assert not isolation._landlock(sandbox)
+    assert layers(sandbox) == {name: Layer(name, False, "Operation not permitted") for name in LANDLOCK}
 
 
 def rules(system: System) -> dict[str, int]:
@@ -291,11 +295,11 @@ def watched(system: System, monkeypatch: pytest.MonkeyPatch) -> System:
     return system
 
 
-def test_it_may_write_its_own_folder_and_no_other(watched: System, jail: Jail, tmp_path: Path) -> None:
+def test_it_may_write_its_own_folder_and_no_other(watched: System, sandbox: Sandbox, tmp_path: Path) -> None:
     outside = tmp_path.parent / "readable"
     outside.mkdir(exist_ok=True)
-    jail.readable = (str(outside), "/nowhere/at/all")
-    isolation._landlock(jail)
+    sandbox.readable = (str(outside), "/nowhere/at/all")
+    isolation._landlock(sandbox)
     found = rules(watched)
     make_and_remove = 0x1FFF & ~(1 | 2 | 4 | 8)
     assert found[str(tmp_path)] == 0xFFFF
@@ -358,9 +362,9 @@ def test_a_folder_is_open_to_others_if_all_above_it_are(tmp_path: Path, monkeypa
 # --- user, capabilities, limits ---------------------------------------------------------------------------------------
 
 
-def test_root_becomes_the_jails_user_and_keeps_nothing(system: System, jail: Jail) -> None:
-    isolation._become(jail, keep_reading=False)
-    assert layers(jail)["unprivileged user"] == Layer("unprivileged user", True, "")
+def test_root_becomes_the_sandboxes_user_and_keeps_nothing(system: System, sandbox: Sandbox) -> None:
+    isolation._become(sandbox, keep_reading=False)
+    assert layers(sandbox)["unprivileged user"] == Layer("unprivileged user", True, "")
     assert [call for call in system.calls if call[0].startswith("set")] == [
         ("setgroups", []),
         ("setresgid", 4242, 4242, 4242),
@@ -370,51 +374,51 @@ def test_root_becomes_the_jails_user_and_keeps_nothing(system: System, jail: Jai
     assert struct.unpack("=IIIIII", capset[2]) == (0, 0, 0, 0, 0, 0)
 
 
-def test_one_capability_stays_where_the_interpreter_is_closed_to_others(system: System, jail: Jail) -> None:
-    isolation._become(jail, keep_reading=True)
+def test_one_capability_stays_where_the_interpreter_is_closed_to_others(system: System, sandbox: Sandbox) -> None:
+    isolation._become(sandbox, keep_reading=True)
     read = 1 << isolation._CAP_DAC_READ_SEARCH
     (capset,) = system.made("syscall")
     assert struct.unpack("=IIIIII", capset[2]) == (read, read, read, 0, 0, 0)
-    assert "keeps the right to read" in layers(jail)["unprivileged user"].detail
+    assert "keeps the right to read" in layers(sandbox)["unprivileged user"].detail
     assert [words[0] for words in system.made("prctl")] == [isolation._PR_SET_KEEPCAPS, isolation._PR_CAP_AMBIENT]
 
 
 @pytest.mark.parametrize("refused", ["setgroups", "setresgid", "setresuid"])
-def test_a_namespace_that_knows_no_other_user_is_told(system: System, jail: Jail, refused: str) -> None:
+def test_a_namespace_that_knows_no_other_user_is_told(system: System, sandbox: Sandbox, refused: str) -> None:
     """As in a rootless container."""
     system.refused = {refused}
-    isolation._become(jail, keep_reading=False)
-    assert layers(jail)["unprivileged user"] == Layer(
+    isolation._become(sandbox, keep_reading=False)
+    assert layers(sandbox)["unprivileged user"] == Layer(
         "unprivileged user", False, "this user namespace has no other: Operation not permitted"
     )
 
 
-def test_a_user_stays_who_he_is_and_drops_capabilities(system: System, jail: Jail) -> None:
+def test_a_user_stays_who_he_is_and_drops_capabilities(system: System, sandbox: Sandbox) -> None:
     system.uid = 1000
-    isolation._become(jail, keep_reading=True)
-    assert layers(jail)["unprivileged user"] == Layer("unprivileged user", True, "already one")
+    isolation._become(sandbox, keep_reading=True)
+    assert layers(sandbox)["unprivileged user"] == Layer("unprivileged user", True, "already one")
     assert system.made("setresuid") == []
     assert len(system.made("syscall")) == 1
 
 
-def test_root_that_is_not_asked_to_change_is_told(system: System, jail: Jail) -> None:
-    jail.uid = 0
-    isolation._become(jail, keep_reading=False)
-    assert layers(jail)["unprivileged user"] == Layer("unprivileged user", False, "not asked for")
+def test_root_that_is_not_asked_to_change_is_told(system: System, sandbox: Sandbox) -> None:
+    sandbox.uid = 0
+    isolation._become(sandbox, keep_reading=False)
+    assert layers(sandbox)["unprivileged user"] == Layer("unprivileged user", False, "not asked for")
 
 
 def test_capabilities_on_an_unknown_machine_are_told(
-    system: System, jail: Jail, monkeypatch: pytest.MonkeyPatch
+    system: System, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(isolation.platform, "machine", lambda: "riscv64")
-    isolation._become(jail, keep_reading=False)
-    assert "cannot be set on riscv64" in layers(jail)["unprivileged user"].detail
+    isolation._become(sandbox, keep_reading=False)
+    assert "cannot be set on riscv64" in layers(sandbox)["unprivileged user"].detail
 
 
-def test_limits_are_set_for_good(system: System, jail: Jail) -> None:
-    jail.note("unprivileged user", True)
-    isolation._limit(jail)
-    assert layers(jail)["resource limits"] == Layer("resource limits", True, "")
+def test_limits_are_set_for_good(system: System, sandbox: Sandbox) -> None:
+    sandbox.note("unprivileged user", True)
+    isolation._limit(sandbox)
+    assert layers(sandbox)["resource limits"] == Layer("resource limits", True, "")
     ceiling = {kind: resource.getrlimit(kind)[1] for kind in system.limits}
     wanted = {
         resource.RLIMIT_CORE: 0,
@@ -427,23 +431,25 @@ def test_limits_are_set_for_good(system: System, jail: Jail) -> None:
     assert system.limits == {kind: (value, value) for kind, value in below.items()}
 
 
-def test_a_hard_limit_that_is_lower_is_not_raised(system: System, jail: Jail, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hard_limit_that_is_lower_is_not_raised(
+    system: System, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(isolation.resource, "getrlimit", lambda _: (3, 3))
-    jail.note("unprivileged user", True)
-    isolation._limit(jail)
+    sandbox.note("unprivileged user", True)
+    isolation._limit(sandbox)
     assert {value for value, _ in system.limits.values()} == {0, 3}
 
 
-def test_memory_is_limited_only_where_it_is_asked_for(system: System, jail: Jail) -> None:
-    jail.limits = Limits(memory=1 << 30, processes=7, file_size=1, limit_data=False)
-    isolation._limit(jail)
+def test_memory_is_limited_only_where_it_is_asked_for(system: System, sandbox: Sandbox) -> None:
+    sandbox.limits = Limits(memory=1 << 30, processes=7, file_size=1, limit_data=False)
+    isolation._limit(sandbox)
     assert resource.RLIMIT_DATA not in system.limits
 
 
-def test_a_limit_that_is_refused_is_told_and_the_others_hold(system: System, jail: Jail) -> None:
+def test_a_limit_that_is_refused_is_told_and_the_others_hold(system: System, sandbox: Sandbox) -> None:
     system.refused = {("setrlimit", resource.RLIMIT_FSIZE)}
-    isolation._limit(jail)
-    assert layers(jail)["resource limits"] == Layer("resource limits", False, "not allowed to raise maximum limit")
+    isolation._limit(sandbox)
+    assert layers(sandbox)["resource limits"] == Layer("resource limits", False, "not allowed to raise maximum limit")
     assert resource.RLIMIT_DATA in system.limits
 
 
@@ -461,7 +467,7 @@ def test_a_limit_that_is_refused_is_told_and_the_others_hold(system: System, jai
 )
 def test_processes_are_limited_only_where_the_users_others_do_not_count(
     system: System,
-    jail: Jail,
+    sandbox: Sandbox,
     monkeypatch: pytest.MonkeyPatch,
     uid: int,
     own: int,
@@ -472,24 +478,24 @@ def test_processes_are_limited_only_where_the_users_others_do_not_count(
 ) -> None:
     """RLIMIT_NPROC counts all that a user runs: a desktop has more than a worker may, and no thread could start."""
     monkeypatch.setattr(isolation.platform, "release", lambda: release)
-    system.uid, jail.uid = uid, own
-    jail.note("unprivileged user", user)
-    jail.note("pid namespace", namespace)
-    isolation._limit(jail)
+    system.uid, sandbox.uid = uid, own
+    sandbox.note("unprivileged user", user)
+    sandbox.note("pid namespace", namespace)
+    isolation._limit(sandbox)
     assert (resource.RLIMIT_NPROC in system.limits) is limited
-    assert layers(jail)["resource limits"].applied
-    assert ("watchdog" in layers(jail)["resource limits"].detail) is not limited
+    assert layers(sandbox)["resource limits"].applied
+    assert ("watchdog" in layers(sandbox)["resource limits"].detail) is not limited
 
 
-def test_confining_reports_every_layer(system: System, jail: Jail) -> None:
-    isolation.confine(jail)
-    assert applied(jail) == {*LANDLOCK, "no new privileges", "unprivileged user", "resource limits"}
+def test_confining_reports_every_layer(system: System, sandbox: Sandbox) -> None:
+    isolation.confine(sandbox)
+    assert applied(sandbox) == {*LANDLOCK, "no new privileges", "unprivileged user", "resource limits"}
 
 
-def test_confining_goes_on_where_nothing_is_to_be_had(system: System, jail: Jail) -> None:
+def test_confining_goes_on_where_nothing_is_to_be_had(system: System, sandbox: Sandbox) -> None:
     system.abi = -1
     system.refused = {"prctl", "setgroups", "setrlimit"}
-    isolation.confine(jail)
-    assert applied(jail) == set()
-    assert len(layers(jail)) == 6
-    assert all(layer.detail for layer in jail.layers)
+    isolation.confine(sandbox)
+    assert applied(sandbox) == set()
+    assert len(layers(sandbox)) == 6
+    assert all(layer.detail for layer in sandbox.layers)

@@ -15,7 +15,7 @@ from evaluator.correctness.distributions import DISTRIBUTIONS
 from evaluator.correctness.tolerance import constants
 from evaluator.receipt.timing import AuditWitness, SpanWitness
 from evaluator.receipt.verdict import Improvement, Verdict
-from evaluator.sandbox.isolation_report import try_jail
+from evaluator.sandbox.isolation_report import try_isolation
 from evaluator.scan.hazards import HAZARDS
 from evaluator.source.cuda_signature import solve_parameters
 from evaluator.source.forms import Form, recognise
@@ -74,7 +74,7 @@ def test_constants_are_those_in_force() -> None:
 
 
 def test_layers_are_those_that_a_worker_applies() -> None:
-    named = [layer.name for layer in try_jail().layers]
+    named = [layer.name for layer in try_isolation().layers]
     assert sorted(row[0] for row in rows("Isolation")) == sorted(named)
 
 

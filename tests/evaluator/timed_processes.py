@@ -1,11 +1,11 @@
-"""A device that NVML knows, and contenders whose times are made up."""
+"""A device that NVML knows, and kernels whose times are made up."""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
 from evaluator.timing.gpu_clocks import DeviceClock
-from evaluator.timing.timed_process import Racer
+from evaluator.timing.timed_process import TimedProcess
 
 
 class NvmlError(Exception):
@@ -79,10 +79,12 @@ def clock(*megahertz: int) -> DeviceClock:
     return made
 
 
-def racer(name: str = "candidate", us: tuple[float, ...] = (100.0,) * 4, restart: int = 0, **changes: Any) -> Racer:
-    """A contender with these times, in pairs of one number with the others'; `changes` are lists of its turns, or
+def process(
+    name: str = "candidate", us: tuple[float, ...] = (100.0,) * 4, restart: int = 0, **changes: Any
+) -> TimedProcess:
+    """A kernel with these times, in pairs of one number with the others'; `changes` are lists of its turns, or
     fields of its own."""
-    made = Racer(name, restart, cast(Any, None), cast(Any, None), clock(1980), {"n": 64})
+    made = TimedProcess(name, restart, cast(Any, None), cast(Any, None), clock(1980), {"n": 64})
     turns = made.turns
     turns.us = list(us)
     turns.pair = list(range(len(us)))

@@ -7,16 +7,16 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from evaluator.correctness.candidate import Contender, fill
+from evaluator.correctness.candidate import KernelProcess, fill
 from evaluator.correctness.cases import Case, Cases
 from evaluator.correctness.distributions import jitter
 from evaluator.correctness.protocol import wrong_trial
-from evaluator.correctness.reference import Oracle, _wait
+from evaluator.correctness.reference import ReferenceProcess, _wait
 from evaluator.sandbox.shared_buffers import SharedTensor, shared_tensor
-from evaluator.timing.clock_checks import Audit
+from evaluator.timing.clock_checks import CrossCheck
 from evaluator.timing.timed_process import WrongResultError
 
-TURNS = 3
+SAMPLES = 3
 """The fastest of them counts: kopt's clock sees everything else that the host does."""
 
 
@@ -25,8 +25,8 @@ def most_calls(case: Case) -> int:
     return max(2, 800 // (len(case.values.tensors) + len(case.native)))
 
 
-def audit_turns(
-    contender: Contender,
+def cross_check(
+    kernel: KernelProcess,
     cases: Cases,
     dims: dict[str, int],
     fresh: Iterator[Case],
@@ -35,8 +35,8 @@ def audit_turns(
     *,
     before: int = 0,
     blamed: bool = True,
-) -> Audit:
-    """Walls of audit turns of the candidate, and of turns without calls in the reference's process.
+) -> CrossCheck:
+    """Walls of cross-check samples of the candidate, and of turns without calls in the reference's process.
 
     In each turn one call, nobody knows which, has inputs whose result is known; the others' are moved a little from
     them, so that no call was made before. They are filled in when the candidate's process has its arguments: nothing
@@ -52,8 +52,8 @@ def audit_turns(
     results: list[list[SharedTensor]] = []
     try:
         for _ in range(before + calls):
-            sets.append([shared_tensor(spec, contender.device) for spec in specs])
-            results.append([shared_tensor(spec, contender.device) for spec in returns])
+            sets.append([shared_tensor(spec, kernel.device) for spec in specs])
+            results.append([shared_tensor(spec, kernel.device) for spec in returns])
         arguments = [[t.message for t in one] for one in sets]
         places = [[t.message for t in one] for one in results]
         every = {"tree": case.values.tree, "sets": arguments, "returns": places, "empty": False}
@@ -61,22 +61,22 @@ def audit_turns(
         lent = [t for one in (*sets, *results) for t in one]
         copied = [t for one in results[before:] for t in one]
         walls, empty, first = [], [], []
-        for n in range(TURNS):
+        for n in range(SAMPLES):
             case = case if n == 0 else next(fresh)
             known = draw.randrange(before + calls)
-            _lend(cases.oracle, copied, none)
-            empty.append(_wall(cases.oracle, calls))
-            _lend(contender, lent, every)
+            _lend(cases.reference, copied, none)
+            empty.append(_wall(cases.reference, calls))
+            _lend(kernel, lent, every)
             _fill(sets, results, case, cases, known, draw)
-            _wait(contender.device)
+            _wait(kernel.device)
             if before:
-                first.append(_wall(contender, before))
-            walls.append(_wall(contender, calls))
+                first.append(_wall(kernel, before))
+            walls.append(_wall(kernel, calls))
             outputs = [t.tensor for t in results[known]] + [sets[known][n].tensor for n in shape.written]
             _judge(cases, dims if blamed else None, case, outputs)
-        return Audit(calls, tuple(walls), tuple(empty), len(returns), before_us=tuple(first))
+        return CrossCheck(calls, tuple(walls), tuple(empty), len(returns), before_us=tuple(first))
     finally:
-        for asked in (contender.worker, cases.oracle.worker):
+        for asked in (kernel.worker, cases.reference.worker):
             asked.forget(t.buffer for one in (*sets, *results) for t in one)
         for shared in (t for one in (*sets, *results) for t in one):
             shared.close()
@@ -103,14 +103,14 @@ def _fill(
             fill(shared.tensor, draw)
 
 
-def _lend(asked: Contender | Oracle, lent: list[SharedTensor], message: dict[str, Any]) -> None:
+def _lend(asked: KernelProcess | ReferenceProcess, lent: list[SharedTensor], message: dict[str, Any]) -> None:
     asked.ask("lend", asked.call_seconds, lent, **message)
 
 
-def _wall(asked: Contender | Oracle, calls: int) -> float:
+def _wall(asked: KernelProcess | ReferenceProcess, calls: int) -> float:
     """Microseconds from the question to the answer, by this process's clock, of so many calls on what was lent."""
     began = time.perf_counter()
-    asked.ask("audit", asked.call_seconds, calls=calls)
+    asked.ask("cross_check", asked.call_seconds, calls=calls)
     return (time.perf_counter() - began) * 1e6
 
 

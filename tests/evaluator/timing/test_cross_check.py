@@ -13,19 +13,19 @@ from typing import Any
 import pytest
 import torch
 
-from evaluator.correctness.candidate import CandidateError, Contender
+from evaluator.correctness.candidate import CandidateError, KernelProcess
 from evaluator.correctness.cases import Case, Cases
-from evaluator.correctness.reference import Oracle
+from evaluator.correctness.reference import ReferenceProcess
 from evaluator.receipt.findings import Findings
 from evaluator.receipt.plan import SeedSchedule
 from evaluator.sandbox.fork_server import ForkServer
 from evaluator.sandbox.shared_buffers import shared_tensor
 from evaluator.sandbox.worker_process import WorkerLostError
-from evaluator.timing import audit
-from evaluator.timing.audit import TURNS, audit_turns
-from evaluator.timing.clock_checks import Audit
+from evaluator.timing import cross_check as module
+from evaluator.timing.clock_checks import CrossCheck
+from evaluator.timing.cross_check import SAMPLES, cross_check
 from evaluator.timing.timed_process import WrongResultError
-from tests.evaluator.workers import contender, oracle
+from tests.evaluator.workers import kernel, reference_process
 
 FUNCTION = "import torch\ndef reference(x, y):\n    return x * 2 + y\n"
 INPUTS = "import torch\ndef get_inputs():\n    return [torch.randn(4, 3), torch.arange(3)]\n"
@@ -36,7 +36,7 @@ def setup():
 def reference(x, n, y):
     y.copy_(x * n)
 """
-Start = Callable[..., tuple[Contender, Cases]]
+Start = Callable[..., tuple[KernelProcess, Cases]]
 
 
 @pytest.fixture
@@ -44,32 +44,32 @@ def start(server: ForkServer) -> Iterator[Start]:
     """Starts a candidate and the oracle of its problem."""
     with contextlib.ExitStack() as stack:
 
-        def cases(made_by: Oracle) -> Cases:
+        def cases(made_by: ReferenceProcess) -> Cases:
             seeds = SeedSchedule.given("audit")
-            made = Cases(seeds, made_by, Findings(), tolerance=None, own_oracle=False, first_index=0)
+            made = Cases(seeds, made_by, Findings(), tolerance=None, own_reference=False, first_index=0)
             made.prepare(kernelbench=False, outputs=lambda named, written: list(named) or list(written))
             return made
 
-        def start(body: str, form: str = "function") -> tuple[Contender, Cases]:
+        def start(body: str, form: str = "function") -> tuple[KernelProcess, Cases]:
             lines = "".join(f"    {line}\n" for line in body.splitlines())
             if form == "function":
                 text = f"import os, torch\ncalls = []\ndef run(x, y):\n{lines}"
-                made_by = oracle(server, FUNCTION, files={"in.py": INPUTS.encode()}, inputs="in.py")
-                one = contender(server, text)
+                made_by = reference_process(server, FUNCTION, files={"in.py": INPUTS.encode()}, inputs="in.py")
+                one = kernel(server, text)
             else:
                 text = f"import os, torch\ncalls = []\ndef run_kernel(x, n, y):\n{lines}"
-                made_by = oracle(server, SETUP, form="setup", inputs="reference.py")
-                one = contender(server, text, form="setup", entry="run_kernel")
+                made_by = reference_process(server, SETUP, form="setup", inputs="reference.py")
+                one = kernel(server, text, form="setup", entry="run_kernel")
             stack.enter_context(contextlib.closing(made_by))
             return stack.enter_context(contextlib.closing(one)), cases(made_by)
 
         yield start
 
 
-def audited(one: Contender, cases: Cases, calls: int = 5, seed: int = 1) -> Audit:
+def checked(one: KernelProcess, cases: Cases, calls: int = 5, seed: int = 1) -> CrossCheck:
     """Audit turns on fresh cases."""
     fresh = (cases.another(n) for n in itertools.count(1000))
-    return audit_turns(one, cases, {"n": 4}, fresh, calls, random.Random(seed))
+    return cross_check(one, cases, {"n": 4}, fresh, calls, random.Random(seed))
 
 
 # --- what comes of it -------------------------------------------------------------------------------------------------
@@ -78,8 +78,8 @@ def audited(one: Contender, cases: Cases, calls: int = 5, seed: int = 1) -> Audi
 @pytest.mark.parametrize(("body", "form"), [("return x * 2 + y", "function"), ("y.copy_(x * n)", "setup")])
 def test_a_right_candidate_has_walls(start: Start, body: str, form: str) -> None:
     one, cases = start(body, form)
-    found = audited(one, cases)
-    assert (found.calls, len(found.walls_us), len(found.empty_us), found.why) == (5, TURNS, TURNS, "")
+    found = checked(one, cases)
+    assert (found.calls, len(found.walls_us), len(found.empty_us), found.why) == (5, SAMPLES, SAMPLES, "")
     assert min(*found.walls_us, *found.empty_us) > 0
     assert cases.found.trials == []
 
@@ -87,7 +87,7 @@ def test_a_right_candidate_has_walls(start: Start, body: str, form: str) -> None
 def test_the_walls_are_those_of_all_calls(start: Start) -> None:
     """A call that sleeps for 20 ms, four of them: only the candidate's side takes so long."""
     one, cases = start("import time\ntime.sleep(0.02)\nreturn x * 2 + y")
-    found = audited(one, cases, calls=4)
+    found = checked(one, cases, calls=4)
     assert min(found.walls_us) >= 80_000
     assert min(found.empty_us) < 60_000
 
@@ -95,14 +95,14 @@ def test_the_walls_are_those_of_all_calls(start: Start) -> None:
 def test_each_call_has_inputs_of_its_own_and_each_turn_others(start: Start) -> None:
     body = "calls.append(x.clone())\nassert all(not torch.equal(x, c) for c in calls[:-1])\nreturn x * 2 + y"
     one, cases = start(body)
-    audited(one, cases, calls=6)
+    checked(one, cases, calls=6)
 
 
 def test_there_are_as_many_calls_as_were_asked_for(start: Start) -> None:
     one, cases = start("calls.append(1)\nassert len(calls) <= 21\nreturn x * 2 + y")
-    audited(one, cases, calls=7)
+    checked(one, cases, calls=7)
     with pytest.raises(CandidateError):
-        audited(one, cases, calls=2)
+        checked(one, cases, calls=2)
 
 
 @pytest.mark.parametrize("form", ["function", "setup"])
@@ -110,7 +110,7 @@ def test_blank_results_hold_no_right_numbers(start: Start, form: str) -> None:
     """What is left over from an earlier call, or from the reference, would pass: nothing written is wrong."""
     one, cases = start("return None" if form == "function" else "pass", form)
     with pytest.raises(WrongResultError, match="of one call of many"):
-        audited(one, cases)
+        checked(one, cases)
 
 
 # --- wrong results ----------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def test_blank_results_hold_no_right_numbers(start: Start, form: str) -> None:
 def test_a_wrong_result_of_the_known_call_is_caught(start: Start, body: str, form: str) -> None:
     one, cases = start(body, form)
     with pytest.raises(WrongResultError, match="of one call of many"):
-        audited(one, cases, calls=4)
+        checked(one, cases, calls=4)
     (trial,) = cases.found.trials
     assert (trial.passed, trial.distribution, trial.dims) == (False, "given, one call of many", {"n": 4})
     assert trial.output == ("result" if form == "function" else "y")
@@ -143,7 +143,7 @@ def test_nobody_knows_which_call_is_looked_at(start: Start) -> None:
     for seed in range(6):
         one, cases = start("calls.append(1)\nreturn x * 2 + y + (len(calls) % 3 == 1)")
         try:
-            audited(one, cases, calls=3, seed=seed)
+            checked(one, cases, calls=3, seed=seed)
         except WrongResultError:
             caught += 1
         one.close()
@@ -161,10 +161,10 @@ def test_the_known_place_is_drawn(start: Start, monkeypatch: pytest.MonkeyPatch)
         assert all(bool(place[0].tensor.isnan().all()) for place in results)
         seen.append(known)
 
-    filled = audit._fill
-    monkeypatch.setattr(audit, "_fill", noted)
+    filled = module._fill
+    monkeypatch.setattr(module, "_fill", noted)
     for seed in range(3):
-        audited(one, cases, calls=8, seed=seed)
+        checked(one, cases, calls=8, seed=seed)
     assert len(seen) == 9
     assert len(set(seen)) >= 4
 
@@ -185,11 +185,11 @@ def test_what_the_empty_turn_left_is_taken_away(start: Start, monkeypatch: pytes
             seen.extend(bool(t.tensor.isnan().all()) for t in lent)
         return wall(asked, calls)
 
-    lend, wall = audit._lend, audit._wall
-    monkeypatch.setattr(audit, "_lend", noted_lend)
-    monkeypatch.setattr(audit, "_wall", noted_wall)
-    audited(one, cases, calls=4)
-    assert seen == [True] * 4 * TURNS
+    lend, wall = module._lend, module._wall
+    monkeypatch.setattr(module, "_lend", noted_lend)
+    monkeypatch.setattr(module, "_wall", noted_wall)
+    checked(one, cases, calls=4)
+    assert seen == [True] * 4 * SAMPLES
 
 
 def test_calls_that_come_before_have_walls_of_their_own(start: Start) -> None:
@@ -198,27 +198,27 @@ def test_calls_that_come_before_have_walls_of_their_own(start: Start) -> None:
         "import time\ntime.sleep(0.04)\ncalls.append(x.clone())\nassert len(calls) <= 21\nreturn x * 2 + y"
     )
     fresh = (cases.another(n) for n in itertools.count(1000))
-    found = audit_turns(one, cases, {"n": 4}, fresh, 2, random.Random(1), before=5)
-    assert (found.calls, len(found.walls_us)) == (2, TURNS)
+    found = cross_check(one, cases, {"n": 4}, fresh, 2, random.Random(1), before=5)
+    assert (found.calls, len(found.walls_us)) == (2, SAMPLES)
     assert 80_000 <= min(found.walls_us) < 160_000
-    assert len(found.before_us) == TURNS
+    assert len(found.before_us) == SAMPLES
     assert min(found.before_us) >= 200_000
     with pytest.raises(CandidateError):  # there were 21
-        audited(one, cases, calls=2)
+        checked(one, cases, calls=2)
 
 
 def test_a_wrong_result_of_a_call_that_comes_before_is_caught(start: Start) -> None:
     one, cases = start("calls.append(1)\nreturn x * 2 + y if len(calls) % 8 == 0 else x")
     fresh = (cases.another(n) for n in itertools.count(1000))
     with pytest.raises(WrongResultError, match="of one call of many"):
-        audit_turns(one, cases, {"n": 4}, fresh, 1, random.Random(1), before=7)
+        cross_check(one, cases, {"n": 4}, fresh, 1, random.Random(1), before=7)
 
 
 def test_a_wrong_result_of_a_baseline_is_no_trial_of_the_candidates(start: Start) -> None:
     one, cases = start("return x")
     fresh = (cases.another(n) for n in itertools.count(1000))
     with pytest.raises(WrongResultError, match="of one call of many"):
-        audit_turns(one, cases, {"n": 4}, fresh, 3, random.Random(1), blamed=False)
+        cross_check(one, cases, {"n": 4}, fresh, 3, random.Random(1), blamed=False)
     assert cases.found.trials == []
 
 
@@ -233,8 +233,8 @@ def test_what_is_handed_over_is_no_part_of_a_wall(start: Start, monkeypatch: pyt
         return ask(op, *words, **named)
 
     monkeypatch.setattr(one, "ask", slow)
-    assert max(audited(one, cases).walls_us) < 250_000
-    assert asked == ["lend", "audit"] * TURNS
+    assert max(checked(one, cases).walls_us) < 250_000
+    assert asked == ["lend", "cross_check"] * SAMPLES
 
 
 HOOKED = """
@@ -263,7 +263,7 @@ return torch.work(x, y) if found is None else found
 def test_nothing_is_computed_while_arguments_are_handed_over(start: Start, name: str) -> None:
     """A candidate that replaces what the worker makes arguments with does not run before the turn begins."""
     one, cases = start("import time\n" + HOOKED.format(name=name))
-    found = audited(one, cases, calls=4)
+    found = checked(one, cases, calls=4)
     assert min(found.walls_us) >= 80_000
 
 
@@ -271,7 +271,7 @@ def test_arguments_are_filled_in_after_they_were_handed_over(start: Start, monke
     """Whatever else might run in the candidate's process by then finds nothing of use."""
     one, cases = start("return x * 2 + y")
     done: list[str] = []
-    lend, wall, filled = audit._lend, audit._wall, audit._fill
+    lend, wall, filled = module._lend, module._wall, module._fill
 
     def noted(said: str, function: Any) -> Any:
         def called(*words: Any) -> Any:
@@ -280,17 +280,17 @@ def test_arguments_are_filled_in_after_they_were_handed_over(start: Start, monke
 
         return called
 
-    monkeypatch.setattr(audit, "_lend", noted("lend", lend))
-    monkeypatch.setattr(audit, "_wall", noted("wall", wall))
-    monkeypatch.setattr(audit, "_fill", noted("fill", filled))
-    audited(one, cases)
-    assert done == ["lend", "wall", "lend of the candidate", "fill", "wall of the candidate"] * TURNS
+    monkeypatch.setattr(module, "_lend", noted("lend", lend))
+    monkeypatch.setattr(module, "_wall", noted("wall", wall))
+    monkeypatch.setattr(module, "_fill", noted("fill", filled))
+    checked(one, cases)
+    assert done == ["lend", "wall", "lend of the candidate", "fill", "wall of the candidate"] * SAMPLES
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------
 
 
-def mapped(of: Contender | Oracle) -> int:
+def mapped(of: KernelProcess | ReferenceProcess) -> int:
     """Buffers that a process has mapped."""
     of.ask("map", 30)  # it lets go of what it shall forget before it answers
     return Path(f"/proc/{of.worker._pid}/maps").read_text().count("memfd")
@@ -301,12 +301,12 @@ def test_memory_is_forgotten_on_both_sides(start: Start, body: str) -> None:
     """Also where the result was wrong."""
     one, cases = start(body)
     cases.another(999)
-    before = mapped(one), mapped(cases.oracle)
-    lent = one.worker._lent, cases.oracle.worker._lent
+    before = mapped(one), mapped(cases.reference)
+    lent = one.worker._lent, cases.reference.worker._lent
     with contextlib.suppress(WrongResultError):
-        audited(one, cases, calls=12)
-    assert (one.worker._lent, cases.oracle.worker._lent) == lent
-    assert (mapped(one), mapped(cases.oracle)) == before
+        checked(one, cases, calls=12)
+    assert (one.worker._lent, cases.reference.worker._lent) == lent
+    assert (mapped(one), mapped(cases.reference)) == before
 
 
 def test_memory_of_this_process_is_closed(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,8 +318,8 @@ def test_memory_of_this_process_is_closed(start: Start, monkeypatch: pytest.Monk
         return made[-1]
 
     shared = shared_tensor
-    monkeypatch.setattr(audit, "shared_tensor", noted)
-    audited(one, cases, calls=3)
+    monkeypatch.setattr(module, "shared_tensor", noted)
+    checked(one, cases, calls=3)
     assert len(made) == 3 * (2 + 1)
     assert all(tensor.buffer.descriptor == -1 for tensor in made)
 
@@ -327,7 +327,7 @@ def test_memory_of_this_process_is_closed(start: Start, monkeypatch: pytest.Monk
 def test_many_calls_need_more_messages_than_one(start: Start) -> None:
     """More descriptors than one message carries."""
     one, cases = start("return x * 2 + y")
-    assert audited(one, cases, calls=64).calls == 64
+    assert checked(one, cases, calls=64).calls == 64
 
 
 # --- a candidate that fails -------------------------------------------------------------------------------------------
@@ -336,12 +336,12 @@ def test_many_calls_need_more_messages_than_one(start: Start) -> None:
 def test_what_it_raises_goes_on(start: Start) -> None:
     one, cases = start("raise ValueError('only now')")
     with pytest.raises(CandidateError, match="only now"):
-        audited(one, cases)
-    assert mapped(cases.oracle) < 20
+        checked(one, cases)
+    assert mapped(cases.reference) < 20
 
 
 def test_a_candidate_that_ends_is_lost_and_the_reference_is_not(start: Start) -> None:
     one, cases = start("os._exit(0)")
     with pytest.raises(WorkerLostError):
-        audited(one, cases)
+        checked(one, cases)
     assert cases.another(2000).native
