@@ -85,16 +85,16 @@ def process(
     """A kernel with these times, in pairs of one number with the others'; `changes` are lists of its turns, or
     fields of its own."""
     made = TimedProcess(name, restart, cast(Any, None), cast(Any, None), clock(1980), {"n": 64})
-    turns = made.turns
-    turns.us = list(us)
-    turns.pair = list(range(len(us)))
-    turns.enqueue_us = [20.0] * len(us)
-    turns.clock_mhz = [1980] * len(us)
-    turns.late = [False] * len(us)
+    samples = made.samples
+    samples.us = list(us)
+    samples.pair = list(range(len(us)))
+    samples.enqueue_us = [20.0] * len(us)
+    samples.clock_mhz = [1980] * len(us)
+    samples.late = [False] * len(us)
     made.empty_us = [1.5, 1.25, 1.75]
     made.first_call_seconds = 0.5 + restart
     made.flush_bytes, made.l2_bytes = 120 << 20, 60 << 20
     made.spin_us = 110.0 + restart
     for field, value in changes.items():
-        setattr(turns if hasattr(turns, field) else made, field, value)
+        setattr(samples if hasattr(samples, field) else made, field, value)
     return made

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from evaluator.correctness import reference as oracle_module
+from evaluator.correctness import reference as module
 from evaluator.correctness.reference import ReferenceProcess, _blamed
 from evaluator.sandbox.fork_server import ForkServer
 from evaluator.worker.memory.tensors import DTYPES
@@ -107,10 +107,10 @@ def mapped(made_by: ReferenceProcess) -> int:
 @pytest.mark.parametrize("keeps", [False, True])
 def test_large_memory_is_given_back_on_both_sides(start: Start, monkeypatch: pytest.MonkeyPatch, keeps: bool) -> None:
     made_by = reference(start, "return x * 2, x + 1")
-    monkeypatch.setattr(oracle_module, "LARGE", 3 * 8192)  # two buffers of three pages each are less
+    monkeypatch.setattr(module, "LARGE", 3 * 8192)  # two buffers of three pages each are less
     made_by.run(values(X), "native")
     assert (mapped(made_by), len(made_by._lent["resultsnative"])) == (3, 2)
-    monkeypatch.setattr(oracle_module, "LARGE", 8192)
+    monkeypatch.setattr(module, "LARGE", 8192)
     made_by.keeps = keeps
     lent = made_by._lent["resultsnative"]
     for n in range(3):

@@ -17,7 +17,7 @@ from evaluator.sandbox.fork_server import ForkServer
 from evaluator.sandbox.replies import Reply, checked_reply
 from evaluator.sandbox.worker_process import WorkerLostError
 from kbs.common.errors import KoptError
-from tests.evaluator.workers import kernel, oracle, specs, values
+from tests.evaluator.workers import kernel, reference_process, specs, values
 
 X = torch.tensor([1.0, 2.0])
 RETURNED = {"type": "torch.Tensor", "exact": True, "shape": [2], "dtype": "float32", "device": "cpu", "alias": None}
@@ -140,7 +140,7 @@ def test_a_forged_answer_of_the_right_form_changes_nothing_in_memory(server: For
 
 def test_a_forged_answer_of_an_oracle_is_the_references_failure(server: ForkServer) -> None:
     text = f"{FORGER}\ndef reference(x):\n    forge(ok=True, results=[3])\n    return x\n"
-    with contextlib.closing(oracle(server, text)) as made_by, pytest.raises(KoptError) as raised:
+    with contextlib.closing(reference_process(server, text)) as made_by, pytest.raises(KoptError) as raised:
         made_by.run(values(X), "native")
     assert raised.value.code == "reference_failed"
 
@@ -160,7 +160,7 @@ def test_weights_of_a_type_that_cannot_cross_are_named(server: ForkServer) -> No
         "        self.register_buffer('scale', torch.ones(2).to(torch.float8_e4m3fnuz))\n"
     )
     with (
-        contextlib.closing(oracle(server, text, form="kernelbench", entry="")) as made_by,
+        contextlib.closing(reference_process(server, text, form="kernelbench", entry="")) as made_by,
         pytest.raises(KoptError) as raised,
     ):
         made_by.build(1)

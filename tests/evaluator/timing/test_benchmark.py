@@ -18,7 +18,7 @@ class Samples(Benchmark):
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, narrow_from: int) -> None:
         self.draw = random.Random(1)
-        self.turn_seconds = 0.0
+        self.sample_seconds = 0.0
         self.now, self.narrow_from = 0.0, narrow_from
         self.made: list[tuple[Any, int]] = []
         self.looks: list[int] = []
@@ -47,7 +47,7 @@ def test_a_race_ends_at_the_first_look_at_a_narrow_interval(monkeypatch: pytest.
     benchmark = Samples(monkeypatch, narrow_from=7)
     assert benchmark.benchmark(1e9) == 8
     assert benchmark.looks == [4, 6, 8]
-    assert benchmark.turn_seconds == pytest.approx(8 * 4 * 0.01)
+    assert benchmark.sample_seconds == pytest.approx(8 * 4 * 0.01)
 
 
 def test_each_pair_is_made_forth_and_back(monkeypatch: pytest.MonkeyPatch) -> None:

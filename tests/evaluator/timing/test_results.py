@@ -41,7 +41,7 @@ def benchmark(
         "restarts": [list(group) for group in restarts],
         "failed": {},
         "clock": clock(1980),
-        "audit": AUDIT,
+        "cross_check": AUDIT,
         "span_samples": [WATCHED] * 5,
         "spans_why": "",
         "read_bytes": 150_000_000,
@@ -235,7 +235,7 @@ SLOW_AUDIT = CrossCheck(20, (9500.0,), (500.0,))
     [
         ({"span_samples": [OUTSIDE] * 5}, "outside_window", "late_kernel ran outside"),
         ({"span_samples": [IDLE] * 5}, "outside_window", "had done nothing"),
-        ({"audit": SLOW_AUDIT}, "slower_than_claimed", "a call took 450.0 us"),
+        ({"cross_check": SLOW_AUDIT}, "slower_than_claimed", "a call took 450.0 us"),
     ],
 )
 def test_a_witness_that_refutes_is_held_against_it(changes: dict[str, Any], id: str, said: str) -> None:

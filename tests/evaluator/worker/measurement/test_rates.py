@@ -78,7 +78,7 @@ def test_every_kind_moves_what_it_says(monkeypatch: pytest.MonkeyPatch, one: int
 def test_a_sum_of_every_block_reads_all(server: ForkServer) -> None:
     """In Triton's interpreter, which a worker for the CPU has."""
     text = (
-        "import torch\nfrom evaluator.worker import rates\n"
+        "import torch\nfrom evaluator.worker.measurement import rates\n"
         "def run(x):\n"
         "    call = rates._reading(x)\n"
         "    call()\n"
