@@ -19,7 +19,9 @@ LIMITS = Limits(memory=3 << 30, processes=32, file_size=1 << 30, limit_data=True
 CPU = torch.device("cpu")
 
 
-def reference_process(server: ForkServer, text: str, *, files: dict[str, bytes] | None = None, **message: Any) -> ReferenceProcess:
+def reference_process(
+    server: ForkServer, text: str, *, files: dict[str, bytes] | None = None, **message: Any
+) -> ReferenceProcess:
     """A worker that has loaded `text` as the reference of a function, unless `message` says otherwise."""
     worker = server.spawn("reference", LIMITS, {"reference.py": text.encode(), **(files or {})})
     made = ReferenceProcess(worker, CPU, 30, 30)

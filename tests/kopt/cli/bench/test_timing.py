@@ -149,7 +149,7 @@ def test_another_kernel_is_called_by_its_own_entry_also_in_a_replay(bench: Calla
     receipt = Receipt.model_validate_json((tmp_path / "receipt.json").read_bytes())
     inputs = InputsFile(name="in.json", content=(tmp_path / "in.json").read_bytes())
     request, _ = of_receipt(receipt, inputs=inputs, device=None, environment={})
-    assert (request.recognised().entry, request.of_incumbent().recognised().entry) == ("reference", "mine")
+    assert (request.recognised().entry, request.of_parent().recognised().entry) == ("reference", "mine")
 
 
 def test_the_entry_is_also_that_of_another_kernel_that_has_it(bench: Callable[..., Run], tmp_path: Path) -> None:
