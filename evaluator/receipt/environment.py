@@ -6,7 +6,6 @@ import importlib
 import os
 import platform
 import re
-import subprocess
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict, Field
 
 from kbs.common.canonical_json import Line
+from kbs.common.programs import output_of
 
 if TYPE_CHECKING:
     from evaluator.worker.process import isolation
@@ -210,11 +210,4 @@ def _first_line(command: list[str]) -> str | None:
 
 
 def _output(command: list[str]) -> str:
-    """What a tool prints; nothing where it is not there, fails or does not end."""
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TOOL_SECONDS, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return "" if done.returncode else done.stdout.decode("utf-8", "replace")
+    return output_of(command, _TOOL_SECONDS) or ""

@@ -6,41 +6,18 @@ fails. Remote settings and credentials are the user's own.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from kbs.common.errors import ConfigurationError, KoptError, UsageError
-from kbs.common.git import execute, git_type
+from kbs.common.errors import KoptError, UsageError
+from kbs.common.git import GitCommands, GitUse
 from kbs.common.visible_text import visible
 from kbs.experience.log import ExperienceLog
 
-if TYPE_CHECKING:
-    pass
-
-_OPTIONS = {
-    "core.hooksPath": os.devnull,
-    "commit.gpgSign": "false",
-    "merge.verifySignatures": "false",
-    "core.autocrlf": "false",
-    "core.safecrlf": "false",
-    "core.fsmonitor": "false",
-    "core.quotePath": "false",
-    "protocol.ext.allow": "never",
-    "gc.auto": "0",
-    "maintenance.auto": "false",
-}
-_ENVIRONMENT = {
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_EDITOR": "true",
-    "GIT_MERGE_AUTOEDIT": "no",
-    "GIT_LITERAL_PATHSPECS": "1",  # a writer's file may be called `*.jsonl`
-    "LC_ALL": "C",
-}
-_FOREIGN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE")
-_NOBODY = {"user.name": "kopt", "user.email": "kopt@localhost"}
+_USE = GitUse(
+    reason="the experience log is shared through it",
+    repository="the log's",
+    retry="run `kopt log sync` again: no record is lost.",
+)
 _SECONDS = 300
 """A git command that takes longer is ended."""
 _ROUNDS = 4
@@ -73,7 +50,7 @@ def sync(log: ExperienceLog) -> Synced:
     `merge_under_way`), `KoptError` (`git_failed`, `git_timeout`, `merge_conflict`, `push_refused`). No record is lost:
     all stand in the folder.
     """
-    git = _Commands(log.files.root)
+    git = GitCommands(log.files.root, _USE, seconds=_SECONDS)
     inside, top = git.ask("rev-parse", "--show-toplevel") if log.files.root.is_dir() else (False, "")
     if not inside or not top:
         raise UsageError(
@@ -104,7 +81,7 @@ def sync(log: ExperienceLog) -> Synced:
             ahead = _ahead(git, name, theirs)
             if not ahead:
                 break
-            done, said = git.push("push", "--quiet", name, f"HEAD:refs/heads/{theirs}")
+            done, said = git.attempt("push", "--quiet", name, f"HEAD:refs/heads/{theirs}")
             if done:
                 pushed += ahead
                 break
@@ -122,7 +99,7 @@ def sync(log: ExperienceLog) -> Synced:
     return Synced(top, branch, "/".join(remote) if remote else "", made, pulled, pushed, joined)
 
 
-def _commit(git: _Commands, log: ExperienceLog) -> int:
+def _commit(git: GitCommands, log: ExperienceLog) -> int:
     """Commit the log's files and nothing else: how many commits."""
     names = [name for name in log.files.names() if log.files.state(name)]
     if not names:
@@ -134,7 +111,7 @@ def _commit(git: _Commands, log: ExperienceLog) -> int:
     return 1
 
 
-def _remote(git: _Commands, branch: str) -> tuple[str, str] | None:
+def _remote(git: GitCommands, branch: str) -> tuple[str, str] | None:
     """(remote, its branch): the one that the branch follows, or the only remote and a branch of the same name."""
     known, name = git.ask("config", "--get", f"branch.{branch}.remote")
     _, merged = git.ask("config", "--get", f"branch.{branch}.merge")
@@ -144,7 +121,7 @@ def _remote(git: _Commands, branch: str) -> tuple[str, str] | None:
     return (remotes[0], branch) if len(remotes) == 1 else None
 
 
-def _pull(git: _Commands, remote: str, theirs: str) -> int:
+def _pull(git: GitCommands, remote: str, theirs: str) -> int:
     """Fetch and merge: how many commits came."""
     listed = git.tell("ls-remote", "--heads", remote, f"refs/heads/{theirs}")
     if not listed:
@@ -156,7 +133,7 @@ def _pull(git: _Commands, remote: str, theirs: str) -> int:
         return int(git.tell("rev-list", "--count", "HEAD"))
     came = int(git.tell("rev-list", "--count", f"HEAD..{fetched}"))
     if came:
-        done, said = git.push("merge", "--quiet", "--no-edit", "--allow-unrelated-histories", fetched)
+        done, said = git.attempt("merge", "--quiet", "--no-edit", "--allow-unrelated-histories", fetched)
         if not done:
             conflicts = git.ask("diff", "--name-only", "--diff-filter=U")[1].splitlines()
             git.ask("merge", "--abort")
@@ -172,58 +149,8 @@ def _tracked(remote: str, theirs: str) -> str:
     return f"refs/remotes/{remote}/{theirs}"
 
 
-def _ahead(git: _Commands, remote: str, theirs: str) -> int:
+def _ahead(git: GitCommands, remote: str, theirs: str) -> int:
     if not git.ask("rev-parse", "-q", "--verify", "HEAD")[0]:
         return 0
     known = git.ask("rev-parse", "-q", "--verify", _tracked(remote, theirs))[0]
     return int(git.tell("rev-list", "--count", f"{_tracked(remote, theirs)}..HEAD" if known else "HEAD"))
-
-
-class _Commands:
-    """Runs git in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        for name in _FOREIGN:
-            if os.environ.get(name):
-                raise ConfigurationError(
-                    f"{name} is set: git would work on another repository than the log's",
-                    code="git_environment",
-                    hint=f"Unset {name}; git sets it inside its own hooks.",
-                )
-        self.folder = folder
-        self._git = git_type("a log is shared through it")(str(folder))
-        self._words = ["git", *(word for name, value in _OPTIONS.items() for word in ("-c", f"{name}={value}"))]
-        if folder.is_dir() and not self.ask("var", "GIT_COMMITTER_IDENT")[0]:
-            self._words += [word for name, value in _NOBODY.items() for word in ("-c", f"{name}={value}")]
-
-    def ask(self, *words: str) -> tuple[bool, str]:
-        """(whether it succeeded, what it printed)"""
-        status, out, _ = self._run(words)
-        return status == 0, out
-
-    def push(self, *words: str) -> tuple[bool, str]:
-        """(whether it succeeded, what it said on either stream)"""
-        status, out, said = self._run(words)
-        return status == 0, " / ".join(line for line in (out + "\n" + said).splitlines() if line.strip())
-
-    def tell(self, *words: str) -> str:
-        """What it printed. Raises `KoptError` (`git_failed`, `git_timeout`) where it failed."""
-        status, out, said = self._run(words)
-        if status == 0:
-            return out
-        last = visible(" / ".join(line for line in said.splitlines() if line.strip())[-600:])
-        raise KoptError(
-            f"git {words[0]} failed in {self.folder} with status {status}: {last}",
-            code="git_failed",
-            hint="Mend what git says, then `kopt log sync` again: no record is lost.",
-        )
-
-    def _run(self, words: Sequence[str]) -> tuple[int, str, str]:
-        status, out, said = execute(self._git, [*self._words, *words], _ENVIRONMENT, kill_after_timeout=_SECONDS)
-        if status < 0 and "Timeout" in said:
-            raise KoptError(
-                f"git {words[0]} took more than {_SECONDS} s and was ended",
-                code="git_timeout",
-                hint="Look whether the remote answers, then `kopt log sync` again.",
-            )
-        return status, out, said

@@ -6,7 +6,6 @@ import os
 import platform
 import shutil
 import sqlite3
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -16,6 +15,7 @@ from typing import Literal
 from evaluator.sandbox.isolation_report import try_isolation
 from evaluator.sass.tools import find_tool
 from kbs.common.errors import KoptError
+from kbs.common.programs import output_of
 from kbs.index.encoder import DEFAULT_MODEL, verify_default_model
 from kopt.services.engine import Engine
 from kopt.services.settings import LoadedSettings
@@ -168,7 +168,7 @@ def _gpu(_: Engine) -> Iterator[Check]:
         yield _check("gpu", "absent", "no nvidia-smi", "Questions, specs and the wiki work without a GPU.")
         return
     query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
-    output = _run(query)
+    output = output_of(query, _TIMEOUT)
     if output is None:
         yield _check("gpu", "warning", "nvidia-smi does not answer", "Check the driver.")
         return
@@ -189,7 +189,7 @@ def _tools(_: Engine) -> Iterator[Check]:
         if path is None:
             yield _check(tool, "absent", "not found", f"Put {tool} on the PATH where you need it.")
             continue
-        output = _run([str(path), "--version"])
+        output = output_of([str(path), "--version"], _TIMEOUT)
         yield _check(tool, "ok" if output else "warning", f"{last(output) if output else 'does not answer'} ({path})")
     parameters = Path("/proc/driver/nvidia/params")
     if parameters.exists():
@@ -215,11 +215,3 @@ def _jail(_: Engine) -> Iterator[Check]:
     for escape in found.escapes:
         hint = "Run kernels that you did not write on another machine, or in a container."
         yield _check("isolation", "warning", f"a candidate kernel can {escape}", hint)
-
-
-def _run(command: list[str]) -> str | None:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout

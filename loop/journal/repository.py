@@ -6,58 +6,34 @@ anything to do with a run. In the user's repository hooks and signatures are lef
 
 from __future__ import annotations
 
-import errno
-import os
 import re
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 
-from kbs.common.errors import ConfigurationError, KoptError, UsageError
-from kbs.common.files import write_error
-from kbs.common.git import execute, git_type
+from kbs.common import git
+from kbs.common.errors import KoptError, UsageError
+from kbs.common.git import GitCommands, GitUse
 from kbs.common.visible_text import visible
 
-if TYPE_CHECKING:
-    pass
-
-_WANTED = "every run is kept in a git repository"
+_USE = GitUse(
+    reason="every run is kept in a git repository",
+    repository="the run's",
+    retry="run `kopt run resume`: nothing of the run is lost.",
+)
 OWN_BRANCH = "main"
 """Branch of a repository of the run's own."""
 ATTRIBUTES = b"* -text -filter -ident -working-tree-encoding\n"
 """.gitattributes of a run's folder: what is restored is verbatim."""
 TRAILER = "Kopt-Run"
 """Last line of a commit's message: `Kopt-Run: <id> <what>`."""
-_WHO = ("kopt", "kopt@localhost")
-_ALWAYS = {
-    "core.hooksPath": os.devnull,
-    "commit.gpgSign": "false",
-    "core.autocrlf": "false",
-    "core.safecrlf": "false",
-    "core.fsmonitor": "false",
-    "core.quotePath": "false",
-    "gc.auto": "0",
-    "maintenance.auto": "false",
-}
-_OWN = {"user.name": _WHO[0], "user.email": _WHO[1], "core.excludesFile": os.devnull, "core.attributesFile": os.devnull}
-_FOREIGN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE")
 _ORPHAN_SECONDS = 10.0
-_LOCK_SECONDS = 1.0
 
 
 def check_git() -> None:
-    """Raises `ConfigurationError`: `git_missing`, or `git_environment` where variables send git elsewhere."""
-    git_type(_WANTED)
-    for name in _FOREIGN:
-        if os.environ.get(name):
-            raise ConfigurationError(
-                f"{name} is set: git would work on another repository than the run's",
-                code="git_environment",
-                hint=f"Unset {name}; it is set inside git's own hooks, and a run is not begun from one.",
-            )
+    """Raises `ConfigurationError`: `git_missing`, or `git_environment` if variables redirect git."""
+    git.check_git(_USE)
 
 
 def check_in_place(workspace: Path, kernel: str) -> str:
@@ -65,8 +41,7 @@ def check_in_place(workspace: Path, kernel: str) -> str:
 
     Raises `UsageError`: `no_repository`, `detached_head`, `no_commit`, `merge_under_way`, `dirty_tree`.
     """
-    check_git()
-    where = _Commands(workspace, own=False)
+    where = GitCommands(workspace, _USE)
     inside, top = where.ask("rev-parse", "--show-toplevel")
     if not inside or not top:
         raise UsageError(
@@ -102,7 +77,7 @@ def check_in_place(workspace: Path, kernel: str) -> str:
     return _free_branch(where, re.sub(r"[^A-Za-z0-9_-]+", "-", Path(kernel).stem).strip("-") or "kernel")
 
 
-def _free_branch(where: _Commands, kernel: str) -> str:
+def _free_branch(where: GitCommands, kernel: str) -> str:
     taken = set(where.tell("for-each-ref", "--format=%(refname:short)", "refs/heads/opt/").splitlines())
     number = 1
     while True:
@@ -116,9 +91,8 @@ class Repository:
     """The repository of a run that this process holds the lock of."""
 
     def __init__(self, root: Path, run: str, *, in_place: bool, branch: str) -> None:
-        check_git()
         self.root, self.run, self.branch, self.own = root.resolve(), run, branch, not in_place
-        self._git = _Commands(self.root, own=self.own)
+        self._git = GitCommands(self.root, _USE, private=self.own)
 
     def begin(self, *, committed: bool) -> None:
         """Make the repository or the branch where it is not there; `committed`: whether the run has commits already.
@@ -148,7 +122,7 @@ class Repository:
         )
 
     def settle(self) -> list[str]:
-        """Make good what a killed process left: wait for its git, remove locks of a repository of the run's own.
+        """Clean up after a killed process: wait for its git, remove locks of a repository of the run's own.
 
         Returns what was done. Raises `KoptError` (`git_locked`) where git still runs.
         """
@@ -215,54 +189,3 @@ class Repository:
             if (process.info["name"] or "").startswith("git") and process.info["cwd"] == str(self.root):
                 return True
         return False
-
-
-class _Commands:
-    """Runs git in a folder."""
-
-    def __init__(self, folder: Path, *, own: bool) -> None:
-        self._git = git_type(_WANTED)(str(folder))
-        options = dict(_ALWAYS)
-        self._environment = {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true", "GIT_OPTIONAL_LOCKS": "0"}
-        if own:
-            options.update(_OWN, **{"safe.directory": str(folder)})
-            self._environment |= {
-                "GIT_CONFIG_GLOBAL": os.devnull,
-                "GIT_CONFIG_SYSTEM": os.devnull,
-                "GIT_CEILING_DIRECTORIES": str(folder.parent),
-                "GIT_AUTHOR_NAME": _WHO[0],
-                "GIT_AUTHOR_EMAIL": _WHO[1],
-                "GIT_COMMITTER_NAME": _WHO[0],
-                "GIT_COMMITTER_EMAIL": _WHO[1],
-            }
-        self._words = ["git", *(word for name, value in options.items() for word in ("-c", f"{name}={value}"))]
-        if not own and not self.ask("var", "GIT_COMMITTER_IDENT")[0]:
-            self._words += ["-c", f"user.name={_WHO[0]}", "-c", f"user.email={_WHO[1]}"]
-
-    def ask(self, *words: str, raw: bool = False) -> tuple[bool, str]:
-        """(whether it succeeded, what it printed)"""
-        status, out, _ = self._run(words, raw)
-        return status == 0, out
-
-    def tell(self, *words: str) -> str:
-        """What it printed. Raises `KoptError` (`git_failed`, `git_locked`, `disk_full`) where it failed."""
-        status, out, said = self._run(words, False)
-        if status == 0:
-            return out
-        last = visible(" / ".join(line for line in said.splitlines() if line.strip())[-600:])
-        if "No space left" in said or "Disk quota exceeded" in said:
-            raise write_error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), Path(self._git.working_dir or "."))
-        if ".lock" in said and "exists" in said:
-            raise KoptError(
-                f"git is locked: {last}",
-                code="git_locked",
-                hint="If no git process runs there, remove the named file; then `kopt run resume`.",
-            )
-        raise KoptError(
-            f"git {words[0]} failed in {self._git.working_dir} with status {status}: {last}",
-            code="git_failed",
-            hint="Mend what git says, then `kopt run resume`: nothing of the run is lost.",
-        )
-
-    def _run(self, words: Sequence[str], raw: bool) -> tuple[int, str, str]:
-        return execute(self._git, [*self._words, *words], self._environment, strip_newline_in_stdout=not raw)

@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from evaluator.external import command
 from evaluator.external.command import KEPT, Printed, Ran, run, split
+from kbs.common import programs
 from kbs.common.errors import ConfigurationError, ExitCode, UsageError
 
 
@@ -124,13 +124,13 @@ def test_a_signal_that_comes_while_a_command_is_started(
     """Nobody would end the command, were kopt to leave before it knows of it."""
     started = []
 
-    def interrupted(words: Sequence[str]) -> subprocess.Popen[bytes]:
-        started.append(start(words))
+    def interrupted(words: Sequence[str], folder: Path | None, request: bytes | None) -> subprocess.Popen[bytes]:
+        started.append(start(words, folder, request))
         os.kill(os.getpid(), number)
         return started[0]
 
-    start = command._start
-    monkeypatch.setattr(command, "_start", interrupted)
+    start = programs._start
+    monkeypatch.setattr(programs, "_start", interrupted)
     usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
     try:
         with pytest.raises(raised):
@@ -141,11 +141,11 @@ def test_a_signal_that_comes_while_a_command_is_started(
 
 
 def test_a_signal_that_comes_while_a_command_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(_: Sequence[str]) -> subprocess.Popen[bytes]:
+    def refused(*_: object) -> subprocess.Popen[bytes]:
         os.kill(os.getpid(), signal.SIGTERM)
         raise OSError
 
-    monkeypatch.setattr(command, "_start", refused)
+    monkeypatch.setattr(programs, "_start", refused)
     with pytest.raises(SystemExit):
         run(["sleep", "300"], 300)
 

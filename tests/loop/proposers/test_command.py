@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kbs.common import programs
 from kbs.common.errors import ConfigurationError, UsageError
 from loop.proposals.proposal import Proposal
 from loop.proposers import command
@@ -116,13 +117,13 @@ def test_all_that_a_hanging_program_started_is_ended(tmp_path: Path) -> None:
 def test_a_signal_that_comes_while_a_program_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started = []
 
-    def interrupted(words: tuple[str, ...], folder: Path) -> Any:
-        started.append(start(words, folder))
+    def interrupted(*words: Any) -> Any:
+        started.append(start(*words))
         os.kill(os.getpid(), signal.SIGTERM)
         return started[0]
 
-    start = command._start
-    monkeypatch.setattr(command, "_start", interrupted)
+    start = programs._start
+    monkeypatch.setattr(programs, "_start", interrupted)
     with pytest.raises(SystemExit):
         ask(("sleep", "300"), b"{}", tmp_path)
     assert started[0].poll() is not None
@@ -142,7 +143,7 @@ def test_what_a_program_leaves_behind_does_not_hold_the_answer_up(tmp_path: Path
 
 def test_stderr_keeps_its_end(tmp_path: Path) -> None:
     found = ask(program(tmp_path, "import sys\nsys.stderr.write('a' * 300000 + 'END')\nsys.exit(1)"), b"{}", tmp_path)
-    assert len(found.stderr) == command.STDERR_KEPT
+    assert len(found.stderr) == programs.KEPT
     assert found.stderr.endswith("END")
 
 
