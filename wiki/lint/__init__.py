@@ -1,7 +1,7 @@
-"""Checks a wiki's pages, and mends what can be mended mechanically.
+"""Checks a wiki's pages and fixes what can be fixed automatically.
 
-`lint` finds problems, `fixes` says what would be changed and `apply_fix` changes it. Each rule has a file of its own;
-its id is stable, because people write it into scripts.
+`lint` finds problems, `fixes` lists the changes and `apply_fix` makes one. A rule is a function with `@rule` in the
+module of what it looks at. Rule ids are stable, because people write them into scripts.
 """
 
 from __future__ import annotations
@@ -11,61 +11,21 @@ from pathlib import Path
 
 from kbs.evidence.vocabulary import Vocabulary
 from wiki.library import Wiki
-from wiki.lint import (
-    anchors,
-    code,
-    contradictions,
-    equations,
-    footnotes,
-    front_matter,
-    hedges,
-    index,
-    methods,
-    names,
-    numbers,
-    orphans,
-    reading,
-    record,
-    reviews,
-    signatures,
-    specs,
-    whitespace,
-)
+from wiki.lint import links, methods, numbers, sources, specs, structure, text
 from wiki.lint.fix import Fix, apply_fix, fixes
-from wiki.lint.rule import Rule
+from wiki.lint.rule import REGISTERED
 from wiki.lint.view import read_wiki
 from wiki.page import Problem
 
-__all__ = ["RULES", "Fix", "apply_fix", "fixes", "lint"]
+__all__ = ["RULES", "Fix", "apply_fix", "explain_rules", "fixes", "lint"]
 
-_RULES: tuple[Rule, ...] = (
-    front_matter.vocabulary_ids,
-    front_matter.vendor_of_hardware,
-    names.duplicate,
-    anchors.broken_link,
-    numbers.number_without_source,
-    footnotes.footnote,
-    footnotes.undefined_source,
-    footnotes.unused_source,
-    equations.wrong_arithmetic,
-    specs.unsupported_verified,
-    specs.out_of_range,
-    specs.dense_or_sparse,
-    specs.duplicate_spec,
-    signatures.signature,
-    methods.method_facts,
-    contradictions.contradiction,
-    reviews.review_date,
-    orphans.orphan,
-    code.python_block,
-    hedges.hedge,
-    index.index_entry,
-    record.sources_record,
-    whitespace.whitespace,
+_MODULES = (links, methods, numbers, sources, specs, structure, text)
+"""Importing them registers their rules."""
+
+RULES: dict[str, str] = dict(
+    sorted({**{rule.id: rule.summary for rule in REGISTERED}, **structure.READER_RULES}.items())
 )
-
-RULES: dict[str, str] = dict(sorted({**reading.SUMMARIES, **{rule.id: rule.summary for rule in _RULES}}.items()))
-"""What each rule finds, by id."""
+"""The summary of each rule, by id."""
 
 
 def lint(
@@ -76,5 +36,11 @@ def lint(
     `sources_record` is the file with one row for each source of each page; without it that rule is left out.
     """
     view = read_wiki(wiki, vocabulary, today, sources_record)
-    found = [*reading.problems(view), *(problem for rule in _RULES for problem in rule.check(view))]
+    found = [*structure.reader_problems(view), *(problem for rule in REGISTERED for problem in rule.check(view))]
     return sorted(set(found), key=lambda problem: (problem.path, problem.line, problem.rule, problem.message))
+
+
+def explain_rules() -> str:
+    """Explain every rule, as docs/lint-rules.md shows them."""
+    explained = {rule.id: rule.explanation for rule in REGISTERED} | structure.READER_RULES
+    return "\n".join(f"## `{id}`\n\n{explained[id]}\n" for id in RULES)

@@ -1,4 +1,4 @@
-"""What can be mended without judgement: the index, and white space. First shown as a change, then written."""
+"""Automatic fixes: the index and white space. Each is shown as a change first, then written."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from kbs.common.files import write_whole
 from kbs.evidence.vocabulary import Vocabulary
 from wiki.index_page import is_generated, render_index
 from wiki.library import INDEX_PAGE, Wiki
+from wiki.lint.text import tidy
 from wiki.lint.view import read_wiki
-from wiki.lint.whitespace import tidy
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class Fix:
 
 
 def fixes(wiki: Wiki, vocabulary: Vocabulary) -> list[Fix]:
-    """Every mechanical change that would mend a page or the index; nothing is written.
+    """Every automatic fix of a page or the index; nothing is written.
 
-    An index that someone wrote by hand is left alone but for its white space.
+    An index that someone wrote by hand keeps everything but its white space.
     """
     view = read_wiki(wiki, vocabulary, datetime.date.max)
     wanted = {path: tidy(text) for path, text in view.texts.items()}
@@ -41,9 +41,9 @@ def fixes(wiki: Wiki, vocabulary: Vocabulary) -> list[Fix]:
 
 
 def apply_fix(wiki: Wiki, fix: Fix) -> None:
-    """Write a change whole or not at all.
+    """Write a change atomically.
 
-    Raises `KoptError` where the file is no longer what the change was made from, or cannot be written.
+    Raises `KoptError` if the file has changed since, or cannot be written.
     """
     root = wiki.root.resolve()
     file = (root / fix.path).resolve()

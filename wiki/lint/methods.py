@@ -1,4 +1,4 @@
-"""What a method page says for the choice of the method: whole, known, and in agreement with the other methods."""
+"""Rules on method pages: their facts for choosing the method, and their signatures in machine code."""
 
 from __future__ import annotations
 
@@ -13,9 +13,17 @@ from wiki.page import FrontMatter, Page
 _KEYS = ("axis", "priority", "features", "triggers", "conflicts", "complements", "defect")
 
 
-@rule("method", "A method page lacks axis or priority, or names a method wrongly; or another page states such keys.")
+@rule("method")
 def method_facts(view: WikiView) -> Iterator[Finding]:
-    """Every page that leaves open how its method is chosen, or contradicts itself or another method about it."""
+    """State completely how a method is chosen.
+
+    Checks that a method page has an axis and a priority (or `defect: true`), that the methods it names exist, that
+    conflicts are stated on both sides, and that other pages state none of these keys.
+
+    Why: the optimization loop ranks methods by these facts.
+
+    Example: `conflicts: [split-k]` on a page that `method/split-k.md` does not name in turn.
+    """
     own = {page.method: page for page in view.pages if page.method}
     known = {*own, *_bundled_methods()}
     for page in view.pages:
@@ -57,3 +65,27 @@ def _stated(meta: FrontMatter) -> list[str]:
 def _bundled_methods() -> set[str]:
     """Methods of the bundled wiki, which pages of other wikis may name."""
     return {PurePosixPath(file.path).stem for file in bundled_wiki().files() if file.path.startswith("method/")}
+
+
+@rule("signature")
+def signature(view: WikiView) -> Iterator[Finding]:
+    """Give one signature per method and target.
+
+    Checks that no two rows speak of one target, and that no opcode both counts and is unclear.
+
+    Why: machine code either shows a method or does not; two rows could say both.
+
+    Example: two rows for `sm_90` in one table of signatures.
+    """
+    for page in view.pages:
+        first: dict[int, int] = {}
+        for row in page.signatures:
+            line = row.citation.line_start
+            for target in row.targets:
+                above = first.setdefault(target, line)
+                if above != line:
+                    yield Finding(page.path, line, f"line {above} has a signature for sm_{target} already")
+            if len(set(row.targets)) < len(row.targets):
+                yield Finding(page.path, line, "a target stands here twice")
+            for both in sorted({p.text for p in row.opcodes} & {p.text for p in row.unclear}):
+                yield Finding(page.path, line, f"{both} cannot both count and be unclear")

@@ -1,7 +1,8 @@
-"""What a rule is."""
+"""What a rule is, and the registry that `@rule` fills."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from wiki.page import Problem
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that a rule found; the rule adds its id."""
+    """A place that breaks a rule; the rule adds its id."""
 
     path: str
     line: int
@@ -28,15 +29,30 @@ class Rule:
     """A check of a whole wiki, under a stable id."""
 
     id: str
-    summary: str
+    explanation: str
+    """What to do, in one line; then what is checked, why, and an example."""
     find: Finder
 
+    @property
+    def summary(self) -> str:
+        """The first line of the explanation."""
+        return self.explanation.partition("\n")[0]
+
     def check(self, view: WikiView) -> Iterator[Problem]:
-        """Everything in the wiki that breaks the rule."""
+        """Every place in the wiki that breaks the rule."""
         for found in self.find(view):
             yield Problem(found.path, found.line, self.id, found.message, found.error)
 
 
-def rule(id: str, summary: str) -> Callable[[Finder], Rule]:
-    """Make a rule of the function that finds what breaks it."""
-    return lambda find: Rule(id, summary, find)
+REGISTERED: list[Rule] = []
+"""Every rule whose module has been imported; `wiki.lint` imports all of them."""
+
+
+def rule(id: str) -> Callable[[Finder], Finder]:
+    """Register a function that finds what breaks the rule `id`; its docstring explains the rule."""
+
+    def register(find: Finder) -> Finder:
+        REGISTERED.append(Rule(id, inspect.getdoc(find) or "", find))
+        return find
+
+    return register

@@ -1,11 +1,11 @@
-"""Single spec rows: what they rest on, whether they can be true, and whether they say enough."""
+"""Rules on spec rows: what they rest on, whether they are plausible, and whether pages agree."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from kbs.evidence.spec import Spec
+from kbs.evidence.spec import Spec, same_text
 from kbs.evidence.units import parse_unit
 from wiki.lint.rule import Finding, rule
 from wiki.lint.view import WikiView, front_matter_line
@@ -21,9 +21,16 @@ def rows(view: WikiView) -> Iterator[tuple[Page, Spec, int]]:
             yield page, spec, spec.citation.line_start
 
 
-@rule("unsupported-verified", "Something is called verified without a vendor's document or a measurement of one's own.")
+@rule("unsupported-verified")
 def unsupported_verified(view: WikiView) -> Iterator[Finding]:
-    """Every verified row whose source is second-hand, and every verified page without a first-hand source."""
+    """Call a value verified only with first-hand evidence.
+
+    Checks that verified pages and spec rows rest on a vendor's document or on a measurement.
+
+    Why: targets may be limited to verified specs, which must then be exactly that.
+
+    Example: a spec row marked `verified` whose source is a blog post.
+    """
     for page in view.pages:
         if page.meta.confidence == "verified" and not any(s.kind in _FIRST_HAND for s in page.meta.sources):
             message = "a verified page needs a vendor's document or a measurement among its sources"
@@ -34,9 +41,16 @@ def unsupported_verified(view: WikiView) -> Iterator[Finding]:
             yield Finding(page.path, line, message)
 
 
-@rule("out-of-range", "A value is physically implausible.")
+@rule("out-of-range")
 def out_of_range(view: WikiView) -> Iterator[Finding]:
-    """Every value outside the range that the vocabulary gives for its metric."""
+    """Keep values within the plausible range of their metric.
+
+    Checks each spec value against the range that the vocabulary gives for its metric.
+
+    Why: a wrong unit or a slipped digit gives a roofline that looks fine and is wrong.
+
+    Example: a DRAM bandwidth of `3.35 GB/s` instead of `3.35 TB/s`.
+    """
     for page, spec, line in rows(view):
         metric = view.vocabulary.metrics[spec.metric]
         usual = parse_unit(metric.unit, capacity=metric.capacity)
@@ -49,9 +63,16 @@ def out_of_range(view: WikiView) -> Iterator[Finding]:
             yield Finding(page.path, line, message)
 
 
-@rule("dense-or-sparse", "A tensor throughput does not say whether it is dense or sparse.")
+@rule("dense-or-sparse")
 def dense_or_sparse(view: WikiView) -> Iterator[Finding]:
-    """Every such value; a row under "Where sources disagree" may say it beside its source."""
+    """Say whether a tensor throughput is dense or sparse.
+
+    Checks the qualifier of every tensor throughput. A row under "Where sources disagree" may say it beside its source.
+
+    Why: the sparse figure is twice the dense one, and vendors often print it alone.
+
+    Example: `1979 TFLOPS` for BF16 with an empty qualifier instead of `sparse 2:4`.
+    """
     for page, spec, line in rows(view):
         metric = view.vocabulary.metrics[spec.metric]
         said = spec.qualifier if spec.recommended else f"{spec.qualifier} {spec.source.place}"
@@ -59,9 +80,16 @@ def dense_or_sparse(view: WikiView) -> Iterator[Finding]:
             yield Finding(page.path, line, f"{metric.name} must say dense or sparse 2:4 in its qualifier")
 
 
-@rule("duplicate-spec", "A page recommends two values for one metric and qualifier.")
+@rule("duplicate-spec")
 def duplicate_spec(view: WikiView) -> Iterator[Finding]:
-    """Every recommended row that repeats the metric and qualifier of one above it."""
+    """Recommend one value per metric and qualifier.
+
+    Checks that no page recommends two values for one metric and qualifier.
+
+    Why: a calculation needs one value; the others belong under "Where sources disagree".
+
+    Example: two rows `memory_size` with different values in one table.
+    """
     first: dict[tuple[str, str, str], int] = {}
     for page, spec, line in rows(view):
         if spec.recommended:
@@ -69,3 +97,55 @@ def duplicate_spec(view: WikiView) -> Iterator[Finding]:
             if above != line:
                 name = view.vocabulary.metrics[spec.metric].name + (f" ({spec.qualifier})" if spec.qualifier else "")
                 yield Finding(page.path, line, f"line {above} recommends a value for {name} already")
+
+
+Key = tuple[str, str, str]
+
+
+@rule("contradiction")
+def contradiction(view: WikiView) -> Iterator[Finding]:
+    """Recommend the same value on every page.
+
+    Checks the values that a product page recommends against earlier pages of the product and against the page of its
+    compute capability.
+
+    Why: two pages that disagree give two answers to one question.
+
+    Example: 228 KB of shared memory on the product page, 227 KB on the page of its compute capability.
+    """
+    recommended: dict[Key, tuple[str, Spec]] = {}
+    for page in view.pages:
+        for spec in page.specs:
+            if spec.recommended:
+                recommended.setdefault((spec.product, spec.metric, spec.qualifier), (page.path, spec))
+    for page in view.pages:
+        target = _target(page.specs)
+        for spec in page.specs if page.product else ():
+            if not spec.recommended:
+                continue
+            for product in (spec.product, target):
+                path, other = recommended.get((product, spec.metric, spec.qualifier), (page.path, spec))
+                if path != page.path and _differ(spec, other, view):
+                    at = f"{path}:{other.citation.line_start}"
+                    name = view.vocabulary.metrics[spec.metric].name
+                    message = f"{name} is {_said(spec)} here and {_said(other)} on {at}"
+                    yield Finding(page.path, spec.citation.line_start, message)
+
+
+def _target(specs: tuple[Spec, ...]) -> str:
+    """The product id of a page's compute capability, such as cc-9-0; empty where it states none."""
+    stated = next((s.value for s in specs if s.metric == "compute_capability" and s.recommended), "")
+    return f"cc-{stated.replace('.', '-')}" if stated else ""
+
+
+def _differ(a: Spec, b: Spec, view: WikiView) -> bool:
+    if not (a.published and b.published):
+        return False
+    first, second = a.base(view.vocabulary), b.base(view.vocabulary)
+    if first is None or second is None:
+        return not same_text(a.value, b.value)
+    return first != second
+
+
+def _said(spec: Spec) -> str:
+    return f"{spec.value} {spec.unit}".strip()

@@ -17,8 +17,9 @@ from kbs.common.errors import KoptError
 from kbs.evidence.vocabulary import vocabulary
 from wiki.index_page import GENERATED
 from wiki.library import Wiki, bundled_wiki
-from wiki.lint import RULES, Fix, apply_fix, fixes, lint
-from wiki.lint.whitespace import tidy
+from wiki.lint import RULES, Fix, apply_fix, explain_rules, fixes, lint, structure
+from wiki.lint.rule import REGISTERED
+from wiki.lint.text import tidy
 from wiki.page import Page, Problem
 
 TODAY = datetime.date(2026, 11, 21)
@@ -104,6 +105,16 @@ def test_a_good_page_has_no_problem_but_a_missing_index(tmp_path: Path) -> None:
 def test_rule_ids_are_stable_and_have_a_summary_of_one_line() -> None:
     assert list(RULES) == IDS.split()
     assert all(summary.endswith(".") and "\n" not in summary for summary in RULES.values())
+
+
+def test_every_rule_is_explained_in_the_documentation() -> None:
+    """Write docs/lint-rules.md again from `wiki.lint.explain_rules()` if this fails."""
+    text = (Path(__file__).parents[3] / "docs/lint-rules.md").read_text("utf-8")
+    assert text.endswith(explain_rules())
+    for rule in REGISTERED:
+        if rule.id not in structure.READER_RULES:
+            parts = [part.partition(":")[0] for part in rule.explanation.split("\n\n")]
+            assert [part.split()[0] for part in parts[1:]] == ["Checks", "Why", "Example"], rule.id
 
 
 def test_problems_of_the_reader_are_passed_on(tmp_path: Path) -> None:
