@@ -83,7 +83,7 @@ def read(data: bytes, kinds: Mapping[str, type[Kind]]) -> Kind:
             "this receipt records what a command of the user's printed (evidence: external): kopt measured nothing"
             " that it could measure again",
             code="external_receipt",
-            hint="Run the command again: `kopt bench CANDIDATE --bench-command CMD`.",
+            hint="Run the command again: `kopt bench external KERNEL --command CMD`.",
         )
     if model is None:
         raise _invalid("this is no receipt: it is JSON of another kind")

@@ -161,8 +161,8 @@ def _write_options(of: Command | Group, ctx: Any, formatter: Any) -> None:
         record = param.get_help_record(ctx)
         if record is not None and (panel != RARE or ctx.meta.get(RARE)):
             sections.setdefault(panel, []).append(record)
-    common = sections.pop("Options")
-    for title, rows in {**sections, "Options": common}.items():
+    rare = sections.pop(RARE, [])
+    for title, rows in {**sections, RARE: rare}.items():
         if rows:
             with formatter.section(title):
                 formatter.write_dl(rows)

@@ -57,6 +57,7 @@ COMMANDS: dict[str, type] = {
     "wiki show": ShowData,
     "wiki propose": ProposeData,
     "bench": BenchData,
+    "bench external": ExternalData,
     "bench verify": VerifyData,
     "bench replay": ReplayData,
     "bench ceilings": CeilingsData,

@@ -1,4 +1,4 @@
-"""`kopt bench`: is this kernel right, is it honest; receipts, checked and run again."""
+"""`kopt bench`: check and time a kernel, verify and replay receipts, measure the GPU itself."""
 
 from __future__ import annotations
 
@@ -8,36 +8,37 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kbs.common.visible_text import visible
-from kopt.cli.bench.timing import ceilings, noise
-from kopt.cli.command import Group
-from kopt.cli.options import (
-    CallSecondsOption,
-    CudaHomeOption,
-    DimsOption,
-    EntryOption,
-    EnvOption,
-    IncludeOption,
-    InputsOption,
-    NvccFlagsOption,
-    OutputsOption,
-    PtrSizeOption,
-    PythonOption,
+from kopt.cli.bench.options import (
+    BuildOptions,
+    CandidateArgument,
+    FigureOption,
+    FileOptions,
+    OwnBenchmarkOptions,
+    PlanOption,
+    ReceiptArgument,
+    ReceiptOption,
+    on_command_line,
 )
-from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
-from kopt.services.arguments import read_names, read_ptr_sizes
-from kopt.services.bench.request import make_request, read_inputs
+from kopt.cli.command import Group, command
+from kopt.cli.options import (
+    AnyDeviceOption,
+    CallSecondsOption,
+    DimsOption,
+    EnvironmentOptions,
+    GpuDeviceOption,
+    InputsOption,
+    ProblemOptions,
+    TimingOptions,
+)
+from kopt.cli.output import Reply, progress_bar
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from evaluator.receipt.plan import Plan, SeedSchedule
     from evaluator.receipt.receipt import Receipt
-    from evaluator.request import Request
-    from evaluator.sandbox.fork_server import ForkServer
-    from kopt.cli.output import ProgressBar
-    from kopt.services.settings import LoadedSettings
 
 DEFAULT = "run"
+_GPU_NEEDED = "Times are taken on a GPU only; `kopt bench --device cpu` checks correctness without one."
 
 
 class _DefaultsToRun(Group):
@@ -53,335 +54,333 @@ class _DefaultsToRun(Group):
 bench = typer.Typer(
     cls=_DefaultsToRun,
     no_args_is_help=True,
-    help="Check one kernel: is it right, is it honest. `kopt bench FILE --ref REF` is `kopt bench run FILE --ref REF`.",
+    help="Check and time a kernel. `kopt bench KERNEL` is short for `kopt bench run KERNEL`.",
 )
 
 
 @bench.command("run")
+@command("bench")
 def run(
     context: typer.Context,
-    candidate: Annotated[Path, typer.Argument(help="The kernel: a .py or .cu file.")],
+    candidate: CandidateArgument,
+    problem: ProblemOptions,
+    timing: TimingOptions,
+    environment: EnvironmentOptions,
+    files: FileOptions,
+    build: BuildOptions,
+    own: OwnBenchmarkOptions,
     ref: Annotated[
-        Path | None, typer.Option("--ref", help="The reference. Without it the kernel is its own oracle.")
+        Path | None, typer.Option("--ref", help="The reference (default: the kernel itself, at float64).")
     ] = None,
-    inputs: InputsOption = None,
-    dims: DimsOption = None,
-    plan: Annotated[str, typer.Option("--plan", help="signal (quick) or verdict (everything).")] = "verdict",
-    device: Annotated[
-        str | None, typer.Option("--device", help="cuda:N or cpu; by default the first GPU, else cpu.")
-    ] = None,
-    allow_library: Annotated[
-        bool, typer.Option("--allow-library", help="The kernel may compute with PyTorch, cuBLAS and their like.")
-    ] = False,
-    vary: Annotated[
-        str, typer.Option("--vary", help="Names of dims that may have any size; odd and prime ones are tried too.")
-    ] = "",
-    workloads: Annotated[
-        Path | None, typer.Option("--workloads", help="A .jsonl file, one object of dims a line: right on all.")
-    ] = None,
-    backend: Annotated[
-        str | None, typer.Option("--backend", help="triton, cuda or torch; by default from the source.")
-    ] = None,
-    entry: EntryOption = None,
-    outputs: OutputsOption = "",
-    ptr_size: PtrSizeOption = None,
-    tolerance: Annotated[
-        str | None, typer.Option("--tolerance", help="ATOL,RTOL in place of the evaluator's own bound.")
-    ] = None,
-    sanitize: Annotated[
-        str | None,
-        typer.Option("--sanitize", help="Tools of compute-sanitizer: all, or memcheck,racecheck,initcheck,synccheck."),
-    ] = None,
-    baselines: Annotated[
-        str, typer.Option("--baselines", help="What it is compared with: eager, compile, NAME=module:callable.")
-    ] = "eager,compile",
     against: Annotated[
-        Path | None,
-        typer.Option("--against", help="Another kernel for the same problem: the verdict on speed speaks of it first."),
+        Path | None, typer.Option("--against", help="Another kernel for this problem; speed is compared with it first.")
     ] = None,
-    restarts: Annotated[
-        int,
-        typer.Option(
-            "--restarts", help="Processes of each contender; below five only 10 % and more count.", min=2, max=50
-        ),
-    ] = 5,
-    seconds: Annotated[
-        float, typer.Option("--seconds", help="Limit of the timed turns of one workload.", min=0.1, max=3600)
-    ] = 10.0,
-    bytes: Annotated[
-        str, typer.Option("--bytes", help="Bytes that the bandwidth counts: 2*M*N*4. By default inputs and results.")
-    ] = "",
-    operations: Annotated[
-        str, typer.Option("--operations", help="Operations that the problem needs: 2*M*N*K, for TFLOP/s.")
-    ] = "",
-    python: PythonOption = None,
-    env: EnvOption = None,
-    cuda_home: CudaHomeOption = None,
-    include: IncludeOption = None,
-    nvcc_flags: NvccFlagsOption = "",
-    seed: Annotated[
-        str | None, typer.Option("--seed", help="Draw the inputs of another run; by default a secret.")
-    ] = None,
-    timeout: Annotated[
-        float,
-        typer.Option(
-            "--timeout", help="Seconds for one call; for a --bench-command all it has (600).", min=0.1, max=3600
-        ),
-    ] = 60.0,
-    memory: Annotated[
-        float | None, typer.Option("--memory", help="GB of host memory for each worker; by default half.", min=0.5)
-    ] = None,
-    receipt: Annotated[Path | None, typer.Option("--receipt", help="Where to write the receipt.")] = None,
-    report: Annotated[
-        Path | None, typer.Option("--report", help="Write a report in Markdown too, such as benchmark.md.")
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", help="Draw all samples into a .png or .svg file; needs matplotlib.")
-    ] = None,
-    bench_command: Annotated[
-        str | None, typer.Option("--bench-command", help="Your own benchmark, run as it is: evidence: external.")
-    ] = None,
-    signal_command: Annotated[
-        str | None, typer.Option("--signal-command", help="A faster one, which --plan signal runs instead.")
-    ] = None,
-    figure: Annotated[
-        list[str] | None,
-        typer.Option("--figure", help="NAME=REGEX: a number to read from what it prints. May be repeated."),
-    ] = None,
-    json: JsonFlag = False,
-    debug: DebugFlag = False,
-) -> None:
-    """Hold a kernel against its reference on many inputs, look for cheating, and write a sealed receipt.
+    plan: PlanOption = "verdict",
+    device: AnyDeviceOption = None,
+) -> Reply:
+    """Check a kernel against its reference, look for cheating, time it, and write a sealed receipt.
 
-    Files are told apart by content: KernelBench (Model, get_inputs / ModelNew), setup(**dims) and run_kernel(**kwargs)
-    with reference(**kwargs), extern "C" void solve(...) in a .cu file, or a plain function with --inputs.
-    The kernel runs in isolated processes (`kopt doctor` says how well); kopt compares memory, not words.
-    Exit code 0 if it is accepted, 4 if not, 6 if it needs a GPU and there is none.
+    Files may follow KernelBench (Model, get_inputs / ModelNew), define setup(**dims), run_kernel(**kwargs) and
+    reference(**kwargs), export extern "C" void solve(...) from a .cu file, or hold a plain function with --inputs.
 
-    With --bench-command nothing of this is done: a sealed record is kept of what your own command printed.
+    The kernel runs in isolated processes; `kopt doctor` shows how well. To record your own benchmark instead, see
+    `kopt bench external --help`.
+
+    Exit codes: 0 accepted, 4 not accepted, 6 a GPU is needed and there is none.
     """
+    if own.given():
+        own.check(context)
+        seconds = timing.timeout if on_command_line(context, "timeout") else None
+        reply = _own_benchmark(
+            candidate, own.bench_command, own.signal_command, own.figure, plan, seconds, files.receipt
+        )
+        reply.warnings.append("`kopt bench --bench-command` is now `kopt bench external`; this spelling still works")
+        return reply
+    from evaluator.request import check_device
+    from kopt.services.bench.evaluation import evaluate_and_keep, server_for
+    from kopt.services.bench.files import check_files, write_files
+    from kopt.services.bench.request import make_request, peak_of
+    from kopt.services.engine import Engine
+    from kopt.services.settings import load_settings
 
-    def work() -> Reply:
-        if bench_command is not None or signal_command is not None or figure:
-            from kopt.cli.bench.external import external
-
-            return external(
-                context,
-                candidate=candidate,
-                bench_command=bench_command,
-                signal_command=signal_command,
-                figure=figure or [],
-                plan=plan,
-                timeout=timeout,
-                receipt=receipt,
-            )
-        from evaluator.request import check_device
-        from evaluator.sandbox.fork_server import ForkServer, passed_environment
-        from kopt.cli.bench.files import check_files, write_files
-        from kopt.cli.output import progress_bar
-        from kopt.services.bench.request import peak_of
-        from kopt.services.engine import Engine
-        from kopt.services.settings import load_settings
-
-        chosen = device or ("cuda:0" if Path("/dev/nvidiactl").exists() else "cpu")
-        check_device(chosen)
-        check_files(receipt, report, plot, chosen)
-        interpreter = "" if python is None else str(python)
-        environment = passed_environment(env or ())
-        settings = load_settings()
-        with ForkServer("cpu" if chosen == "cpu" else "cuda", interpreter, environment) as server:
-            eng = Engine(settings)
-            request = make_request(
-                candidate=candidate,
-                against=against,
-                ref=ref,
-                inputs=inputs,
-                dims=dims,
-                workloads=workloads,
-                vary=read_names(vary),
-                plan=plan,
-                device=chosen,
-                allow_library=allow_library,
-                backend=backend,
-                entry=entry,
-                outputs=read_names(outputs),
-                ptr_sizes=read_ptr_sizes(ptr_size or ()),
-                tolerance=tolerance,
-                sanitizers=sanitize,
-                baselines=baselines,
-                restarts=restarts,
-                timing_seconds=seconds,
-                bytes=bytes,
-                operations=operations,
-                peak=peak_of(eng, chosen),
-                include=tuple(include or ()),
-                nvcc_flags=nvcc_flags,
-                cuda_home=cuda_home,
-                python=server.python,
-                environment=environment,
-                seed=seed,
-                call_seconds=timeout,
-                memory=memory,
-            )
-            with progress_bar() as bar:
-                found, path = _evaluate(request, server, settings, receipt, bar)
-        return _reply(found, path, [*eng.warnings, *write_files(found, report, plot)])
-
-    deliver("bench", json, debug, work)
+    chosen = device or ("cuda:0" if Path("/dev/nvidiactl").exists() else "cpu")
+    check_device(chosen)
+    check_files(files.receipt, files.report, files.plot, chosen)
+    variables = environment.variables()
+    settings = load_settings()
+    with server_for(chosen, environment.interpreter, variables) as server:
+        engine = Engine(settings)
+        request = make_request(
+            candidate,
+            ref=ref,
+            against=against,
+            inputs=problem.inputs,
+            plan=plan,
+            device=chosen,
+            sanitizers=build.sanitize,
+            memory=build.memory,
+            nvcc_flags=build.nvcc_flags,
+            include=tuple(build.include or ()),
+            cuda_home=environment.cuda_home,
+            python=server.python,
+            environment=variables,
+            seed=build.seed,
+            peak=peak_of(engine, chosen),
+            **problem.arguments(),
+            **timing.arguments(),
+        )
+        with progress_bar() as bar:
+            found, path = evaluate_and_keep(request, server, settings.home, files.receipt, bar)
+    return _receipt_reply(found, path, [*engine.warnings, *write_files(found, files.report, files.plot)])
 
 
-def _evaluate(
-    request: Request,
-    server: ForkServer,
-    settings: LoadedSettings,
-    receipt: Path | None,
-    bar: ProgressBar,
-    schedule: SeedSchedule | None = None,
-) -> tuple[Receipt, Path]:
-    """(sealed receipt, its file)."""
-    from evaluator.evaluate import evaluate
-    from evaluator.store.seal import ensure_key, seal
-    from evaluator.store.store import check_chosen, save_plan, save_receipt
-    from kopt import __version__
-
-    if receipt is not None:
-        check_chosen(receipt)
-    key = ensure_key(settings.home)
-
-    def keep(plan: Plan) -> None:
-        save_plan(settings.home, plan)
-
-    found = evaluate(request, kopt=__version__, server=server, on_plan=keep, progress=bar, schedule=schedule)
-    sealed = seal(found, key)
-    return sealed, save_receipt(settings.home, sealed, receipt)
-
-
-def _reply(receipt: Receipt, path: Path, warnings: list[str]) -> Reply:
+def _receipt_reply(receipt: Receipt, path: Path, warnings: list[str]) -> Reply:
     from evaluator.receipt.verdict import Verdict
     from kbs.common.errors import ExitCode
-    from kopt.cli.bench.report import report
     from kopt.cli.bench.schemas import BenchData
-
-    accepted = receipt.verdict is Verdict.ACCEPTED
-    data = BenchData.of(receipt, path)
+    from kopt.cli.bench.text import report
 
     def show(console: Console) -> None:
         report(console, receipt, path)
 
-    return Reply(data, show, ExitCode.OK if accepted else ExitCode.REJECTED, warnings)
+    code = ExitCode.OK if receipt.verdict is Verdict.ACCEPTED else ExitCode.REJECTED
+    return Reply(BenchData.of(receipt, path), show, code, warnings)
+
+
+@bench.command("external")
+@command("bench external")
+def external(
+    candidate: CandidateArgument,
+    bench_command: Annotated[
+        str | None,
+        typer.Option("--command", "--bench-command", help="Your benchmark, run as it is: 'python bench.py'."),
+    ] = None,
+    signal_command: Annotated[
+        str | None, typer.Option("--signal-command", help="A faster one, run with --plan signal.")
+    ] = None,
+    figure: FigureOption = None,
+    plan: PlanOption = "verdict",
+    timeout: Annotated[
+        float | None,
+        typer.Option("--timeout", help="Seconds for the whole command (default: 600).", min=0.1, max=3600),
+    ] = None,
+    receipt: ReceiptOption = None,
+) -> Reply:
+    """Run your own benchmark and keep a sealed record of what it printed.
+
+    kopt checks and measures nothing here: the record says `evidence: external`. Numbers are read from JSON, from
+    --figure patterns, and from lines such as `latency: 12.5 us`. Exit code 1 if the command fails.
+    """
+    if bench_command is None and signal_command is None:
+        from kbs.common.errors import UsageError
+
+        raise UsageError("no command was given", code="bench_command_invalid", hint="Example: --command 'python b.py'")
+    return _own_benchmark(candidate, bench_command, signal_command, figure, plan, timeout, receipt)
+
+
+def _own_benchmark(
+    candidate: Path,
+    bench_command: str | None,
+    signal_command: str | None,
+    figure: list[str] | None,
+    plan: str,
+    seconds: float | None,
+    receipt: Path | None,
+) -> Reply:
+    from kbs.common.errors import ExitCode
+    from kopt.cli.bench.external_schemas import ExternalData
+    from kopt.cli.bench.text import external_error, external_report
+    from kopt.services.bench.evaluation import run_own_benchmark
+    from kopt.services.settings import load_settings
+
+    with progress_bar() as bar:
+        found, path = run_own_benchmark(
+            candidate,
+            bench_command=bench_command,
+            signal_command=signal_command,
+            figures=figure or [],
+            plan=plan,
+            seconds=seconds,
+            home=load_settings().home,
+            receipt=receipt,
+            progress=bar,
+        )
+
+    def show(console: Console) -> None:
+        external_report(console, found, path)
+
+    errors = [external_error(found, path)] if found.failed else []
+    code = ExitCode.FAILURE if found.failed else ExitCode.OK
+    return Reply(ExternalData.of(found, path), show, code, [visible(note) for note in found.notes], errors)
 
 
 @bench.command("verify")
-def verify(
-    receipt: Annotated[Path, typer.Argument(help="A receipt that `kopt bench` wrote.")],
-    json: JsonFlag = False,
-    debug: DebugFlag = False,
-) -> None:
-    """Say whether a receipt is as it was written, and whose seal it has.
+@command("bench verify")
+def verify(receipt: ReceiptArgument) -> Reply:
+    """Check that a receipt is unchanged, and whose seal it has.
 
-    The seal finds accidents and edits. It does not bind a program that runs as you and can read your key: the proof for
-    a stranger is `kopt bench replay`. Exit code 4 unless it is whole and sealed with your own key.
+    The seal finds accidents and edits. It does not bind a program that runs as you and can read your key: to convince
+    a stranger, use `kopt bench replay`. Exit code 4 unless the receipt is intact and sealed with your own key.
     """
+    from evaluator.store.seal import load_key
+    from evaluator.store.seal import verify as verify_bytes
+    from evaluator.store.store import read_receipt
+    from kbs.common.errors import ExitCode
+    from kopt.cli.bench.schemas import VerifyData
+    from kopt.services.settings import load_settings
 
-    def work() -> Reply:
-        from evaluator.store.seal import load_key
-        from evaluator.store.seal import verify as verify_bytes
-        from evaluator.store.store import read_receipt
-        from kbs.common.errors import ExitCode
-        from kopt.cli.bench.schemas import VerifyData
-        from kopt.services.settings import load_settings
+    found = verify_bytes(read_receipt(receipt), load_key(load_settings().home))
+    data = VerifyData(receipt=str(receipt), **found.model_dump())
+    from_outside = ", evidence: external" if found.evidence == "external" else ""
 
-        found = verify_bytes(read_receipt(receipt), load_key(load_settings().home))
-        data = VerifyData(receipt=str(receipt), **found.model_dump())
-        external = ", evidence: external" if found.evidence == "external" else ""
+    def show(console: Console) -> None:
+        console.print(
+            f"{'ok' if found.ok else 'not ok':<8} content {found.content}, seal: {found.seal}{from_outside}",
+            markup=False,
+        )
+        if found.detail:
+            console.print(f"{'':<8} {visible(found.detail)}", markup=False)
 
-        def show(console: Console) -> None:
-            console.print(
-                f"{'ok' if found.ok else 'not ok':<8} content {found.content}, seal: {found.seal}{external}",
-                markup=False,
-            )
-            if found.detail:
-                console.print(f"{'':<8} {visible(found.detail)}", markup=False)
-
-        return Reply(data, show, ExitCode.OK if found.ok else ExitCode.REJECTED)
-
-    deliver("bench verify", json, debug, work)
+    return Reply(data, show, ExitCode.OK if found.ok else ExitCode.REJECTED)
 
 
 @bench.command("replay")
+@command("bench replay")
 def replay(
-    receipt: Annotated[Path, typer.Argument(help="A receipt that `kopt bench` wrote.")],
+    receipt: ReceiptArgument,
+    environment: EnvironmentOptions,
     inputs: Annotated[
-        Path | None, typer.Option("--inputs", help="The file of inputs, where the receipt does not hold it.")
+        Path | None, typer.Option("--inputs", help="The inputs file, if the receipt does not contain it.")
     ] = None,
-    device: Annotated[str | None, typer.Option("--device", help="cuda:N or cpu; by default the receipt's.")] = None,
-    python: PythonOption = None,
-    env: EnvOption = None,
-    cuda_home: CudaHomeOption = None,
+    device: Annotated[
+        str | None, typer.Option("--device", help="cuda:N or cpu (default: the receipt's device).")
+    ] = None,
     timeout: CallSecondsOption = 60.0,
-    save: Annotated[Path | None, typer.Option("--receipt", help="Where to write the receipt of the replay.")] = None,
-    json: JsonFlag = False,
-    debug: DebugFlag = False,
-) -> None:
-    """Do again what a receipt says was done, from the sources and the seed in it, and compare what comes out.
+    save: Annotated[Path | None, typer.Option("--receipt", help="File for the receipt of the replay.")] = None,
+) -> Reply:
+    """Repeat a receipt's evaluation from its sources and seed, and compare the results.
 
-    Exit code 4 if the result differs: another verdict or improvement, other trials failed, other hazards, other ratios.
+    Exit code 4 if the result differs: another verdict or improvement, other failed trials, other hazards, other ratios.
     """
+    from kbs.common.errors import ExitCode
+    from kopt.cli.bench.schemas import BenchData, ReplayData
+    from kopt.cli.bench.text import report
+    from kopt.services.bench.evaluation import replay as again
+    from kopt.services.bench.request import read_inputs
+    from kopt.services.settings import load_settings
 
-    def work() -> Reply:
-        from evaluator.receipt.receipt import parse
-        from evaluator.request import check_device, of_receipt
-        from evaluator.sandbox.fork_server import ForkServer, passed_environment
-        from evaluator.store.replay import differences
-        from evaluator.store.store import read_receipt
-        from kbs.common.errors import ExitCode
-        from kopt.cli.bench.report import report
-        from kopt.cli.bench.schemas import BenchData, ReplayData
-        from kopt.cli.output import progress_bar
-        from kopt.services.settings import load_settings
-
-        original = parse(read_receipt(receipt))
-        settings = load_settings()
-        interpreter = "" if python is None else str(python)
-        environment = passed_environment(env or ())  # never what a stranger's receipt names
-        if device is not None:
-            check_device(device)
-        file = None if inputs is None else read_inputs(inputs)
-        request, schedule = of_receipt(
-            original,
-            inputs=file,
+    with progress_bar() as bar:
+        found = again(
+            receipt,
+            inputs=None if inputs is None else read_inputs(inputs),
             device=device,
-            environment=environment,
-            cuda_home=cuda_home,
+            interpreter=environment.interpreter,
+            environment=environment.variables(),
+            cuda_home=environment.cuda_home,
             call_seconds=timeout,
+            home=load_settings().home,
+            receipt=save,
+            progress=bar,
         )
-        with (
-            ForkServer("cpu" if request.device == "cpu" else "cuda", interpreter, environment) as server,
-            progress_bar() as bar,
-        ):
-            again, path = _evaluate(request, server, settings, save, bar, schedule)
-        every = differences(original, again)
-        surroundings = [text.removeprefix("environment: ") for text in every if text.startswith("environment: ")]
-        result = [text for text in every if not text.startswith("environment: ")]
-        data = ReplayData(
-            same=not result, differences=result, environment=surroundings, replay=BenchData.of(again, path)
-        )
+    same = not found.differences
+    data = ReplayData(
+        same=same,
+        differences=found.differences,
+        environment=found.environment,
+        replay=BenchData.of(found.receipt, found.path),
+    )
 
-        def show(console: Console) -> None:
-            report(console, again, path)
-            console.print("")
-            console.print(
-                "the same result as the receipt's" if not result else "differs from the receipt:", markup=False
+    def show(console: Console) -> None:
+        report(console, found.receipt, found.path)
+        console.print("")
+        console.print("same result as the receipt" if same else "differs from the receipt:", markup=False)
+        for line in found.differences:
+            console.print(f"  {visible(line)}", markup=False)
+        for line in found.environment:
+            console.print(f"  (environment) {visible(line)}", markup=False)
+
+    return Reply(data, show, ExitCode.OK if same else ExitCode.REJECTED)
+
+
+@bench.command("ceilings")
+@command("bench ceilings")
+def ceilings(
+    device: GpuDeviceOption = "cuda:0",
+    show_kept: Annotated[bool, typer.Option("--show", help="Show the last measurement; measure nothing.")] = False,
+) -> Reply:
+    """Measure the best this GPU does: copies, reads, fills, matrix products, a launch.
+
+    Uses the protocol of `kopt bench`: cold cache, events, the median of 20 runs. Kept per device and driver.
+    """
+    from evaluator.receipt.environment import driver_version
+    from evaluator.sandbox.devices import device_name, require_gpu
+    from evaluator.sandbox.fork_server import ForkServer
+    from evaluator.timing.ceilings import load, measure, path_of, save
+    from kbs.common.errors import KoptError
+    from kopt.cli.bench.device_schemas import CeilingsData
+    from kopt.cli.bench.text import ceilings_lines
+    from kopt.services.settings import load_settings
+
+    require_gpu(device, _GPU_NEEDED)
+    home = load_settings().home
+    path = path_of(home, device_name(device), driver_version() or "unknown")
+    if show_kept:
+        kept = load(path)
+        if kept is None:
+            raise KoptError(
+                "no ceilings have been measured on this device with this driver",
+                code="ceilings_missing",
+                hint="Run: kopt bench ceilings",
             )
-            for line in result:
-                console.print(f"  {visible(line)}", markup=False)
-            for line in surroundings:
-                console.print(f"  (environment) {visible(line)}", markup=False)
+        found = kept
+    else:
+        with ForkServer("cuda") as server, progress_bar() as bar:
+            found = measure(server, device, bar)
+        path = save(home, found)
 
-        return Reply(data, show, ExitCode.OK if not result else ExitCode.REJECTED)
+    def show(console: Console) -> None:
+        for line in ceilings_lines(found, path):
+            console.print(line, markup=False)
 
-    deliver("bench replay", json, debug, work)
+    return Reply(CeilingsData.of(found, path), show)
 
 
-bench.command("ceilings")(ceilings)
-bench.command("noise")(noise)
+@bench.command("noise")
+@command("bench noise")
+def noise(
+    ref: Annotated[Path, typer.Argument(help="The reference to compare with itself.")],
+    inputs: InputsOption = None,
+    dims: DimsOption = None,
+    runs: Annotated[int, typer.Option("--runs", help="Number of comparisons.", min=1, max=1000)] = 10,
+    seconds: Annotated[
+        float, typer.Option("--seconds", help="Seconds of timed runs per comparison.", min=0.1, max=600)
+    ] = 2.0,
+    restarts: Annotated[int, typer.Option("--restarts", help="Process restarts per side.", min=2, max=50)] = 5,
+    device: GpuDeviceOption = "cuda:0",
+    out: Annotated[
+        Path | None, typer.Option("--out", help="File to append a JSON line to after each comparison.")
+    ] = None,
+) -> Reply:
+    """Compare a reference with itself, to see how often noise alone looks faster or slower.
+
+    The reference must make its own inputs or take --inputs, as for `kopt bench`.
+    """
+    from evaluator.noise import compare_with_itself
+    from evaluator.sandbox.devices import require_gpu
+    from kbs.common.errors import UsageError
+    from kopt.cli.bench.device_schemas import NoiseData
+    from kopt.cli.bench.text import noise_lines
+    from kopt.services.bench.request import noise_request
+
+    require_gpu(device, _GPU_NEEDED)
+    if out is not None and (out.is_dir() or not out.parent.is_dir()):
+        raise UsageError(f"cannot write {out}", code="out_folder", hint="Name a file in a folder that exists.")
+    with progress_bar() as bar:
+        request = noise_request(ref, inputs, dims, seconds, restarts, device)
+        found = compare_with_itself(request, runs, out, progress=bar)
+
+    def show(console: Console) -> None:
+        for line in noise_lines(found):
+            console.print(line, markup=False)
+
+    return Reply(NoiseData.of(found), show)

@@ -1,4 +1,4 @@
-"""`kopt bench --bench-command` as a user types it: a record of what a command printed, and marked so."""
+"""`kopt bench external` as a user types it: a record of what a command printed, and marked so."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def bench(tmp_path: Path, run: Callable[..., Run]) -> Bench:
 
 
 PYTHON = f"{sys.executable} b.py"
-OWN = ("k.py", "--bench-command", PYTHON, "--json")
+OWN = ("external", "k.py", "--command", PYTHON, "--json")
 
 
 def data(result: Run) -> dict[str, Any]:
@@ -85,8 +85,25 @@ def test_the_whole_way_of_a_record(bench: Bench, tmp_path: Path) -> None:
     assert (error(again), again.code) == ("external_receipt", 2)
 
 
+def test_the_old_spelling_gives_the_same_and_names_the_new_one(bench: Bench, tmp_path: Path) -> None:
+    benchmark, more = "print('time: 2 ms')", ("--signal-command", "true", "--figure", r"t=time: (\d)", "--json")
+    new = bench("external", "k.py", "--command", PYTHON, *more, "--receipt", "new.json", benchmark=benchmark)
+    old = bench("k.py", "--bench-command", PYTHON, *more, "--receipt", "old.json", benchmark=benchmark)
+    assert (new.code, new.json["command"], new.json["warnings"]) == (0, "bench external", [])
+    assert (old.code, old.json["command"]) == (0, "bench")
+    assert ["kopt bench external" in warning for warning in old.json["warnings"]] == [True]
+    unlike = ("seconds", "receipt", "environment")
+    assert {k: v for k, v in data(old).items() if k not in unlike} == {
+        k: v for k, v in data(new).items() if k not in unlike
+    }
+    kept = [json.loads((tmp_path / name).read_text()) for name in ("old.json", "new.json")]
+    assert kept[0].keys() == kept[1].keys()
+    assert kept[0]["time_limit"] == kept[1]["time_limit"] == 600.0
+    assert "kopt bench external" in bench("k.py", "--bench-command", "true").err
+
+
 def test_a_person_reads_whose_evidence_it_is(bench: Bench) -> None:
-    done = bench("k.py", "--bench-command", PYTHON, benchmark="print('speedup: 1.70x')")
+    done = bench("external", "k.py", "--command", PYTHON, benchmark="print('speedup: 1.70x')")
     assert done.code == 0
     assert done.out.splitlines()[0] == "EXTERNAL  k.py, by a command of the user's (evidence: external)"
     assert "kopt measured nothing of it" in done.out.splitlines()[1]
@@ -97,13 +114,13 @@ def test_a_person_reads_whose_evidence_it_is(bench: Bench) -> None:
 
 
 def test_the_signal_command_is_for_the_plan_signal(bench: Bench) -> None:
-    both = ("--signal-command", "echo 'time: 1 ms'", "--bench-command", "echo 'time: 2 ms'", "--json")
+    both = ("--signal-command", "echo 'time: 1 ms'", "--command", "echo 'time: 2 ms'", "--json")
     for plan, option, value in (("signal", "--signal-command", 1), ("verdict", "--bench-command", 2)):
-        found = data(bench("k.py", *both, "--plan", plan))
+        found = data(bench("external", "k.py", *both, "--plan", plan))
         assert (found["option"], found["plan"], found["figures"][0]["value"]) == (option, plan, value)
-    found = data(bench("k.py", "--bench-command", "echo 'time: 2 ms'", "--plan", "signal", "--json"))
+    found = data(bench("external", "k.py", "--command", "echo 'time: 2 ms'", "--plan", "signal", "--json"))
     assert (found["option"], found["figures"][0]["value"]) == ("--bench-command", 2)
-    assert error(bench("k.py", "--signal-command", "echo", "--json")) == "bench_command_invalid"
+    assert error(bench("external", "k.py", "--signal-command", "echo", "--json")) == "bench_command_invalid"
 
 
 def test_named_figures(bench: Bench) -> None:
@@ -119,7 +136,7 @@ def test_no_figure_is_a_warning(bench: Bench) -> None:
     done = bench(*OWN, benchmark="print('all is well')")
     assert (done.code, data(done)["figures"]) == (0, [])
     assert "no figure was found" in done.json["warnings"][0]
-    assert "none" in bench("k.py", "--bench-command", PYTHON).out
+    assert "none" in bench("external", "k.py", "--command", PYTHON).out
 
 
 def test_the_published_schemas(bench: Bench, tmp_path: Path, run: Callable[..., Run]) -> None:
@@ -146,7 +163,7 @@ def test_a_failed_command_is_exit_code_1_and_its_record_is_kept(bench: Bench, tm
     found = data(done)
     assert (found["exit_code"], found["figures"][0]["value"]) == (1, 1)
     assert receipts(tmp_path) == [Path(found["receipt"])]
-    shown = bench("k.py", "--bench-command", PYTHON, benchmark=text)
+    shown = bench("external", "k.py", "--command", PYTHON, benchmark=text)
     assert shown.code == 1
     assert shown.out.startswith("FAILED  k.py, by a command of the user's (evidence: external)")
     assert "out of memory" in shown.out
@@ -189,7 +206,7 @@ def test_nonsense_does_nothing_to_the_readers_terminal(bench: Bench) -> None:
     done = bench(*OWN, "--figure", r"a=time: (\d)", benchmark=NONSENSE)
     assert done.code == 0
     assert {figure["stream"] for figure in data(done)["figures"]} == {"stdout", "stderr"}
-    shown = bench("k.py", "--bench-command", PYTHON, "--figure", r"a=time: (\d)", benchmark=NONSENSE)
+    shown = bench("external", "k.py", "--command", PYTHON, "--figure", r"a=time: (\d)", benchmark=NONSENSE)
     assert all(c.isprintable() or c == "\n" for c in shown.out + shown.err)
 
 
@@ -212,6 +229,8 @@ def test_children_that_outlive_the_command_are_ended(bench: Bench) -> None:
     ("words", "code", "exit_code"),
     [
         (("k.py", "--bench-command", ""), "bench_command_invalid", 2),
+        (("external", "k.py"), "bench_command_invalid", 2),
+        (("external", "k.py", "--command", "true", "--ref", "k.py"), "usage", 2),
         (("k.py", "--bench-command", "python 'b.py"), "bench_command_invalid", 2),
         (("k.py", "--bench-command", "no-such-program-anywhere --n 3"), "bench_command_missing", 5),
         (("k.py", "--bench-command", "./k.py"), "bench_command_not_started", 5),
@@ -235,12 +254,12 @@ def test_what_can_be_given_wrongly(
 
 def test_all_options_that_would_mean_nothing_are_named(bench: Bench) -> None:
     words = ("--allow-library", "--dims", "n=3", "--tolerance", "1,1", "--env", "HOME", "-I", "include", "--seed", "7")
-    done = bench(*OWN, *words)
+    done = bench("k.py", "--bench-command", PYTHON, *words, "--json")
     assert error(done) == "options_do_not_fit"
     message = done.json["errors"][0]["message"]
     for word in ("--allow-library", "--dims", "--tolerance", "--env", "--include", "--seed"):
         assert word in message
-    assert "--bench-command mean" not in message.partition(" mean")[0]
+    assert "--bench-command" not in message.partition(" cannot")[0]
 
 
 def test_the_page_lists_the_words_and_units_that_are_read() -> None:

@@ -11,7 +11,7 @@ import pytest
 from evaluator.receipt.receipt import parse
 from evaluator.store.report import MARK, render
 from kbs.common.errors import UsageError
-from kopt.cli.bench.files import check_files, write_files
+from kopt.services.bench.files import check_files, write_files
 from kopt.services.plots.samples import MARK as PLOT_MARK
 from tests.conftest import Run
 from tests.evaluator.receipts import receipt, timed_receipt
@@ -73,7 +73,7 @@ def test_both_files_of_a_timed_receipt(tmp_path: Path) -> None:
 def test_a_plot_of_nothing_is_a_warning(tmp_path: Path) -> None:
     """A candidate that was rejected before it could be timed."""
     plot = tmp_path / "samples.png"
-    assert write_files(receipt(), None, plot) == [f"{plot} was not written: no time was taken"]
+    assert write_files(receipt(), None, plot) == [f"{plot} was not written: nothing was timed"]
     assert not plot.exists()
 
 

@@ -20,7 +20,7 @@ from evaluator.receipt.receipt import Receipt, Seal
 from evaluator.receipt.verdict import Verdict
 from evaluator.scan.hazards import Hazard, Severity
 from evaluator.source.forms import Backend
-from kopt.cli.bench.report import report
+from kopt.cli.bench.text import report
 from kopt.cli.output import console
 from tests.evaluator.receipts import KERNEL, REFERENCE, environment, plan, problem, receipt, source_record, trial
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evaluator.receipt.plan import Plan
 from evaluator.receipt.receipt import Receipt
 from evaluator.receipt.verdict import Improvement
-from kopt.cli.bench.report import report
+from kopt.cli.bench.text import report
 from kopt.cli.output import console
 from tests.evaluator.receipts import (
     baseline,

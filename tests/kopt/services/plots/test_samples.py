@@ -151,6 +151,7 @@ def test_without_matplotlib_it_is_said_before_the_run(tmp_path: Path, monkeypatc
 
 
 def test_a_command_that_draws_nothing_needs_no_matplotlib() -> None:
-    code = "import sys; import kopt.services.plots.samples, kopt.cli.bench.files; print('matplotlib' in sys.modules)"
+    modules = "kopt.services.plots.samples, kopt.services.bench.files"
+    code = f"import sys; import {modules}; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert done.stdout == b"False\n"

@@ -15,9 +15,9 @@ def check_files(receipt: Path | None, report: Path | None, plot: Path | None, de
     named = [path.resolve() for path in (receipt, report, plot) if path is not None]
     if len(set(named)) < len(named):
         raise UsageError(
-            "--receipt, --report and --plot name one file twice",
+            "--receipt, --report and --plot must name different files",
             code="one_file_twice",
-            hint="Give each a file of its own.",
+            hint="Give each its own file.",
         )
     if report is not None:
         check_report(report)
@@ -25,9 +25,9 @@ def check_files(receipt: Path | None, report: Path | None, plot: Path | None, de
         check_plot(plot)
         if device == "cpu":
             raise UsageError(
-                "there is nothing to plot: nothing is timed on the CPU",
+                "nothing to plot: kernels are not timed on the CPU",
                 code="nothing_to_plot",
-                hint="Leave --plot out, or choose a GPU with --device cuda:0.",
+                hint="Remove --plot, or choose a GPU with --device cuda:0.",
             )
 
 
@@ -38,6 +38,6 @@ def write_files(receipt: Receipt, report: Path | None, plot: Path | None) -> lis
     if plot is None:
         return []
     if receipt.timing is None:
-        return [f"{plot} was not written: no time was taken"]
+        return [f"{plot} was not written: nothing was timed"]
     save_plot(plot, receipt.timing, f"{receipt.candidate.name} on {receipt.environment.device_name}")
     return []

@@ -1,0 +1,258 @@
+"""What `kopt bench` prints for a person: reports of evaluations, times, own benchmarks, and the GPU's ceilings."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evaluator.receipt import timing_text as words
+from evaluator.receipt.receipt import Receipt
+from evaluator.receipt.timing import Baseline, Timing, WorkloadTiming
+from evaluator.receipt.verdict import Verdict
+from evaluator.scan.hazards import Severity
+from kbs.common.visible_text import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from evaluator.external.figures import Figure
+    from evaluator.external.record import ExternalReceipt
+    from evaluator.noise import NoiseRun
+    from evaluator.receipt.findings import Trial
+    from evaluator.receipt.problem import DeclaredTolerance
+    from evaluator.timing.ceilings import Ceilings
+
+_LABEL = 13
+_SHOWN = 40
+"""Figures of the user's own benchmark that are shown; the receipt has all."""
+
+
+def report(console: Console, receipt: Receipt, path: Path) -> None:
+    """Print it: the verdict first, then the evidence. Names and messages in it are the candidate's own words."""
+    from rich.text import Text
+
+    good = receipt.verdict is Verdict.ACCEPTED
+    against = receipt.problem.reference.name if receipt.problem.reference else "itself (no reference)"
+    where = receipt.environment.device_name if receipt.environment.device != "cpu" else "the CPU"
+    what = visible(f"{receipt.candidate.name} ({receipt.candidate.backend}) against {against}, on {where}")
+    verdict = Text(str(receipt.verdict).upper(), style="bold green" if good else "bold red")
+    console.print(verdict.append(f"  {what}", style="not bold default"))
+    console.print(visible(receipt.reason), markup=False)
+    console.print("")
+    for label, lines in _sections(receipt, path):
+        for n, line in enumerate(lines):
+            console.print(f"{label if n == 0 else '':<{_LABEL}} {visible(line)}", markup=False)
+
+
+def _sections(receipt: Receipt, path: Path) -> Iterator[tuple[str, list[str]]]:
+    yield "improvement", words.improvement(receipt.timing, receipt.improvement)
+    if receipt.timing is not None:
+        yield from time_sections(receipt.timing)
+    if receipt.problem.tolerance is not None:
+        yield "tolerance", [_declared(receipt.problem.tolerance)]
+    yield "inputs", list(_trials(receipt.correctness)) or ["no call came to an end"]
+    if receipt.task_check and receipt.task_check.told_apart:
+        told = receipt.task_check.told_apart
+        yield "told apart", [f"{what}: {'yes' if seen else 'no'}" for what, seen in told.items()]
+    yield "not tried", [f"{entry.what}: {entry.why}" for entry in receipt.not_tried]
+    yield "hazards", [f"{h.id}: {h.evidence}" + _line(h.line) for h in receipt.hazards if h.severity is Severity.REJECT]
+    yield "notes", [f"{h.id}: {h.evidence}" + _line(h.line) for h in receipt.hazards if h.severity is Severity.NOTE]
+    yield (
+        "sanitizers",
+        [f"{run.tool}: {run.status}{': ' + run.detail if run.detail else ''}" for run in receipt.sanitizers],
+    )
+    yield "really ran", list(_ran(receipt))
+    yield "not checked", list(receipt.not_checked)
+    sealed = "sealed with your key" if receipt.seal else "not sealed"
+    yield "receipt", [f"{path} ({sealed}; {receipt.seconds:.1f} s)"]
+
+
+def _declared(tolerance: DeclaredTolerance) -> str:
+    wider = {True: ", looser than the evaluator's own", False: "", None: ""}[tolerance.looser]
+    return f"atol {tolerance.atol:g}, rtol {tolerance.rtol:g}, declared by the {tolerance.declared_by}{wider}"
+
+
+def _line(number: int) -> str:
+    return f" (line {number})" if number else ""
+
+
+def _trials(trials: Iterable[Trial]) -> Iterator[str]:
+    """One line for each distribution: calls, and the error nearest to its allowance."""
+    ordered = sorted(trials, key=lambda trial: (sorted(trial.dims.items()), trial.distribution))
+    for (dims, distribution), group in groupby(ordered, key=lambda trial: (trial.dims, trial.distribution)):
+        found = list(group)
+        failed = [trial for trial in found if not trial.passed]
+        calls = len({trial.index for trial in found})
+        sizes = " ".join(f"{name}={size}" for name, size in dims.items())
+        head = f"{distribution:<20} {calls} {'call ' if calls == 1 else 'calls'} {sizes}".rstrip()
+        if failed:
+            worst = failed[0]
+            said = worst.detail or f"element {worst.worst} is {worst.got:g}, right is {worst.expected:g}"
+            yield f"{head}  FAILED {len(failed)} of {len(found)}: {said}"
+            continue
+        near = max((trial.nearness for trial in found), default=math.nan)
+        yield f"{head}  ok, error at most {near:.0%} of the allowance" if math.isfinite(near) else f"{head}  ok, equal"
+
+
+def _ran(receipt: Receipt) -> Iterator[str]:
+    for kernel in receipt.kernels[:6]:
+        took = f", {kernel.microseconds:.1f} µs" if kernel.microseconds is not None else ""
+        yield f"{kernel.name[:80]} ({kernel.calls} x{took}{', of a library' if kernel.library else ''})"
+    for operation in receipt.library_operations[:4]:
+        yield f"{operation.name} ({operation.calls} x, {operation.share:.0%} of the problem's bytes)"
+
+
+# --- times ----------------------------------------------------------------------------------------------------------
+
+
+def time_sections(timing: Timing) -> Iterator[tuple[str, list[str]]]:
+    """Everything about times except the improvement, which stands above. Texts in it may be the candidate's."""
+    yield "time", [line for workload in timing.workloads for line in _time(timing, workload)]
+    yield "baselines", [line for workload in timing.workloads for line in _baselines(timing, workload)]
+    yield "witnesses", _each(timing, words.witnesses)
+    yield "back to back", _each(timing, lambda workload: words.back_to_back(workload.back_to_back))
+    yield "clocks", [words.clocks(timing.clocks)]
+    yield "dropped", _each(timing, _dropped)
+    yield "overhead", _each(timing, lambda workload: [words.overhead(workload)])
+    yield "noise floor", _each(timing, lambda workload: [words.noise(workload)])
+    yield "physics", _each(timing, lambda workload: [words.physics(workload.physics)])
+    yield "about times", _each(timing, lambda workload: list(workload.notes))
+
+
+def _time(timing: Timing, workload: WorkloadTiming) -> Iterator[str]:
+    summary = workload.candidate.summary
+    where = words.where(timing, workload)
+    if summary is None:
+        yield f"{where}none: {workload.candidate.detail}"
+        return
+    baseline = workload.baselines.get(workload.against)
+    against = f"; {_compared(baseline)}" if where and baseline is not None else ""
+    yield f"{where}median {words.duration(summary.median_us)} ({words.spread(summary)}){against}"
+    reached = words.reached(workload)
+    if reached:
+        yield f"{where}{reached}"
+    if workload.ceiling is not None:
+        yield f"{where}measured floor: {words.ceiling(workload.ceiling)}"
+    if workload.physics.peak is not None:
+        yield f"{where}cited peak: {words.peak(workload.physics.peak)}"
+
+
+def _baselines(timing: Timing, workload: WorkloadTiming) -> Iterator[str]:
+    where = words.where(timing, workload)
+    width = max(map(len, workload.baselines), default=0)
+    for name, baseline in words.baselines(workload):
+        timed = baseline.timed
+        flags = f" ({', '.join(timed.flags)})" if timed.flags else ""
+        if timed.summary is None:
+            yield f"{where}{name:<{width}}  failed: {timed.detail}{flags}"
+            continue
+        more = f"; {timed.detail}" if timed.detail else ""
+        median = words.duration(timed.summary.median_us)
+        yield f"{where}{name:<{width}}  {median}, {_compared(baseline)}{flags}{more}"
+
+
+def _compared(baseline: Baseline) -> str:
+    """What a baseline's ratio says of the candidate."""
+    if baseline.ratio is None:
+        return str(baseline.improvement)
+    ratio = f"{words.times(baseline.ratio.median)} ({words.interval(baseline.ratio)})"
+    return f"{baseline.improvement}: ratio to {baseline.timed.name} {ratio}"
+
+
+def _dropped(workload: WorkloadTiming) -> list[str]:
+    every = words.kernels(workload)
+    return [words.drops(timed) for timed in every]
+
+
+def _each(timing: Timing, lines: Callable[[WorkloadTiming], list[str]]) -> list[str]:
+    """A section's lines, workload by workload; what all of them say alike is said once."""
+    said = [[line for line in lines(workload) if line] for workload in timing.workloads]
+    if all(found == said[0] for found in said):
+        return said[0]
+    return [
+        f"{words.where(timing, workload)}{line}"
+        for workload, found in zip(timing.workloads, said, strict=True)
+        for line in found
+    ]
+
+
+# --- the user's own benchmark ---------------------------------------------------------------------------------------
+
+
+def external_report(console: Console, receipt: ExternalReceipt, path: Path) -> None:
+    """Print it: first whose evidence it is. Figures and output are the command's own words."""
+    from rich.text import Text
+
+    head = Text("FAILED" if receipt.failed else "EXTERNAL", style="bold red" if receipt.failed else "bold yellow")
+    what = visible(f"  {receipt.candidate.name}, by a command of the user's (evidence: external)")
+    console.print(head.append(what, style="not bold default"))
+    console.print(f"{_came_of(receipt)}; kopt measured nothing of it", markup=False)
+    console.print("")
+    for label, lines in _external_sections(receipt, path):
+        for n, line in enumerate(lines):
+            console.print(f"{label if n == 0 else '':<{_LABEL}} {visible(line)}", markup=False)
+
+
+def _external_sections(receipt: ExternalReceipt, path: Path) -> Iterator[tuple[str, list[str]]]:
+    more = len(receipt.figures) - _SHOWN
+    rest = [f"and {more} more, in the receipt"] if more > 0 else []
+    yield "figures", [*map(_figure, receipt.figures[:_SHOWN]), *rest] or ["none"]
+    if receipt.failed:
+        last = (receipt.stderr.text.strip() or receipt.stdout.text.strip()).splitlines()[-10:]
+        yield "printed last", [line[:400] for line in last]
+    yield "command", [" ".join(map(shlex.quote, receipt.command))]
+    yield "not checked", list(receipt.not_checked)
+    yield "receipt", [f"{path} (sealed with your key; evidence: external; {receipt.seconds:.1f} s)"]
+
+
+def _figure(figure: Figure) -> str:
+    said = f"{figure.value:.10g}{'' if figure.unit in ('', 'x', '%') else ' '}{figure.unit}"
+    return f"{figure.name:<20} {said:<16} {figure.stream} line {figure.line}: {figure.text.strip()[:100]}"
+
+
+def _came_of(receipt: ExternalReceipt) -> str:
+    took = f"after {receipt.seconds:.1f} s"
+    if receipt.exit_code is None:
+        return f"the command was ended at its time limit, {took}"
+    if receipt.exit_code < 0:
+        return f"signal {-receipt.exit_code} ended the command {took}"
+    return f"the command ended with exit code {receipt.exit_code} {took}"
+
+
+def external_error(receipt: ExternalReceipt, path: Path) -> dict[str, str]:
+    code = "bench_command_timeout" if receipt.timed_out else "bench_command_failed"
+    hint = "Give it more time with --timeout." if receipt.timed_out else "Run it by itself to see why."
+    return {"code": code, "message": _came_of(receipt), "hint": f"{hint} What it printed is in {path}."}
+
+
+# --- the device -----------------------------------------------------------------------------------------------------
+
+
+def ceilings_lines(found: Ceilings, path: Path) -> Iterator[str]:
+    """The best that a GPU does, and where it is kept."""
+    yield f"{found.device}, driver {found.driver}, PyTorch {found.torch}, {found.created}"
+    for figure in found.figures:
+        value = f"{figure.value:.2f} {figure.unit}" if figure.unit != "us" else f"{figure.value:.2f} µs"
+        yield f"{figure.name:<22} {value:>16}  (median {figure.us:.2f} µs, n {figure.n})"
+    yield f"{'empty pair of events':<22} {found.empty_us:>13.2f} µs"
+    clocks = found.clocks
+    said = f"{clocks.min_mhz} to {clocks.max_mhz} MHz, locked: {clocks.locked}" if clocks.max_mhz else clocks.detail
+    yield f"{'clocks':<22} {said}"
+    yield f"{'kept in':<22} {path}"
+
+
+def noise_lines(found: Sequence[NoiseRun]) -> Iterator[str]:
+    """Comparisons of a reference with itself."""
+    for run in found:
+        ratio = run.ratio
+        yield (
+            f"run {run.run + 1:<4} {run.improvement:<9} ratio {ratio.median:.4f} "
+            f"[{ratio.ci_low:.4f}, {ratio.ci_high:.4f}], noise {ratio.noise:.2%}, median"
+            f" {run.median_us:.2f} µs, {run.seconds:.1f} s"
+        )
+    wrong = sum(run.improvement in ("faster", "slower") for run in found)
+    yield f"{wrong} of {len(found)} runs called a difference where there is none"
