@@ -25,8 +25,19 @@ from typing import IO, Any, NoReturn
 from tests import forking, worker_server
 
 _IMPORTED = (
-    "kopt.cli.main", "kopt.cli.schemas", "kopt.cli.support", "kopt.cli.knowledge.render", "kopt.services.engine",
+    "kopt.cli.main", "kopt.cli.support", "kopt.cli.knowledge.render", "kopt.services.engine",
     "kopt.services.experience_log",
+    "kopt.services.results.answers",
+    "kopt.services.results.bench",
+    "kopt.services.results.citations",
+    "kopt.services.results.experiments",
+    "kopt.services.results.installation",
+    "kopt.services.results.machine_code",
+    "kopt.services.results.profiles",
+    "kopt.services.results.rooflines",
+    "kopt.services.results.runs",
+    "kopt.services.results.timing",
+    "kopt.services.results.wiki",
     "kopt.services.roofline", "kopt.services.user_kernel.analysis", "kopt.services.runs.service",
     "kopt.services.runs.tools", "kbs.index.chroma", "chromadb", "tokenizers",
     "safetensors", "evaluator.evaluate", "evaluator.sass.compile",

@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from evaluator.external import figure_json, figure_search
 from evaluator.external.command import Printed
 from evaluator.external.figure_text import Seen, number_at, usual, value, without_codes
 from kbs.common.errors import UsageError
+from kbs.common.json_model import Record
 
 MAX_FIGURES = 1000
 """No more are kept of one run."""
@@ -36,10 +37,8 @@ Source = Literal["json", "pattern", "default"]
 Stream = Literal["stdout", "stderr"]
 
 
-class Figure(BaseModel):
+class Figure(Record):
     """One number that the command printed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
     """The pattern's name, the keys of the JSON joined by dots, or the word that stands there. The command wrote it."""

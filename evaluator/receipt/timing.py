@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from evaluator.receipt.plan import Dims
 from evaluator.receipt.verdict import Improvement
 from kbs.common.canonical_json import Line, Seconds
+from kbs.common.json_model import Record
 
 Micros = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 """A time in microseconds."""
@@ -23,11 +24,7 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class Series(_Record):
+class Series(Record):
     """Every turn of one kernel, in the order in which it was made: one entry a turn in each field."""
 
     restart: tuple[int, ...] = ()
@@ -56,7 +53,7 @@ class Series(_Record):
         return [t for t, why in zip(self.us, self.dropped, strict=True) if not why]
 
 
-class Summary(_Record):
+class Summary(Record):
     """Times that count, summed up."""
 
     n: int = Field(ge=1)
@@ -79,7 +76,7 @@ class Summary(_Record):
     """Upper end of it."""
 
 
-class Timed(_Record):
+class Timed(Record):
     """One kernel's times, or why there are none."""
 
     name: Line
@@ -108,7 +105,7 @@ class Timed(_Record):
         return self
 
 
-class Ratio(_Record):
+class Ratio(Record):
     """A baseline's time over the candidate's: above 1 the candidate is faster."""
 
     median: Positive
@@ -133,7 +130,7 @@ class Ratio(_Record):
         return self
 
 
-class Baseline(_Record):
+class Baseline(Record):
     """What the candidate was compared with."""
 
     timed: Timed
@@ -144,7 +141,7 @@ class Baseline(_Record):
     """What the ratio says."""
 
 
-class SpanWitness(_Record):
+class SpanWitness(Record):
     """Spans of device work as the driver's profiling interface (CUPTI) saw them, held against the timed window."""
 
     status: Literal["confirmed", "refuted", "not run"]
@@ -163,7 +160,7 @@ class SpanWitness(_Record):
     """What was wrong, or why it did not run."""
 
 
-class AuditWitness(_Record):
+class AuditWitness(Record):
     """Turns of several calls on as many inputs, with no flush and no spin, timed by kopt's own clock."""
 
     status: Literal["confirmed", "refuted", "not binding", "not run"]
@@ -189,7 +186,7 @@ def quotient(baseline_us: float, candidate_us: float) -> float | None:
     return baseline_us / candidate_us if baseline_us > 0 and candidate_us > 0 else None
 
 
-class Row(_Record):
+class Row(Record):
     """A kernel's calls one behind the other, on as many inputs, in two halves."""
 
     name: Line
@@ -207,7 +204,7 @@ class Row(_Record):
     """Why the device held its clock back meanwhile."""
 
 
-class BackToBack(_Record):
+class BackToBack(Record):
     """Long kernels called without a pause. It confirms nothing; it makes a ratio that it contradicts `unstable`."""
 
     candidate: Row
@@ -225,7 +222,7 @@ class BackToBack(_Record):
         return self
 
 
-class Clocks(_Record):
+class Clocks(Record):
     """The device's clocks and limits during the turns, sampled through NVML."""
 
     status: Literal["sampled", "not sampled"]
@@ -246,7 +243,7 @@ class Clocks(_Record):
     """Highest temperature, in degrees Celsius."""
 
 
-class Figure(_Record):
+class Figure(Record):
     """One measured ceiling."""
 
     name: Line
@@ -261,7 +258,7 @@ class Figure(_Record):
     """Turns."""
 
 
-class Ceiling(_Record):
+class Ceiling(Record):
     """The fastest that this device moves the problem's bytes, measured in the same session by the same protocol."""
 
     floor_us: Positive
@@ -276,7 +273,7 @@ class Ceiling(_Record):
     """Turns."""
 
 
-class CitedPeak(_Record):
+class CitedPeak(Record):
     """A peak rate of the device from a cited source."""
 
     product: Line
@@ -287,7 +284,7 @@ class CitedPeak(_Record):
     """The line that says so."""
 
 
-class Physics(_Record):
+class Physics(Record):
     """The candidate's time held against what no device of this kind can do."""
 
     status: Literal["possible", "impossible", "not checked"]
@@ -306,7 +303,7 @@ class Physics(_Record):
     """Why it was not checked, or what was impossible."""
 
 
-class WorkloadTiming(_Record):
+class WorkloadTiming(Record):
     """One workload's times."""
 
     dims: Dims
@@ -370,7 +367,7 @@ class WorkloadTiming(_Record):
         return self
 
 
-class Timing(_Record):
+class Timing(Record):
     """All times of an evaluation."""
 
     plan: Literal["signal", "verdict"]

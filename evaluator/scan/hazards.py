@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict
+from kbs.common.json_model import Record
 
 
 class Severity(StrEnum):
@@ -16,10 +16,8 @@ class Severity(StrEnum):
     """It is reported and changes nothing."""
 
 
-class Hazard(BaseModel):
+class Hazard(Record):
     """One thing that was found in a candidate's text or behaviour."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     id: str
     """A key of HAZARDS."""

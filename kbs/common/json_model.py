@@ -29,6 +29,12 @@ class JsonModel(BaseModel):
         return cls.model_validate(source)
 
 
+class Record(BaseModel):
+    """Base of parts of stored documents that are printed as they are kept."""
+
+    model_config = ConfigDict(**_PRINTED, frozen=True)
+
+
 JsonNumber = Annotated[Decimal, PlainSerializer(float, return_type=float)]
 """A decimal that JSON has as a number."""
 

@@ -20,8 +20,8 @@ def doctor(json: JsonFlag = False, debug: DebugFlag = False) -> None:
         from dataclasses import asdict
 
         from kbs.common.errors import ExitCode
-        from kopt.cli.doctor_schemas import CheckData, DoctorData, SettingData
         from kopt.services.doctor import examine
+        from kopt.services.results.installation import CheckData, DoctorData, SettingData
         from kopt.services.settings import load_settings
 
         loaded = load_settings()

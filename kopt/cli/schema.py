@@ -2,18 +2,74 @@
 
 from __future__ import annotations
 
+import importlib
 import json as json_module
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from kopt.cli.output import whole_pipe
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-DOCUMENTS = ("receipt", "external-receipt", "run-request", "run-proposal")
+COMMANDS = {
+    "ask": "answers.AskData",
+    "search": "answers.SearchData",
+    "show": "citations.ShowData",
+    "spec": "citations.SpecData",
+    "cite": "citations.CiteData",
+    "ingest": "wiki.IngestData",
+    "wiki lint": "wiki.LintData",
+    "wiki stats": "wiki.StatsData",
+    "wiki show": "citations.ShowData",
+    "wiki propose": "wiki.ProposeData",
+    "bench": "bench.BenchData",
+    "bench external": "bench.ExternalData",
+    "bench verify": "bench.VerifyData",
+    "bench replay": "bench.ReplayData",
+    "bench ceilings": "bench.CeilingsData",
+    "bench noise": "bench.NoiseData",
+    "log add": "experiments.AddData",
+    "log list": "experiments.LogListData",
+    "log show": "experiments.LogShowData",
+    "log search": "experiments.LogListData",
+    "log recommend": "experiments.RecommendData",
+    "log stats": "experiments.LogStatsData",
+    "log merge": "experiments.MergeData",
+    "log sync": "experiments.SyncData",
+    "log mask": "experiments.MaskData",
+    "log unmask": "experiments.MaskData",
+    "log export": "experiments.ExportData",
+    "log import": "experiments.ImportData",
+    "sass": "machine_code.SassData",
+    "occupancy": "machine_code.OccupancyData",
+    "profile": "profiles.ProfileData",
+    "diagnose": "profiles.DiagnoseData",
+    "roofline": "rooflines.RooflineData",
+    "run plan": "runs.RunPlanData",
+    "run start": "runs.RunStartData",
+    "run next": "runs.RunNextData",
+    "run submit": "runs.RunSubmitData",
+    "run gate": "runs.RunGateData",
+    "run status": "runs.RunData",
+    "run resume": "runs.RunData",
+    "run extend": "runs.RunData",
+    "run mask": "runs.RunData",
+    "run stop": "runs.RunData",
+    "run final": "runs.RunData",
+    "run apply": "runs.RunApplyData",
+    "run report": "runs.RunReportData",
+    "run list": "runs.RunListData",
+    "run show": "runs.RunShowData",
+    "skill install": "installation.SkillData",
+    "doctor": "installation.DoctorData",
+}
+"""Command → what it prints: a module of `kopt.services.results` and its model, which are imported when asked for."""
+DOCUMENTS = {
+    "receipt": "evaluator.receipt.receipt.Receipt",
+    "external-receipt": "evaluator.external.record.ExternalReceipt",
+    "run-request": "loop.proposals.request.NextRequest",
+    "run-proposal": "loop.proposals.proposal.Proposal",
+}
 """Documents that no command prints under `data`, and programs read or write."""
 
 
@@ -29,17 +85,17 @@ def schema(
     proposer is told and answers).
     """
     from kbs.common.errors import ExitCode
+    from kbs.common.json_model import json_schema
     from kopt.cli.output import fail
-    from kopt.cli.schemas import COMMANDS, schema_of
 
     name = " ".join(command or ())
     with whole_pipe():
         if not name:
             sys.stdout.write("\n".join([*COMMANDS, *DOCUMENTS]) + "\n")
         elif name in DOCUMENTS:
-            sys.stdout.write(json_module.dumps(_document(name).model_json_schema(), indent=2) + "\n")
+            sys.stdout.write(json_module.dumps(_imported(DOCUMENTS[name]).model_json_schema(), indent=2) + "\n")
         elif name in COMMANDS:
-            sys.stdout.write(json_module.dumps(schema_of(name), indent=2) + "\n")
+            sys.stdout.write(json_module.dumps(json_schema(printed_type(name)), indent=2) + "\n")
         else:
             fail(
                 "schema",
@@ -51,21 +107,23 @@ def schema(
             )
 
 
-def _document(name: str) -> type[BaseModel]:
-    match name:
-        case "receipt":
-            from evaluator.receipt.receipt import Receipt
+def printed_type(command: str) -> Any:
+    """The type of what a command of `COMMANDS` prints under `data`."""
+    from pydantic import Field
 
-            return Receipt
-        case "external-receipt":
-            from evaluator.external.record import ExternalReceipt
+    if command == "bench":
+        return Annotated[
+            _result(COMMANDS["bench"]) | _result(COMMANDS["bench external"]), Field(discriminator="evidence")
+        ]
+    if command == "show":
+        return _result(COMMANDS["show"]) | _result(COMMANDS["log show"])
+    return _result(COMMANDS[command])
 
-            return ExternalReceipt
-        case "run-request":
-            from loop.proposals.request import NextRequest
 
-            return NextRequest
-        case _:
-            from loop.proposals.proposal import Proposal
+def _result(name: str) -> Any:
+    return _imported(f"kopt.services.results.{name}")
 
-            return Proposal
+
+def _imported(place: str) -> Any:
+    module, _, name = place.rpartition(".")
+    return getattr(importlib.import_module(module), name)

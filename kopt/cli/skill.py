@@ -34,7 +34,7 @@ def install(
     """
 
     def work() -> Reply:
-        from kopt.cli.run.schemas import SkillData, SkillFileData
+        from kopt.services.results.installation import SkillData, SkillFileData
         from kopt.skill import install as install_files
         from kopt.skill import look
 

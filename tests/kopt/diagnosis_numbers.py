@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from kbs.evidence.arithmetic import equation_holds
 from kopt.cli.analysis.diagnose_text import lines
-from kopt.cli.analysis.profile_schemas import DiagnoseData
+from kopt.services.results.profiles import DiagnoseData
 from tests.evaluator.diagnosis.test_report import NUMBER
 
 

@@ -57,11 +57,11 @@ def diagnose(
     def work() -> Reply:
         from kbs.common.errors import ExitCode, UsageError
         from kopt.cli.analysis.diagnose_text import show
-        from kopt.cli.analysis.profile_schemas import DiagnoseData
         from kopt.cli.support import engine
         from kopt.services.arguments import read_dims
         from kopt.services.diagnosis import diagnose_launch
         from kopt.services.experience_evidence import past_of_diagnosis
+        from kopt.services.results.profiles import DiagnoseData
         from kopt.services.work_counts import seal_notes
 
         measured = _chosen(report, launch, kernel, ref, dims)

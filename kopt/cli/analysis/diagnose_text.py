@@ -12,7 +12,7 @@ from kbs.hardware.thresholds import plain
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from kopt.cli.analysis.profile_schemas import DiagnoseData, JudgementData, MinorData, SymptomData
+    from kopt.services.results.profiles import DiagnoseData, JudgementData, MinorData, SymptomData
 
 _LISTED = 6
 """Symptoms that are shown with all that is said of them; the rest in one line each."""

@@ -157,7 +157,7 @@ def reply(found: Profile, chosen: Chosen, raw: bytes, folder: Path, report: byte
     from evaluator.profiling.ncu_report import RAW
     from kbs.common.visible_text import visible
     from kbs.hardware.profile_metrics import profile_metrics
-    from kopt.cli.analysis.profile_schemas import ProfileData
+    from kopt.services.results.profiles import ProfileData
 
     files = write_files(
         folder,

@@ -74,10 +74,10 @@ def roofline(
 
     def work() -> Reply:
         from kbs.common.errors import ExitCode, UsageError
-        from kopt.cli.analysis.roofline_schemas import RooflineData
         from kopt.cli.analysis.roofline_text import show
         from kopt.cli.support import engine
         from kopt.services.plots.roofline import check, save
+        from kopt.services.results.rooflines import RooflineData
 
         if plot is not None:
             check(plot)

@@ -137,8 +137,8 @@ def run(
 def _receipt_reply(receipt: Receipt, path: Path, warnings: list[str]) -> Reply:
     from evaluator.receipt.verdict import Verdict
     from kbs.common.errors import ExitCode
-    from kopt.cli.bench.schemas import BenchData
     from kopt.cli.bench.text import report
+    from kopt.services.results.bench import BenchData
 
     def show(console: Console) -> None:
         report(console, receipt, path)
@@ -188,9 +188,9 @@ def _own_benchmark(
     receipt: Path | None,
 ) -> Reply:
     from kbs.common.errors import ExitCode
-    from kopt.cli.bench.external_schemas import ExternalData
     from kopt.cli.bench.text import external_error, external_report
     from kopt.services.bench.evaluation import run_own_benchmark
+    from kopt.services.results.bench import ExternalData
     from kopt.services.settings import load_settings
 
     with progress_bar() as bar:
@@ -226,7 +226,7 @@ def verify(receipt: ReceiptArgument) -> Reply:
     from evaluator.store.seal import verify as verify_bytes
     from evaluator.store.store import read_receipt
     from kbs.common.errors import ExitCode
-    from kopt.cli.bench.schemas import VerifyData
+    from kopt.services.results.bench import VerifyData
     from kopt.services.settings import load_settings
 
     found = verify_bytes(read_receipt(receipt), load_key(load_settings().home))
@@ -263,10 +263,10 @@ def replay(
     Exit code 4 if the result differs: another verdict or improvement, other failed trials, other hazards, other ratios.
     """
     from kbs.common.errors import ExitCode
-    from kopt.cli.bench.schemas import BenchData, ReplayData
     from kopt.cli.bench.text import report
     from kopt.services.bench.evaluation import replay as again
     from kopt.services.bench.request import read_inputs
+    from kopt.services.results.bench import BenchData, ReplayData
     from kopt.services.settings import load_settings
 
     with progress_bar() as bar:
@@ -317,8 +317,8 @@ def ceilings(
     from evaluator.sandbox.fork_server import ForkServer
     from evaluator.timing.ceilings import load, measure, path_of, save
     from kbs.common.errors import KoptError
-    from kopt.cli.bench.device_schemas import CeilingsData
     from kopt.cli.bench.text import ceilings_lines
+    from kopt.services.results.bench import CeilingsData
     from kopt.services.settings import load_settings
 
     require_gpu(device, _GPU_NEEDED)
@@ -368,9 +368,9 @@ def noise(
     from evaluator.noise import compare_with_itself
     from evaluator.sandbox.devices import require_gpu
     from kbs.common.errors import UsageError
-    from kopt.cli.bench.device_schemas import NoiseData
     from kopt.cli.bench.text import noise_lines
     from kopt.services.bench.request import noise_request
+    from kopt.services.results.bench import NoiseData
 
     require_gpu(device, _GPU_NEEDED)
     if out is not None and (out.is_dir() or not out.parent.is_dir()):

@@ -75,10 +75,10 @@ def ask(
 
     def work() -> Reply:
         from kbs.common.errors import ExitCode, UsageError
-        from kopt.cli.knowledge.answer_schemas import AskData
         from kopt.cli.knowledge.render import answer_text, score_stages
         from kopt.cli.support import engine
         from kopt.services.arguments import read_dims
+        from kopt.services.results.answers import AskData
 
         if not question.strip():
             raise UsageError(
@@ -229,9 +229,9 @@ def search(
 
     def work() -> Reply:
         from kbs.common.errors import ExitCode, UsageError
-        from kopt.cli.knowledge.answer_schemas import PassageData, SearchData
         from kopt.cli.knowledge.render import score_stages
         from kopt.cli.support import engine
+        from kopt.services.results.answers import PassageData, SearchData
 
         if not query.strip():
             raise UsageError(

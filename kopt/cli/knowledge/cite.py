@@ -60,9 +60,9 @@ def cite(
         from kbs.common.errors import ExitCode
         from kbs.evidence.checking import Status
         from kbs.evidence.citation import EvidenceKind
-        from kopt.cli.knowledge.citation_schemas import CiteData
         from kopt.cli.support import engine
         from kopt.services.experience_evidence import log_checker
+        from kopt.services.results.citations import CiteData
 
         content = _content(text)
         with engine() as eng:
@@ -228,7 +228,7 @@ def lines_reply(library: Wikis, text: str, context: int) -> Reply:
     """The lines of a reference, or of a page named by its id or path."""
     from kbs.common.errors import ExitCode, UsageError
     from kbs.evidence.citation import EvidenceKind, lines_hash, parse_reference
-    from kopt.cli.knowledge.citation_schemas import ShowData
+    from kopt.services.results.citations import ShowData
 
     reference = parse_reference(text)
     if reference is not None and reference.kind is not EvidenceKind.WIKI:

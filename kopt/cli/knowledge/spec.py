@@ -53,7 +53,7 @@ def spec(
 def _reply(eng: Engine, store: Store, words: list[str], qualifier: str, every: bool, list_gpus: bool) -> Reply:
     from kbs.answers.knowledge import Knowledge
     from kbs.common.errors import ExitCode, UsageError
-    from kopt.cli.knowledge.spec_schemas import ProductData, SpecData, SpecRowData
+    from kopt.services.results.citations import ProductData, SpecData, SpecRowData
 
     terms = eng.terms
     knowledge = Knowledge(store, terms, lambda question: eng.search(store, question.text, {}, 1))

@@ -43,8 +43,8 @@ def list_(
     """List experiments, the newest first."""
 
     def work() -> Reply:
-        from kopt.cli.log.schemas import EntryData, LogListData
         from kopt.services.experience_log import open_log
+        from kopt.services.results.experiments import EntryData, LogListData
 
         wanted = words.read(True if masked else None if everything else False)
         found = open_log()
@@ -81,8 +81,8 @@ def entry_reply(id: str) -> Reply:
     """All that the record of an id says, of `log/<id>`, or of the beginning of one that is enough. Raises `UsageError`
     (`log_unknown`, `log_ambiguous`)."""
     from kbs.experience.log import find
-    from kopt.cli.log.schemas import EntryData, LogShowData
     from kopt.services.experience_log import open_log
+    from kopt.services.results.experiments import EntryData, LogShowData
 
     with open_log().index() as index:
         entry = find(index, id)
@@ -112,8 +112,8 @@ def search(
     """Find experiments by words, the best match first."""
 
     def work() -> Reply:
-        from kopt.cli.log.schemas import EntryData, LogListData
         from kopt.services.experience_log import open_log
+        from kopt.services.results.experiments import EntryData, LogListData
 
         wanted = words.read(None if everything else False)
         found = open_log()
@@ -145,8 +145,8 @@ def stats(*, words: FilterWords, json: JsonFlag = False, debug: DebugFlag = Fals
         from dataclasses import replace
 
         from kbs.experience.stats import GROUPS, effects
-        from kopt.cli.log.schemas import LogStatsData
         from kopt.services.experience_log import open_log
+        from kopt.services.results.experiments import LogStatsData
 
         wanted = words.read()
         found = open_log()
@@ -205,9 +205,9 @@ def recommend(
         from kbs.common.errors import ExitCode
         from kbs.experience.ranking.recommend import recommend as ranked
         from kbs.experience.ranking.similarity import Situation
-        from kopt.cli.log.schemas import RecommendData
         from kopt.services.arguments import read_dims
         from kopt.services.experience_log import open_log
+        from kopt.services.results.experiments import RecommendData
 
         asked = Situation.of(kernel, backend, chip, read_bottleneck(bottleneck), read_dims(dims), dtype)
         with open_log().index() as index:

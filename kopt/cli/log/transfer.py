@@ -21,8 +21,8 @@ def merge(json: JsonFlag = False, debug: DebugFlag = False) -> None:
     """Join records that are of one experiment: same receipt, or same run and iteration. All ids go on to name it."""
 
     def work() -> Reply:
-        from kopt.cli.log.schemas import JoinData, MergeData
         from kopt.services.experience_log import open_log
+        from kopt.services.results.experiments import JoinData, MergeData
 
         found = open_log()
         joins = found.merge()
@@ -46,8 +46,8 @@ def sync(json: JsonFlag = False, debug: DebugFlag = False) -> None:
 
         from kbs.experience.filters import Filter
         from kbs.experience.repository import sync as with_git
-        from kopt.cli.log.schemas import SyncData
         from kopt.services.experience_log import open_log
+        from kopt.services.results.experiments import SyncData
 
         found = open_log()
         done = with_git(found)
@@ -91,8 +91,8 @@ def export(
         from kbs.common.errors import UsageError
         from kbs.common.files import write_whole
         from kbs.experience.transfer.transfer import to_csv, to_json
-        from kopt.cli.log.schemas import ExportData
         from kopt.services.experience_log import open_log
+        from kopt.services.results.experiments import ExportData
 
         writers = {"json": to_json, "csv": to_csv}
         if format not in writers:
@@ -149,8 +149,8 @@ def import_(
     def work() -> Reply:
         from kbs.common.errors import ExitCode
         from kbs.experience.transfer.transfer import read
-        from kopt.cli.log.schemas import ImportData
         from kopt.services.experience_log import open_log, receipt_problem
+        from kopt.services.results.experiments import ImportData
         from kopt.services.settings import load_settings
 
         loaded = load_settings()

@@ -62,9 +62,9 @@ def add(
         from kbs.common.errors import UsageError
         from kbs.experience.entry import Entry
         from kbs.experience.files import first_problem
-        from kopt.cli.log.schemas import AddData, EntryData
         from kopt.services.arguments import read_dims
         from kopt.services.experience_log import experiment_of, open_log, read_receipt
+        from kopt.services.results.experiments import AddData, EntryData
         from kopt.services.settings import load_settings
 
         loaded = load_settings()
@@ -114,8 +114,8 @@ def unmask(id: IdArgument, why: WhyOption, json: JsonFlag = False, debug: DebugF
 
 def _mask(command: str, id: str, masked: bool, why: str, json: bool, debug: bool) -> None:
     def work() -> Reply:
-        from kopt.cli.log.schemas import EntryData, MaskData
         from kopt.services.experience_log import open_log
+        from kopt.services.results.experiments import EntryData, MaskData
 
         found = open_log()
         entry, changed = found.mask(id, masked, why)

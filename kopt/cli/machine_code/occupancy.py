@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from kbs.hardware.occupancy import SmLimits
     from kbs.index.store import Store
     from kopt.cli.machine_code.occupancy_kernels import Asked
-    from kopt.cli.machine_code.occupancy_schemas import KernelOccupancyData, OccupancyData, RefusedKernelData
     from kopt.services.engine import Engine
+    from kopt.services.results.machine_code import KernelOccupancyData, OccupancyData, RefusedKernelData
 
 
 @grouped
@@ -118,7 +118,7 @@ def _filled(
     """(how each kernel fills an SM, those that it cannot have). UsageError `beyond_hardware` where it can have none."""
     from kbs.common.errors import UsageError
     from kopt.cli.machine_code.occupancy_kernels import chosen, kernel_occupancy
-    from kopt.cli.machine_code.occupancy_schemas import KernelOccupancyData
+    from kopt.services.results.machine_code import KernelOccupancyData
 
     kernels: list[KernelOccupancyData] = []
     refused: list[RefusedKernelData] = []
@@ -147,7 +147,7 @@ def _data(
     refused: Sequence[RefusedKernelData] = (),
     gaps: Sequence[str] = (),
 ) -> OccupancyData:
-    from kopt.cli.machine_code.occupancy_schemas import LimitData, OccupancyData
+    from kopt.services.results.machine_code import LimitData, OccupancyData
 
     return OccupancyData(
         gpu=asked.gpu or (target.name if target else ""),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kbs.evidence.vocabulary import Vocabulary
     from kbs.hardware.occupancy import SmLimits, Usage
     from kopt.cli.machine_code.compile_options import CompileWords
-    from kopt.cli.machine_code.occupancy_schemas import KernelOccupancyData, RefusedKernelData
+    from kopt.services.results.machine_code import KernelOccupancyData, RefusedKernelData
 
 _SIZE = re.compile(r"\s*(\d{1,12})\s*(B|KB|KiB|K)?\s*", re.IGNORECASE)
 _COMPILED_SUFFIXES = (".cu", ".py")
@@ -224,7 +224,7 @@ def kernel_occupancy(
     """How the kernel fills an SM, or the limits of the hardware that it is beyond."""
     from kbs.hardware.occupancy import excesses
     from kbs.hardware.occupancy import occupancy as fill
-    from kopt.cli.machine_code.occupancy_schemas import KernelOccupancyData, RefusedKernelData
+    from kopt.services.results.machine_code import KernelOccupancyData, RefusedKernelData
 
     beyond = excesses(kernel.usage, limits)
     if beyond:

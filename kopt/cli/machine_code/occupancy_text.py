@@ -9,7 +9,7 @@ from kbs.common.visible_text import visible
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from kopt.cli.machine_code.occupancy_schemas import KernelOccupancyData, OccupancyData
+    from kopt.services.results.machine_code import KernelOccupancyData, OccupancyData
 
 
 def show_gaps(console: Console, gaps: list[str]) -> None:

@@ -10,8 +10,8 @@ from evaluator.sass.sass import Resources, judge
 from kbs.common.errors import ExitCode
 from kbs.common.visible_text import visible
 from kopt.cli.machine_code.compile_options import compile_error
-from kopt.cli.machine_code.sass_schemas import FunctionData, SassData
 from kopt.cli.output import Reply
+from kopt.services.results.machine_code import FunctionData, SassData
 
 if TYPE_CHECKING:
     from rich.console import Console

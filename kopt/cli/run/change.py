@@ -84,7 +84,7 @@ def apply(
         import hashlib
 
         from kbs.common.errors import ExitCode, UsageError
-        from kopt.cli.run.schemas import RunApplyData
+        from kopt.services.results.runs import RunApplyData
 
         with held(run) as at:
             target = to.absolute() if to is not None else at.kernel

@@ -16,7 +16,7 @@ from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from kopt.cli.run.schemas import BrokenData, RunSubmitData
+    from kopt.services.results.runs import BrokenData, RunSubmitData
     from kopt.services.runs.service import Driving
     from loop.journal.state import Phase
     from loop.run.submission import Submission
@@ -38,8 +38,8 @@ def next_(run: RunOption = None, json: JsonFlag = False, debug: DebugFlag = Fals
 
     def work() -> Reply:
         from kbs.common.errors import ExitCode
-        from kopt.cli.run.schemas import RunNextData, waiting_for
         from kopt.cli.run.text import next_lines, print_lines
+        from kopt.services.results.runs import RunNextData, waiting_for
         from kopt.services.runs.service import brief_of, look
         from loop.journal.state import Phase
 
@@ -121,7 +121,7 @@ def _read(place: str) -> bytes:
 
 
 def _broken(taken: Submission) -> list[BrokenData]:
-    from kopt.cli.run.schemas import BrokenData
+    from kopt.services.results.runs import BrokenData
 
     return [
         BrokenData(rule=one.rule, file=one.file, line=one.line or 0, message=one.message, mend=one.fix)
@@ -131,7 +131,7 @@ def _broken(taken: Submission) -> list[BrokenData]:
 
 def _submitted(at: Driving, number: int, taken: Submission) -> RunSubmitData:
     """What came of a proposal for a version."""
-    from kopt.cli.run.schemas import BrokenData, RunData, RunSubmitData
+    from kopt.services.results.runs import BrokenData, RunData, RunSubmitData
 
     run = RunData.of(at.driver.folder, at.driver.record, at.driver.state)
     version = at.driver.state.versions[number]
@@ -169,9 +169,9 @@ def gate(
 
     def work() -> Reply:
         from kbs.common.errors import ExitCode, UsageError
-        from kopt.cli.run.schemas import RuleData, RunGateData
         from kopt.cli.run.text import gate_lines, print_lines
         from kopt.services.arguments import read_version
+        from kopt.services.results.runs import RuleData, RunGateData
         from kopt.services.runs.service import gate_look, look
         from loop.gate.rules import RULES
 
@@ -225,8 +225,8 @@ def final(run: RunOption = None, json: JsonFlag = False, debug: DebugFlag = Fals
 def run_reply(at: Driving, *, idle: bool = False) -> Reply:
     """How the run stands after something was done; `idle`: nothing was."""
     from kbs.common.errors import ExitCode
-    from kopt.cli.run.schemas import BrokenData, RunData
     from kopt.cli.run.text import print_lines, run_lines
+    from kopt.services.results.runs import BrokenData, RunData
     from loop.journal.state import Phase
 
     data = RunData.of(at.driver.folder, at.driver.record, at.driver.state)

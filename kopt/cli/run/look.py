@@ -15,8 +15,8 @@ def status(run: RunOption = None, json: JsonFlag = False, debug: DebugFlag = Fal
     """Say how a run stands, and what is next."""
 
     def work() -> Reply:
-        from kopt.cli.run.schemas import RunData
         from kopt.cli.run.text import print_lines, run_lines
+        from kopt.services.results.runs import RunData
         from kopt.services.runs.service import look
 
         engine, view = look(run)
@@ -37,8 +37,8 @@ def list_(
 
     def work() -> Reply:
         from kbs.common.errors import ExitCode
-        from kopt.cli.run.schemas import RunListData, RunListItem
         from kopt.cli.run.text import list_lines, print_lines
+        from kopt.services.results.runs import RunListData, RunListItem
         from kopt.services.runs.lookup import runs_below, runs_of_home
         from kopt.services.settings import load_settings
 
@@ -60,9 +60,9 @@ def show(
 
     def work() -> Reply:
         from kbs.common.errors import UsageError
-        from kopt.cli.run.schemas import RunShowData, VersionData, journal_lines
         from kopt.cli.run.text import print_lines, show_lines
         from kopt.services.arguments import read_version
+        from kopt.services.results.runs import RunShowData, VersionData, journal_lines
         from kopt.services.runs.service import look
 
         engine, view = look(run)
@@ -92,7 +92,7 @@ def report(run: RunOption = None, json: JsonFlag = False, debug: DebugFlag = Fal
     """Print final_report.md; of a run that has not ended, the report as it would be now, which is not written."""
 
     def work() -> Reply:
-        from kopt.cli.run.schemas import RunReportData
+        from kopt.services.results.runs import RunReportData
         from kopt.services.runs.service import look, report_of
 
         engine, view = look(run)

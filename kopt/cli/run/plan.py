@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kopt.cli.run.schemas import RunPlanData
     from kopt.services.engine import Engine
+    from kopt.services.results.runs import RunPlanData
     from loop.journal.language_model import ModelChoice
     from loop.planning.plan import ResolvedPlan, Wanted
 
@@ -28,7 +28,7 @@ def resolve(engine: Engine, words: dict[str, Any]) -> ResolvedPlan:
 
 def plan_data(plan: ResolvedPlan) -> RunPlanData:
     """A plan as `--json` has it."""
-    from kopt.cli.run.schemas import PlanLineData, RunPlanData
+    from kopt.services.results.runs import PlanLineData, RunPlanData
 
     return RunPlanData(
         folder=str(plan.folder),

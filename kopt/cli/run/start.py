@@ -15,9 +15,9 @@ from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 from kopt.cli.run.plan import plan_data
 
 if TYPE_CHECKING:
-    from kopt.cli.data import Data
-    from kopt.cli.run.schemas import RunPlanData
+    from kbs.common.json_model import JsonModel
     from kopt.services.engine import Engine
+    from kopt.services.results.runs import RunPlanData
     from kopt.services.runs.service import Driving
     from loop.planning.plan import ResolvedPlan
 
@@ -216,7 +216,7 @@ def start(
 
     def work() -> Reply:
         from kopt.cli.run.drive import held
-        from kopt.cli.run.schemas import RunStartData
+        from kopt.services.results.runs import RunStartData
         from kopt.services.runs.service import begin
 
         engine, resolved = _resolved(words)
@@ -258,14 +258,14 @@ def _resolved(words: dict[str, Any]) -> tuple[Engine, ResolvedPlan]:
 
 def _started(shown: RunPlanData, at: Driving) -> Reply:
     from kopt.cli.run.drive import run_reply
-    from kopt.cli.run.schemas import RunData, RunStartData
+    from kopt.services.results.runs import RunData, RunStartData
 
     reply = run_reply(at)
     assert isinstance(reply.data, RunData)
     return replace(reply, data=RunStartData(plan=shown, run=reply.data))
 
 
-def _reply(data: Data, text: str, engine: Engine, code: ExitCode) -> Reply:
+def _reply(data: JsonModel, text: str, engine: Engine, code: ExitCode) -> Reply:
     from kopt.cli.run.text import print_lines
 
     return Reply(data, lambda console: print_lines(console, iter(text.splitlines())), code, engine.warnings)

@@ -10,7 +10,7 @@ from kbs.common.visible_text import visible
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from kopt.cli.run.schemas import (
+    from kopt.services.results.runs import (
         AttemptData,
         Interval,
         RunData,

@@ -58,7 +58,7 @@ def lint(
 
         from kbs.common.errors import ExitCode
         from kopt.cli.support import engine
-        from kopt.cli.wiki.schemas import LintData, ProblemData
+        from kopt.services.results.wiki import LintData, ProblemData
         from wiki.lint import apply_fix, fixes
         from wiki.lint import lint as lint_wiki
 
@@ -110,7 +110,7 @@ def stats(which: Which = None, json: JsonFlag = False, debug: DebugFlag = False)
 
     def work() -> Reply:
         from kopt.cli.support import engine
-        from kopt.cli.wiki.schemas import StatsData
+        from kopt.services.results.wiki import StatsData
 
         with engine() as eng:
             counted = [_count(chosen, eng) for chosen in _chosen(eng, which)]
@@ -205,7 +205,7 @@ def propose(
     """
 
     def work() -> Reply:
-        from kopt.cli.wiki.schemas import ProposeData
+        from kopt.services.results.wiki import ProposeData
         from kopt.services.runs.service import look
         from kopt.services.runs.wiki_proposal import propose as propose_page
         from kopt.services.runs.wiki_proposal import write

@@ -37,7 +37,7 @@ def ingest(
         from ingest.update import problem_count
         from kbs.common.errors import UsageError
         from kopt.cli.support import engine
-        from kopt.cli.wiki.schemas import IngestData, ProblemData
+        from kopt.services.results.wiki import IngestData, ProblemData
         from wiki.library import open_wiki
 
         started = time.monotonic()

@@ -15,7 +15,7 @@ def diagnosis_note(name: str, chosen: Chosen, found: Diagnosed) -> DiagnosisNote
     """In a run's words; its text is what `kopt diagnose` prints."""
     from evaluator.diagnosis.binding_resource import dominant_stall
     from kopt.cli.analysis.diagnose_text import lines
-    from kopt.cli.analysis.profile_schemas import DiagnoseData
+    from kopt.services.results.profiles import DiagnoseData
 
     data = DiagnoseData.of(name, chosen, found)
     bound = data.binding

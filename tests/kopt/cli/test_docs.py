@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kopt.cli.schemas import COMMANDS
+from kopt.cli.schema import COMMANDS
 
 ROOT = Path(__file__).parents[3]
 

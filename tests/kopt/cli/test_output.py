@@ -7,7 +7,7 @@ import io
 import pytest
 import typer
 
-from kopt.cli.data import Data
+from kbs.common.json_model import JsonModel
 from kopt.cli.output import Reply, console, deliver, tell
 
 EVIL = "+a = 1\x1b[1A\x1b[2K\r-b\u202e = 2\n\tc\n"
@@ -28,5 +28,5 @@ def test_what_is_printed_commands_no_terminal() -> None:
 
 def test_warnings_command_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit):
-        deliver("x", False, False, lambda: Reply(Data(), lambda _: None, warnings=["a\x1b[2Kb"]))
+        deliver("x", False, False, lambda: Reply(JsonModel(), lambda _: None, warnings=["a\x1b[2Kb"]))
     assert capsys.readouterr().err == "warning: a\\x1b[2Kb\n"

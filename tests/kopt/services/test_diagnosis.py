@@ -26,9 +26,9 @@ from kbs.common import canonical_json as canonical
 from kbs.common.errors import UsageError
 from kbs.evidence.arithmetic import equation_holds
 from kopt.cli.analysis.diagnose_text import lines
-from kopt.cli.analysis.profile_schemas import DiagnoseData
 from kopt.services.diagnosis import Diagnosed, Task, diagnose_launch, task_of
 from kopt.services.engine import Engine
+from kopt.services.results.profiles import DiagnoseData
 from kopt.services.roofline import declared
 from kopt.services.settings import load_settings
 from tests.conftest import Run

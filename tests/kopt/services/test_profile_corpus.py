@@ -12,9 +12,9 @@ import pytest
 from evaluator.diagnosis.bottleneck import Diagnosis
 from evaluator.profiling.profile import Launch, read_profile
 from evaluator.source.cuda_signature import evaluate_size
-from kopt.cli.analysis.profile_schemas import DiagnoseData
 from kopt.services.diagnosis import diagnose_launch, task_of
 from kopt.services.engine import Engine
+from kopt.services.results.profiles import DiagnoseData
 from kopt.services.roofline import declared
 from tests.evaluator.ncu_reports import raw_csv
 from tests.evaluator.profiles.corpus import REPORTS, Expected, load

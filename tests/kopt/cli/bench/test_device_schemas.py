@@ -11,8 +11,9 @@ from evaluator.noise import NoiseRun
 from evaluator.receipt.timing import Figure
 from evaluator.receipt.verdict import Improvement
 from evaluator.timing.ceilings import Ceilings
-from kopt.cli.bench.device_schemas import CeilingsData, NoiseData
-from kopt.cli.schemas import COMMANDS, json_schema
+from kbs.common.json_model import json_schema
+from kopt.cli.schema import printed_type
+from kopt.services.results.bench import CeilingsData, NoiseData
 from tests.evaluator.receipts import clocks, ratio
 
 
@@ -83,8 +84,8 @@ def test_runs_that_call_a_difference_are_counted(said: list[Improvement], wrong:
     ],
 )
 def test_the_published_schema_is_what_is_printed(command: str, made: Any, required: set[str]) -> None:
-    assert isinstance(made, COMMANDS[command])
-    schema = json_schema(command)
+    assert isinstance(made, printed_type(command))
+    schema = json_schema(printed_type(command))
     printed = made.model_dump(mode="json")
     assert set(schema["properties"]) == set(printed)
     assert required <= set(schema["required"]) == set(printed)

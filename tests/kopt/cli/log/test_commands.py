@@ -14,7 +14,7 @@ import pytest
 
 from evaluator.receipt.document import render
 from evaluator.store.seal import ensure_key, seal
-from kopt.cli.log.schemas import LogListData, LogShowData, RecommendData
+from kopt.services.results.experiments import LogListData, LogShowData, RecommendData
 from tests.conftest import Run, run_kopt
 from tests.evaluator.receipts import receipt as any_receipt
 from tests.kopt.test_imports import HEAVY, PROBE

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kopt.cli.machine_code.occupancy_schemas import OccupancyData
+from kopt.services.results.machine_code import OccupancyData
 from tests.conftest import Run
 from tests.evaluator.cubins import assemble
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kbs.common.errors import UsageError
-from kopt.cli.machine_code.sass_schemas import SassData
+from kopt.services.results.machine_code import SassData
 from loop.planning.methods import Method, Methods, read_methods
 from tests.conftest import Run, page_text
 from wiki.library import Wiki, Wikis, bundled_wiki

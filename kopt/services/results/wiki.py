@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kopt.cli.data import Data
+from kbs.common.json_model import JsonModel
 from wiki.page import Problem
 
 if TYPE_CHECKING:
     from kopt.services.runs.wiki_proposal import ProposedPage
 
 
-class ProblemData(Data):
+class ProblemData(JsonModel):
     """Something wrong with a page."""
 
     wiki: str
@@ -27,7 +27,7 @@ class ProblemData(Data):
         return cls(wiki=wiki, **problem.__dict__)
 
 
-class IngestData(Data):
+class IngestData(JsonModel):
     """`kopt ingest`"""
 
     wikis: list[dict[str, str]]
@@ -45,7 +45,7 @@ class IngestData(Data):
     problems: list[ProblemData]
 
 
-class LintData(Data):
+class LintData(JsonModel):
     """`kopt wiki lint`"""
 
     pages: int
@@ -53,13 +53,13 @@ class LintData(Data):
     fixed: list[str]
 
 
-class StatsData(Data):
+class StatsData(JsonModel):
     """`kopt wiki stats`"""
 
     wikis: list[dict[str, Any]]
 
 
-class ProposeData(Data):
+class ProposeData(JsonModel):
     """`kopt wiki propose`"""
 
     run: str

@@ -1,10 +1,12 @@
-"""What `kopt occupancy` prints under `data`."""
+"""Data of `kopt occupancy` and `kopt sass`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from kopt.cli.data import Data
+from evaluator.sass.diff import Difference
+from evaluator.sass.sass import Function, MethodVerdict, Resources
+from kbs.common.json_model import JsonModel
 
 if TYPE_CHECKING:
     from kbs.evidence.spec import Spec
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
     from kbs.hardware.occupancy import Need, Occupancy, ResourceLimit
 
 
-class ResourceLimitData(Data):
+class ResourceLimitData(JsonModel):
     """How many blocks one resource of an SM admits."""
 
     resource: str
@@ -36,7 +38,7 @@ class ResourceLimitData(Data):
         )
 
 
-class NeedData(Data):
+class NeedData(JsonModel):
     """What a limiting resource must fall to before one more block fits."""
 
     resource: str
@@ -52,7 +54,7 @@ class NeedData(Data):
         return cls(resource=need.resource, what=need.what, now=need.now, at_most=need.at_most)
 
 
-class KernelOccupancyData(Data):
+class KernelOccupancyData(JsonModel):
     """One kernel on one SM."""
 
     kernel: str
@@ -117,7 +119,7 @@ class KernelOccupancyData(Data):
         )
 
 
-class RefusedKernelData(Data):
+class RefusedKernelData(JsonModel):
     """A kernel of the file that the hardware cannot have."""
 
     kernel: str
@@ -127,7 +129,7 @@ class RefusedKernelData(Data):
     """The limits."""
 
 
-class LimitData(Data):
+class LimitData(JsonModel):
     """One limit of the hardware."""
 
     metric: str
@@ -152,7 +154,7 @@ class LimitData(Data):
         )
 
 
-class OccupancyData(Data):
+class OccupancyData(JsonModel):
     """`kopt occupancy`"""
 
     gpu: str
@@ -170,3 +172,57 @@ class OccupancyData(Data):
     """What the wiki does not say; nothing is computed then."""
     notes: list[str]
     """What a reader should know of how the kernels were compiled."""
+
+
+class FunctionData(JsonModel):
+    """One function of the candidate's machine code."""
+
+    name: str
+    """As it stands in the binary."""
+    short_name: str
+    """Without the types of its parameters."""
+    version: str
+    """Constants and options that tell it from other compilations of the same kernel; empty for CUDA."""
+    kernel: bool
+    """Whether it can be launched; other functions are called by kernels."""
+    instructions: int
+    """Instructions in its text, padding too."""
+    opcodes: dict[str, int]
+    """Opcode → how often it stands in the text, most frequent first."""
+    resources: Resources
+    """Registers, local and shared memory, spills."""
+    code: str
+    """SHA-256 of its instructions in their order."""
+    methods: list[MethodVerdict]
+    """What the code shows of each method that was asked about."""
+
+    @classmethod
+    def of(cls, function: Function, methods: list[MethodVerdict]) -> FunctionData:
+        """Of a function and the verdicts on it."""
+        fields = {name: getattr(function, name) for name in Function.model_fields}
+        return cls(**fields, short_name=function.short_name, methods=methods)
+
+
+class SassData(JsonModel):
+    """Machine code of a candidate for one target."""
+
+    candidate: str
+    """Name of the file."""
+    candidate_hash: str
+    """SHA-256 of its text."""
+    target: str
+    """What it was compiled for: sm_90a."""
+    how: str
+    """How kernels, types and constants were found."""
+    compiled: bool
+    """Whether the compiler took it."""
+    functions: list[FunctionData]
+    """Its functions."""
+    notes: list[str]
+    """What a reader should know of how the code came about."""
+    other: str
+    """Name of the file that it is compared with; empty without --diff."""
+    difference: Difference | None
+    """What changed between the two; None without --diff."""
+    untrusted: Literal[True] = True
+    """The binary was made in a process that executed the candidate; the disassembly was not."""

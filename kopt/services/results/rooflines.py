@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from kopt.cli.data import Data
+from kbs.common.json_model import JsonModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kopt.services.roofline import Declared, Roofline
 
 
-class ArithmeticData(Data):
+class ArithmeticData(JsonModel):
     """One line of arithmetic."""
 
     name: str
@@ -32,7 +32,7 @@ class ArithmeticData(Data):
         return [cls(**{**vars(step), "value": float(step.value)}) for step in steps]
 
 
-class RoofData(Data):
+class RoofData(JsonModel):
     """A rate that nothing on the device exceeds."""
 
     metric: str
@@ -50,7 +50,7 @@ class RoofData(Data):
         return cls(**{**vars(roof), "rate": float(roof.rate)})
 
 
-class WorkData(Data):
+class WorkData(JsonModel):
     """What the reference must do at the least, as it was counted."""
 
     how: Literal["fake", "real", "none"]
@@ -71,7 +71,7 @@ class WorkData(Data):
         return None if work is None else cls(**work.model_dump(mode="json"))
 
 
-class DeclaredData(Data):
+class DeclaredData(JsonModel):
     """What was said in place of a count."""
 
     expression: str
@@ -84,7 +84,7 @@ class DeclaredData(Data):
         return None if said is None else cls(**vars(said))
 
 
-class PointData(Data):
+class PointData(JsonModel):
     """A measured time of the kernel."""
 
     seconds: float
@@ -95,7 +95,7 @@ class PointData(Data):
     arithmetic: list[ArithmeticData]
 
 
-class RooflineData(Data):
+class RooflineData(JsonModel):
     """`kopt roofline`. What is null could not be computed; `gaps` says for the want of what."""
 
     gpu: str

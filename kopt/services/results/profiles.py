@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kopt.cli.data import Data
+from kbs.common.json_model import JsonModel
 
 if TYPE_CHECKING:
     from evaluator.diagnosis.bottleneck import Minor
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kopt.services.diagnosis import Diagnosed, Remedy
 
 
-class MetricData(Data):
+class MetricData(JsonModel):
     """One metric of a profile."""
 
     id: str
@@ -33,7 +33,7 @@ class MetricData(Data):
     """The value with its unit as the report writes it; empty where it does not."""
 
 
-class LaunchData(Data):
+class LaunchData(JsonModel):
     """One launch of a report."""
 
     number: int
@@ -42,7 +42,7 @@ class LaunchData(Data):
     duration_us: float | None
 
 
-class ComputedData(Data):
+class ComputedData(JsonModel):
     """What follows from two metrics."""
 
     name: str
@@ -50,7 +50,7 @@ class ComputedData(Data):
     """Written out; N/A where a metric is missing."""
 
 
-class ProfileData(Data):
+class ProfileData(JsonModel):
     """`kopt profile`"""
 
     report: str
@@ -96,7 +96,7 @@ class ProfileData(Data):
         )
 
 
-class RowData(Data):
+class RowData(JsonModel):
     """A line of a wiki page."""
 
     reference: str
@@ -104,7 +104,7 @@ class RowData(Data):
     quote: str
 
 
-class JudgementData(Data):
+class JudgementData(JsonModel):
     """One threshold held against the profile."""
 
     metric: str
@@ -139,7 +139,7 @@ class JudgementData(Data):
         )
 
 
-class RemedyData(Data):
+class RemedyData(JsonModel):
     """Something to try."""
 
     technique: str
@@ -153,7 +153,7 @@ class RemedyData(Data):
         return cls(technique=remedy.technique, because=remedy.because, row=row)
 
 
-class SymptomData(Data):
+class SymptomData(JsonModel):
     """A symptom, and what each source says of it."""
 
     symptom: str
@@ -185,7 +185,7 @@ class SymptomData(Data):
         )
 
 
-class MinorData(Data):
+class MinorData(JsonModel):
     """A defect that is there and costs too little to be named."""
 
     symptom: str
@@ -210,7 +210,7 @@ class MinorData(Data):
         )
 
 
-class BindingData(Data):
+class BindingData(JsonModel):
     """The resource that binds."""
 
     metric: str
@@ -223,7 +223,7 @@ class BindingData(Data):
     """What it was compared with."""
 
 
-class HeadroomData(Data):
+class HeadroomData(JsonModel):
     """The launch's bytes or operations a second against a rate of the device."""
 
     against: str
@@ -233,7 +233,7 @@ class HeadroomData(Data):
     """Device and time of a measurement, or the citation of a spec."""
 
 
-class PastOutcomeData(Data):
+class PastOutcomeData(JsonModel):
     """A past experiment in similar circumstances."""
 
     reference: str
@@ -261,7 +261,7 @@ class PastOutcomeData(Data):
         )
 
 
-class DiagnoseData(Data):
+class DiagnoseData(JsonModel):
     """`kopt diagnose`"""
 
     report: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, Self
 
 from kbs.common.errors import KoptError
-from kopt.cli.data import Data
+from kbs.common.json_model import JsonModel
 from loop.gate.report import GateReport
 from loop.journal.folder import RunFolder
 from loop.journal.language_model import Spent
@@ -17,7 +17,7 @@ from loop.run.driver import read_run
 Interval = tuple[float, float, float]
 
 
-class AttemptData(Data):
+class AttemptData(JsonModel):
     """One kernel that was tried for a version."""
 
     attempt: int
@@ -46,7 +46,7 @@ class AttemptData(Data):
         )
 
 
-class VersionData(Data):
+class VersionData(JsonModel):
     """A version, as far as it got."""
 
     version: int
@@ -84,7 +84,7 @@ class VersionData(Data):
         )
 
 
-class FinalData(Data):
+class FinalData(JsonModel):
     """What was measured again at the end."""
 
     version: int
@@ -95,7 +95,7 @@ class FinalData(Data):
     receipt: str
 
 
-class SpentData(Data):
+class SpentData(JsonModel):
     """What asking a language model used in a run."""
 
     calls: int
@@ -111,7 +111,7 @@ class SpentData(Data):
     """All of it in words."""
 
 
-class RunData(Data):
+class RunData(JsonModel):
     """A run, as its journal has it: `kopt run status`, `start`, `resume`, `extend`, `mask`, `stop`, `final`."""
 
     run: str
@@ -196,7 +196,7 @@ def waiting_for(record: RunRecord, phase: Phase, folder: RunFolder) -> str:
     return f"kopt run resume --run {folder.root}"
 
 
-class PlanLineData(Data):
+class PlanLineData(JsonModel):
     """Something that the plan fixes."""
 
     name: str
@@ -205,7 +205,7 @@ class PlanLineData(Data):
     """Why it is so: a flag, what was found, or the default."""
 
 
-class RunPlanData(Data):
+class RunPlanData(JsonModel):
     """`kopt run plan`"""
 
     folder: str
@@ -223,7 +223,7 @@ class RunPlanData(Data):
     """The plan as a person is shown it."""
 
 
-class RunStartData(Data):
+class RunStartData(JsonModel):
     """`kopt run start`"""
 
     plan: RunPlanData
@@ -231,7 +231,7 @@ class RunStartData(Data):
     """None with --dry-run, or where the plan was not accepted."""
 
 
-class RunNextData(Data):
+class RunNextData(JsonModel):
     """`kopt run next`"""
 
     run: str
@@ -243,7 +243,7 @@ class RunNextData(Data):
     """None where no proposal is wanted."""
 
 
-class BrokenData(Data):
+class BrokenData(JsonModel):
     """A place where a rule of the gate is broken."""
 
     rule: str
@@ -263,7 +263,7 @@ class BrokenData(Data):
         ]
 
 
-class RunSubmitData(Data):
+class RunSubmitData(JsonModel):
     """`kopt run submit`"""
 
     version: int
@@ -278,7 +278,7 @@ class RunSubmitData(Data):
     run: RunData
 
 
-class RuleData(Data):
+class RuleData(JsonModel):
     """A rule of the gate."""
 
     rule: str
@@ -287,7 +287,7 @@ class RuleData(Data):
     explain: str
 
 
-class RunGateData(Data):
+class RunGateData(JsonModel):
     """`kopt run gate`"""
 
     run: str
@@ -297,7 +297,7 @@ class RunGateData(Data):
     """With --explain: every rule."""
 
 
-class RunApplyData(Data):
+class RunApplyData(JsonModel):
     """`kopt run apply`"""
 
     version: int
@@ -307,7 +307,7 @@ class RunApplyData(Data):
     """False with --dry-run, where the answer was no, and where the file is that version already."""
 
 
-class RunListItem(Data):
+class RunListItem(JsonModel):
     """A run, in a line."""
 
     run: str
@@ -343,13 +343,13 @@ class RunListItem(Data):
         )
 
 
-class RunListData(Data):
+class RunListData(JsonModel):
     """`kopt run list`"""
 
     runs: list[RunListItem]
 
 
-class RunShowData(Data):
+class RunShowData(JsonModel):
     """`kopt run show`"""
 
     run: str
@@ -363,7 +363,7 @@ class RunShowData(Data):
     """Its events, one line each."""
 
 
-class RunReportData(Data):
+class RunReportData(JsonModel):
     """`kopt run report`"""
 
     run: str
@@ -384,21 +384,3 @@ def journal_lines(state: RunState, version: int | None) -> list[str]:
             about = "" if number is None else f" v{number}"
             lines.append(f"{entry.n} {entry.time} {entry.event.kind}{about}")
     return lines
-
-
-class SkillFileData(Data):
-    """A file of the skill."""
-
-    path: str
-    status: Literal["new", "same", "other"]
-    """What stood at its place before: nothing, this, or something else."""
-    change: str
-    """For `other`: the difference."""
-
-
-class SkillData(Data):
-    """`kopt skill install`"""
-
-    folder: str
-    dry_run: bool
-    files: list[SkillFileData]

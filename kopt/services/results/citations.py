@@ -1,12 +1,33 @@
-"""JSON of `kopt spec`: hardware values and the GPUs that have a page."""
+"""Data of `kopt cite`, `kopt show` and `kopt spec`: checked citations, cited lines, and hardware values."""
 
 from __future__ import annotations
 
 from kbs.common.json_model import JsonModel
+from kbs.evidence.checking import CheckedCitation
 from kbs.evidence.citation import Citation
 from kbs.evidence.spec import Source, Spec
 from kbs.evidence.units import parse_number
 from kbs.evidence.vocabulary import Vocabulary
+
+
+class CiteData(JsonModel):
+    """`kopt cite`"""
+
+    citations: list[CheckedCitation]
+    ok: int
+    failed: int
+
+
+class ShowData(JsonModel):
+    """`kopt show` and `kopt wiki show`; of `log/<id>`, `kopt show` has the data of `kopt log show`"""
+
+    reference: str
+    page: str
+    title: str
+    lines: list[tuple[int, str]]
+    """Line numbers and lines; for `kopt show` the cited ones."""
+    hash: str
+    revision: str
 
 
 class SpecRowData(JsonModel):
