@@ -75,7 +75,7 @@ def lint(
                         apply_fix(chosen, change)
                         fixed.append(f"{chosen.name}/{change.path}")
             problems = [
-                ProblemData.of(chosen.name, problem)
+                ProblemData(wiki=chosen.name, **vars(problem))
                 for chosen in wikis
                 for problem in lint_wiki(chosen, eng.terms, today=datetime.date.today())
             ]
@@ -213,7 +213,7 @@ def propose(
         eng, view = look(from_run)
         made = propose_page(view, eng.settings.home, eng.terms, datetime.date.today())
         file = str(write(made, out, eng.wikis)) if out is not None else ""
-        data = ProposeData.of(made, file)
+        data = ProposeData.from_domain(made).model_copy(update={"file": file})
 
         def show(console: Console) -> None:
             console.print(f"{data.page}: written to {file}, to be reviewed" if file else data.markdown, markup=False)

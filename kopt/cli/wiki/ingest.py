@@ -59,7 +59,7 @@ def ingest(
                 counts = store.counts()
             warnings = list(eng.warnings)
         problems = [
-            ProblemData.of(key.split("/", 1)[0], problem)
+            ProblemData(wiki=key.split("/", 1)[0], **vars(problem))
             for key, found in sorted(result.problems.items())
             for problem in found
         ]

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pydantic import Field
 
 from kbs.common.json_model import JsonModel
-from wiki.page import Problem
-
-if TYPE_CHECKING:
-    from kopt.services.runs.wiki_proposal import ProposedPage
 
 
 class ProblemData(JsonModel):
-    """Something wrong with a page."""
+    """Something wrong with a page of a wiki. `Problem` does not name the wiki; a page that is only proposed has none."""
 
-    wiki: str
+    wiki: str = ""
     path: str
     line: int
     rule: str
     message: str
     error: bool
-
-    @classmethod
-    def of(cls, wiki: str, problem: Problem) -> ProblemData:
-        """From the internal form."""
-        return cls(wiki=wiki, **problem.__dict__)
 
 
 class IngestData(JsonModel):
@@ -60,30 +53,17 @@ class StatsData(JsonModel):
 
 
 class ProposeData(JsonModel):
-    """`kopt wiki propose`"""
+    """`kopt wiki propose`: the page with the file that it was written to."""
 
     run: str
-    page: str
+    page: str = Field(validation_alias="id")
     """Id of the proposed page."""
-    file: str
+    file: str = ""
     """Where it was written; empty where it was only printed."""
-    markdown: str
+    markdown: str = Field(validation_alias="text")
     receipts: list[str]
     """Hashes of the receipts that it draws on."""
     left_out: list[str]
     """Versions whose receipts do not count, and why."""
     problems: list[ProblemData]
     """What `kopt wiki lint` finds in the page alone."""
-
-    @classmethod
-    def of(cls, made: ProposedPage, file: str) -> ProposeData:
-        """From the internal form."""
-        return cls(
-            run=made.run,
-            page=made.id,
-            file=file,
-            markdown=made.text,
-            receipts=list(made.receipts),
-            left_out=list(made.left_out),
-            problems=[ProblemData.of("", problem) for problem in made.problems],
-        )
