@@ -141,7 +141,7 @@ class MachineNote(_Part):
     """Why there is none; empty where there is."""
 
 
-class PastLog(Protocol):
+class LogEvidence(Protocol):
     """The experience log, as a run sees it; `kbs.experience.log.ExperienceLog`. Each may raise `KoptError`."""
 
     def append(self, experiments: Iterable[Experiment]) -> Added:

@@ -14,12 +14,12 @@ from kbs.answers.model import Answer, Claim, ClaimKind, KernelPart, Section
 from kbs.answers.prose import answer_from_passages
 from kbs.answers.verify import verify
 from kbs.evidence.checking import Library
-from kbs.evidence.file_evidence import Exhibit, Exhibits, NoExhibits
+from kbs.evidence.file_evidence import EvidenceCheck, FileEvidence, NoEvidence
 from kbs.evidence.vocabulary import words
 from kbs.questions.question import Question
 
 if TYPE_CHECKING:
-    from kbs.experience.past import PastLog
+    from kbs.experience.log_evidence import LogEvidence
 
 FINAL = frozenset({"unknown_product", "wrong_premise"})
 """Refusals that hold whatever the user's files say."""
@@ -37,12 +37,12 @@ def compose(
     overrides: Sequence[str] = (),
     *,
     kernel: KernelPart | None = None,
-    exhibits: Exhibits | None = None,
-    past: PastLog | None = None,
+    evidence: EvidenceCheck | None = None,
+    past: LogEvidence | None = None,
 ) -> Answer:
     """Answer a question from the evidence; every claim was checked against its cited lines when this returns.
 
-    `kernel` is what the user's own files, `exhibits`, say of their kernel: it comes first. `past` is the experience log
+    `kernel` is what the user's own files, `evidence`, say of their kernel: it comes first. `past` is the experience log
     where it has records.
     """
     answer = Answer(question.text, question.intent)
@@ -54,7 +54,7 @@ def compose(
         from kbs.answers.experience import similar_outcomes  # only where there is a log: a question starts sooner
 
         similar_outcomes(question, past, answer)
-    verify(answer, library, knowledge.vocabulary, _Evidence(exhibits or NoExhibits(), past))
+    verify(answer, library, knowledge.vocabulary, _Evidence(evidence or NoEvidence(), past))
     return answer
 
 
@@ -62,14 +62,14 @@ def compose(
 class _Evidence:
     """The user's own files, and the experience log."""
 
-    files: Exhibits
-    past: PastLog | None
+    files: EvidenceCheck
+    past: LogEvidence | None
 
-    def why_not(self, exhibit: Exhibit) -> str:
-        """Why the evidence does not state what the exhibit says; "" where it does."""
-        if exhibit.kind not in ("log", "tally"):
-            return self.files.why_not(exhibit)
-        return self.past.why_not(exhibit) if self.past is not None else "there is no experience log"
+    def why_not(self, item: FileEvidence) -> str:
+        """Why the evidence does not state what the item says; "" where it does."""
+        if item.kind not in ("log", "tally"):
+            return self.files.why_not(item)
+        return self.past.why_not(item) if self.past is not None else "there is no experience log"
 
 
 def _put_first(kernel: KernelPart, answer: Answer) -> None:
@@ -107,7 +107,7 @@ def _key(title: str, claim: Claim) -> str:
     return technique or claim.text
 
 
-def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: PastLog | None) -> None:
+def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: LogEvidence | None) -> None:
     if question.unknown_products:
         _unknown(question, knowledge, answer)
         return

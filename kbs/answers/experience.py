@@ -15,7 +15,7 @@ from kbs.common.visible_text import visible
 from kbs.evidence.vocabulary import Vocabulary, is_capability, words
 from kbs.experience.experiment import Outcome
 from kbs.experience.filters import Filter
-from kbs.experience.past import PastLog, Row, Scope, first_by, quote_exhibit, record_exhibit
+from kbs.experience.log_evidence import LogEvidence, Row, Scope, first_by, quote_evidence, record_evidence
 from kbs.experience.ranking.recommend import FAILURES, SIMILAR
 from kbs.experience.ranking.similarity import Situation
 from kbs.questions.question import Question
@@ -35,7 +35,7 @@ _LOOKED_AT = 500
 """Records that are looked through for words of the question."""
 
 
-def answer_from_experience(question: Question, knowledge: Knowledge, past: PastLog | None, answer: Answer) -> None:
+def answer_from_experience(question: Question, knowledge: Knowledge, past: LogEvidence | None, answer: Answer) -> None:
     """What the log says of the kernels, GPUs and methods that the question names; abstains where it says nothing."""
     if past is None or not past.count():
         _nothing("no past experiment is recorded here", answer)
@@ -57,7 +57,7 @@ def answer_from_experience(question: Question, knowledge: Knowledge, past: PastL
     answer.add(LESSONS, _notes(rows, past, answer))
 
 
-def similar_outcomes(question: Question, past: PastLog, answer: Answer) -> None:
+def similar_outcomes(question: Question, past: LogEvidence, answer: Answer) -> None:
     """Records of the most similar circumstances, where the question is about a kernel or a bottleneck."""
     if not (question.operation or question.bottlenecks):
         return
@@ -70,10 +70,10 @@ def similar_outcomes(question: Question, past: PastLog, answer: Answer) -> None:
     )
     claims = []
     for entry, similarity in past.similar(asked, SIMILAR_SHOWN, SIMILAR if asked.op else SAME_BOTTLENECK):
-        exhibit = record_exhibit(entry.experiment)
+        item = record_evidence(entry.experiment)
         answer.experiments.append(entry)
-        text, note = f"{exhibit.name}: {exhibit.states}", f"similarity {similarity:.2f}"
-        claims.append(Claim(text, ClaimKind.EXPERIENCE, note=note, exhibits=(exhibit,)))
+        text, note = f"{item.name}: {item.states}", f"similarity {similarity:.2f}"
+        claims.append(Claim(text, ClaimKind.EXPERIENCE, note=note, evidence=(item,)))
     answer.add(SIMILAR_PAST, claims)
 
 
@@ -82,7 +82,7 @@ def _nothing(why: str, answer: Answer) -> None:
     answer.add("", [Claim(f"Not known: {why}.", ClaimKind.ABSENCE)])
 
 
-def _what_there_is(wanted: Filter, past: PastLog, answer: Answer) -> None:
+def _what_there_is(wanted: Filter, past: LogEvidence, answer: Answer) -> None:
     """What the log has of the operation elsewhere, or of which operations it has any."""
     if wanted.op:
         where = Counter({row.id: row.gpu or "no GPU" for row in past.rows(Scope(Filter(op=wanted.op)))}.values())
@@ -98,7 +98,7 @@ def _what_there_is(wanted: Filter, past: PastLog, answer: Answer) -> None:
 # --- what is meant ----------------------------------------------------------------------------------------------------
 
 
-def _scope(question: Question, knowledge: Knowledge, past: PastLog) -> tuple[Scope, str]:
+def _scope(question: Question, knowledge: Knowledge, past: LogEvidence) -> tuple[Scope, str]:
     """(the records that are meant, what they are about in words)"""
     terms = knowledge.vocabulary
     wanted = Filter(
@@ -175,7 +175,7 @@ def _named(text: str, terms: Vocabulary, methods: set[str]) -> tuple[tuple[str, 
     return tuple(sorted(found)), sought
 
 
-def _having(sought: list[tuple[str, ...]], wanted: Filter, past: PastLog) -> frozenset[str]:
+def _having(sought: list[tuple[str, ...]], wanted: Filter, past: LogEvidence) -> frozenset[str]:
     """Ids of records that have a form of each of these, of the 500 that fit them best."""
     candidates: dict[str, str] = {}
     for form in dict.fromkeys(form for forms in sought for form in forms):
@@ -191,22 +191,22 @@ def _having(sought: list[tuple[str, ...]], wanted: Filter, past: PastLog) -> fro
 # --- what is told -----------------------------------------------------------------------------------------------------
 
 
-def _counted(scope: Scope, name: str, subject: str, ids: list[str], past: PastLog, answer: Answer) -> Claim:
+def _counted(scope: Scope, name: str, subject: str, ids: list[str], past: LogEvidence, answer: Answer) -> Claim:
     """What the records of a scope come to, with some of them."""
     tally = past.tally(scope, name)
-    exhibits = [tally]
+    evidence = [tally]
     for entry in (past.get(id) for id in ids):
         if entry is not None:
-            exhibits.append(record_exhibit(entry.experiment))
+            evidence.append(record_evidence(entry.experiment))
             answer.experiments.append(entry)
-    return Claim(f"{subject}: {tally.states}", ClaimKind.EXPERIENCE, exhibits=tuple(exhibits))
+    return Claim(f"{subject}: {tally.states}", ClaimKind.EXPERIENCE, evidence=tuple(evidence))
 
 
 def _told(
     by_method: dict[str, list[Row]],
     scope: Scope,
     outcomes: list[Outcome] | tuple[Outcome, ...],
-    past: PastLog,
+    past: LogEvidence,
     answer: Answer,
 ) -> list[Claim]:
     """Methods with such outcomes, those first that brought most, or failed most often."""
@@ -226,7 +226,7 @@ def _told(
     ]  # fmt: skip
 
 
-def _notes(rows: list[Row], past: PastLog, answer: Answer) -> list[Claim]:
+def _notes(rows: list[Row], past: LogEvidence, answer: Answer) -> list[Claim]:
     """Lessons, and what was observed where none was drawn from a failure; the newest first."""
     claims: dict[str, Claim] = {}
     for id in list(dict.fromkeys(row.id for row in reversed(rows)))[:_LOOKED_AT]:
@@ -235,10 +235,10 @@ def _notes(rows: list[Row], past: PastLog, answer: Answer) -> list[Claim]:
             continue
         one = entry.experiment
         said = one.lesson or (one.observed if one.outcome in FAILURES else "")
-        quoted = quote_exhibit(one, said) if len(words(said)) > 2 else None
+        quoted = quote_evidence(one, said) if len(words(said)) > 2 else None
         if quoted is not None and quoted.states not in claims:
-            text = f"“{quoted.states}” ({record_exhibit(one).states})"
-            exhibits = (quoted, record_exhibit(one))
-            claims[quoted.states] = Claim(text, ClaimKind.EXPERIENCE, exhibits=exhibits)
+            text = f"“{quoted.states}” ({record_evidence(one).states})"
+            evidence = (quoted, record_evidence(one))
+            claims[quoted.states] = Claim(text, ClaimKind.EXPERIENCE, evidence=evidence)
             answer.experiments.append(entry)
     return list(claims.values())

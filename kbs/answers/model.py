@@ -11,7 +11,7 @@ from pydantic import Field
 
 from kbs.common.json_model import JsonDataclass, JsonNumber
 from kbs.evidence.citation import Citation
-from kbs.evidence.file_evidence import Exhibit
+from kbs.evidence.file_evidence import FileEvidence
 from kbs.hardware.thresholds import Judgement
 from kbs.index.search import Hit
 
@@ -72,7 +72,7 @@ class Claim(JsonDataclass):
     """Product or technique id that it is about, where that is one."""
     note: str = ""
     """Beside the text: how far the value can be trusted, and what its page has it from."""
-    exhibits: tuple[Exhibit, ...] = ()
+    evidence: Annotated[tuple[FileEvidence, ...], Field(serialization_alias="exhibits")] = ()
     """What it rests on in the user's own files."""
     judgements: Annotated[tuple[Judgement, ...], Field(exclude=True)] = ()
     """Thresholds of cited rows that it says are reached, or not."""

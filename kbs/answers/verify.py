@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 
 from kbs.answers.model import OWN, Answer, Claim, ClaimKind, Section
-from kbs.answers.own import why_not_own
+from kbs.answers.user_kernel import why_not_user_kernel
 from kbs.evidence.arithmetic import equation_holds
 from kbs.evidence.checking import Library, Status, check_citation, check_text, plain_text, stands_in
-from kbs.evidence.file_evidence import Exhibits, NoExhibits
+from kbs.evidence.file_evidence import EvidenceCheck, NoEvidence
 from kbs.evidence.vocabulary import Vocabulary
 
 
-def verify(answer: Answer, library: Library, vocabulary: Vocabulary, exhibits: Exhibits | None = None) -> None:
+def verify(answer: Answer, library: Library, vocabulary: Vocabulary, evidence: EvidenceCheck | None = None) -> None:
     """Drop every claim that does not stand up, and count it. An answer whose direct claim fell abstains.
 
-    `exhibits` are the user's own files, where the answer speaks of them.
+    `evidence` are the user's own files, where the answer speaks of them.
     """
-    files = exhibits or NoExhibits()
+    files = evidence or NoEvidence()
     fell = ""
     kept: list[Section] = []
     for position, section in enumerate(answer.sections):
@@ -44,7 +44,7 @@ def verify(answer: Answer, library: Library, vocabulary: Vocabulary, exhibits: E
         )
 
 
-def why_unsound(claim: Claim, library: Library, vocabulary: Vocabulary, exhibits: Exhibits) -> str:
+def why_unsound(claim: Claim, library: Library, vocabulary: Vocabulary, evidence: EvidenceCheck) -> str:
     """Why a claim must not be said; "" where it may."""
     for citation in claim.citations:
         checked = check_citation(citation, library)
@@ -53,9 +53,9 @@ def why_unsound(claim: Claim, library: Library, vocabulary: Vocabulary, exhibits
     if claim.kind is ClaimKind.ABSENCE:
         return ""
     if claim.kind in OWN:
-        return why_not_own(claim, exhibits) or _unbacked_numbers(claim, vocabulary)
+        return why_not_user_kernel(claim, evidence) or _unbacked_numbers(claim, vocabulary)
     if claim.kind is ClaimKind.EXPERIENCE:
-        return _why_not_recorded(claim, exhibits) or _unbacked_numbers(claim, vocabulary)
+        return _why_not_recorded(claim, evidence) or _unbacked_numbers(claim, vocabulary)
     if not claim.citations:
         return "it cites nothing"
     if claim.kind is ClaimKind.SPEC:
@@ -74,14 +74,14 @@ def why_unsound(claim: Claim, library: Library, vocabulary: Vocabulary, exhibits
     return f"the arithmetic is wrong: {wrong[0]}" if wrong else _unbacked_numbers(claim, vocabulary)
 
 
-def _why_not_recorded(claim: Claim, exhibits: Exhibits) -> str:
+def _why_not_recorded(claim: Claim, evidence: EvidenceCheck) -> str:
     """Why the experience log does not say it; "" where it does. At least one record is cited, and quotes are whole."""
-    if not any(exhibit.kind == "log" for exhibit in claim.exhibits):
+    if not any(item.kind == "log" for item in claim.evidence):
         return "it cites no record"
-    for exhibit in claim.exhibits:
-        why = exhibits.why_not(exhibit)
-        if not why and not exhibit.name and exhibit.states not in claim.text:
-            why = f"{exhibit.reference} has other words"
+    for item in claim.evidence:
+        why = evidence.why_not(item)
+        if not why and not item.name and item.states not in claim.text:
+            why = f"{item.reference} has other words"
         if why:
             return why
     return ""
@@ -101,7 +101,7 @@ def _unbacked_numbers(claim: Claim, vocabulary: Vocabulary) -> str:
     text = claim.text
     for product in vocabulary.products.values():
         text = text.replace(product.name, "")
-    own = [text for exhibit in claim.exhibits for text in (exhibit.name, *exhibit.texts)]
+    own = [text for item in claim.evidence for text in (item.name, *item.texts)]
     steps = [step.shown for step in claim.derivation]
     backing = " ".join([*steps, *own, *(citation.quote for citation in claim.citations)]).replace(",", "")
     for figure in _FIGURE.findall(text):

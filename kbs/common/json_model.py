@@ -58,7 +58,7 @@ class _PrintedSchema(GenerateJsonSchema):
 def json_value(value: object) -> Any:
     """A printed object as JSON has it."""
     adapter: TypeAdapter[Any] = TypeAdapter(type(value))
-    return adapter.dump_python(value, mode="json")
+    return adapter.dump_python(value, mode="json", by_alias=True)
 
 
 def json_schema(type_: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ Kind = Literal["profile", "receipt", "ceiling", "count", "source", "log", "tally
 
 
 @dataclass(frozen=True)
-class Exhibit(JsonDataclass):
+class FileEvidence(JsonDataclass):
     """One figure or name of a file."""
 
     kind: Kind
@@ -68,21 +68,21 @@ class Exhibit(JsonDataclass):
         return (self.states,) if self.value is None else (self.states, f"{self.value:f} {self.unit}".strip())
 
 
-class Exhibits(Protocol):
+class EvidenceCheck(Protocol):
     """The user's files, as the check of an answer needs them."""
 
-    def why_not(self, exhibit: Exhibit) -> str:
-        """Why the file does not state what the exhibit says; "" where it does."""
+    def why_not(self, item: FileEvidence) -> str:
+        """Why the file does not state what the item says; "" where it does."""
 
 
-class NoExhibits:
+class NoEvidence:
     """Where no files were given."""
 
-    def why_not(self, exhibit: Exhibit) -> str:
+    def why_not(self, item: FileEvidence) -> str:
         """Nothing stands in a file that is not there."""
-        return f"no file was given that states {exhibit.name}"
+        return f"no file was given that states {item.name}"
 
 
-def in_order(exhibits: Iterable[Exhibit]) -> tuple[Exhibit, ...]:
+def in_order(evidence: Iterable[FileEvidence]) -> tuple[FileEvidence, ...]:
     """Each once."""
-    return tuple(dict.fromkeys(exhibits))
+    return tuple(dict.fromkeys(evidence))

@@ -1,1 +1,1 @@
-"""What a question asks: products, operations, sizes, paraphrases."""
+"""What a question asks: products, operations, sizes, names said indirectly."""

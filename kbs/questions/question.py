@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from kbs.evidence.spec import canonical_qualifier
 from kbs.evidence.units import NUMBER, Quantity, Unit, parse_number, parse_unit
 from kbs.evidence.vocabulary import Mention, Vocabulary, words
-from kbs.questions.paraphrases import meant, of_each, targets, variants
+from kbs.questions.mentions import meant, of_each, targets, variants
 
 INTENTS = ("experience", "comparison", "calculation", "diagnosis", "technique", "spec", "definition")
 _MEASURED = re.compile(

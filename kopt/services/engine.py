@@ -271,7 +271,7 @@ class Engine:
                 f"the page {page} of {used} is used in place of {hidden}'s" for page, used, hidden in store.overrides()
             ]
             knowledge = Knowledge(store, self.terms, find)
-            part, exhibits = (own.part, own.exhibits) if own else (None, None)
+            part, evidence = (own.part, own.evidence) if own else (None, None)
             with ExitStack() as stack:
                 try:
                     past = stack.enter_context(past_log(self.settings))
@@ -279,7 +279,7 @@ class Engine:
                     past = None
                     overrides.append(f"the experience log could not be asked: {error.message}")
                 return question, compose(
-                    question, knowledge, self.library, overrides, kernel=part, exhibits=exhibits, past=past
+                    question, knowledge, self.library, overrides, kernel=part, evidence=evidence, past=past
                 )
 
         question, made = self.with_store(answer, vectors=True)

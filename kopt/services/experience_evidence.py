@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kbs.evidence.citation import CitationLine
     from kbs.experience.entry import Entry
     from kbs.experience.index import ExperienceIndex
-    from kbs.experience.past import PastLog
+    from kbs.experience.log_evidence import LogEvidence
     from kopt.services.diagnosis import Diagnosed
 
 SHOWN = 3
@@ -26,12 +26,12 @@ _DEFAULT = "experience"
 
 
 @contextmanager
-def past_log(settings: LoadedSettings) -> Iterator[PastLog | None]:
+def past_log(settings: LoadedSettings) -> Iterator[LogEvidence | None]:
     """The log, open and up to date; None where no folder of one is there."""
     if not settings.values.experience and not (settings.home / _DEFAULT).is_dir():
         yield None
         return
-    from kbs.experience.past import PastLog
+    from kbs.experience.log_evidence import LogEvidence
     from kopt.services.experience_log import open_log
 
     log = open_log(settings)
@@ -39,7 +39,7 @@ def past_log(settings: LoadedSettings) -> Iterator[PastLog | None]:
         yield None
         return
     with log.index() as index:
-        yield PastLog(index)
+        yield LogEvidence(index)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from kbs.experience.transfer.run_folder import asked_about, read_version
 from loop.journal.events import Recorded
 from loop.journal.folder import RunFolder
 from loop.journal.state import RunState
-from loop.tools import FoundPassage, PastLog, PastMethod, Search
+from loop.tools import FoundPassage, LogEvidence, PastMethod, Search
 
 METHODS = 5
 """Methods that are recommended, at most; and records that a search for words brings."""
@@ -25,7 +25,7 @@ MOST_TITLE = 120
 """Characters of a change that has words in place of a method, in the title of a record."""
 
 
-def record(log: PastLog, folder: RunFolder, version: int, key: bytes | None) -> Recorded:
+def record(log: LogEvidence, folder: RunFolder, version: int, key: bytes | None) -> Recorded:
     """Append what a closed version came to, if that is not there yet. `key` seals receipts
     (`evaluator.store.seal.load_key`).
 
@@ -47,7 +47,7 @@ def record(log: PastLog, folder: RunFolder, version: int, key: bytes | None) -> 
     return Recorded(version=version, record=stands.id, outcome=stands.outcome, why="; ".join(said))
 
 
-def look_up(log: PastLog, folder: RunFolder, state: RunState, parent: int) -> Search:
+def look_up(log: LogEvidence, folder: RunFolder, state: RunState, parent: int) -> Search:
     """What helped and what failed on kernels like the version that is to be changed: the best method first.
 
     Records of versions that are masked in the run count for nothing.
@@ -66,7 +66,7 @@ def look_up(log: PastLog, folder: RunFolder, state: RunState, parent: int) -> Se
     return Search(about="experience", text=_question(asked), hits=tuple(hits), degraded="", why=advice.why)
 
 
-def look_for(log: PastLog, state: RunState, text: str) -> Search:
+def look_for(log: LogEvidence, state: RunState, text: str) -> Search:
     """Records that have the words of a proposer's own question."""
     hidden = _hidden(log, state)
     found = [entry for entry in log.search(text, METHODS) if not _is_hidden(entry, hidden)]
@@ -114,7 +114,7 @@ def _question(asked: Situation) -> str:
     return f"what helped and what failed: {', '.join(filter(None, said))}"
 
 
-def _hit(log: PastLog, records: Iterable[Similar], title: str, past: PastMethod) -> list[FoundPassage]:
+def _hit(log: LogEvidence, records: Iterable[Similar], title: str, past: PastMethod) -> list[FoundPassage]:
     """The most similar record that is there still."""
     for one in records:
         entry = log.get(one.reference.removeprefix("log/"))
@@ -126,7 +126,7 @@ def _hit(log: PastLog, records: Iterable[Similar], title: str, past: PastMethod)
     return []
 
 
-def _hidden(log: PastLog, state: RunState) -> set[str]:
+def _hidden(log: LogEvidence, state: RunState) -> set[str]:
     """Ids of this run's records whose versions are masked in it."""
     masked = [version.recorded.record for version in state.versions if version.masked and version.recorded]
     entries = [entry for id in masked if id and (entry := log.get(id))]

@@ -26,7 +26,7 @@ from loop.planning.step0 import EnvNote
 from loop.proposals import evidence
 from loop.proposals import experience as past
 from loop.proposals.proposal import Proposal
-from loop.tools import PastLog, Search, Tools
+from loop.tools import LogEvidence, Search, Tools
 from wiki.library import Wikis
 
 
@@ -51,7 +51,7 @@ class StandardParts:
     terms: Vocabulary
     home: Path
     """KOPT_HOME."""
-    log: PastLog
+    log: LogEvidence
     """The experience log."""
 
     @cached_property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kbs.answers.model import Answer, Claim, ClaimKind
 from kbs.common.visible_text import visible
 from kbs.evidence.citation import Citation
-from kbs.evidence.file_evidence import Exhibit
+from kbs.evidence.file_evidence import FileEvidence
 from kbs.index.search import Hit
 
 _ROWS = 6
@@ -27,11 +27,11 @@ def answer_text(answer: Answer) -> str:
                 # A line that says what stands there is worth more than a bare place.
                 if citation.reference not in lines or len(stated) > len(lines[citation.reference]):
                     lines[citation.reference] = stated
-            for exhibit in claim.exhibits:
-                key = _own_key(exhibit)
+            for item in claim.evidence:
+                key = _own_key(item)
                 numbers.setdefault(key, len(numbers) + 1)
-                lines.setdefault(key, exhibit.line)
-            keys = [*(c.reference for c in claim.citations), *(_own_key(exhibit) for exhibit in claim.exhibits)]
+                lines.setdefault(key, item.line)
+            keys = [*(c.reference for c in claim.citations), *(_own_key(item) for item in claim.evidence)]
             marks = "".join(f"[{numbers[key]}]" for key in dict.fromkeys(keys))
             lead = "" if not section.title else (f"  {position}. " if section.title == "What to try" else "  - ")
             note = f" ({claim.note})" if claim.note else ""
@@ -53,18 +53,18 @@ def answer_text(answer: Answer) -> str:
     return "\n".join(out)
 
 
-def _own_key(exhibit: Exhibit) -> str:
+def _own_key(item: FileEvidence) -> str:
     """What has a number of its own among the sources: a figure of a profile; all rows of one count together."""
-    return f"{exhibit.file} {exhibit.hash}" if exhibit.kind == "count" else exhibit.reference
+    return f"{item.file} {item.hash}" if item.kind == "count" else item.reference
 
 
 def _counts(answer: Answer) -> dict[str, str]:
     """A line for each count of a reference."""
-    rows: dict[str, dict[Exhibit, None]] = {}
+    rows: dict[str, dict[FileEvidence, None]] = {}
     for claim in answer.claims:
-        for exhibit in claim.exhibits:
-            if exhibit.kind == "count":
-                rows.setdefault(_own_key(exhibit), {})[exhibit] = None
+        for item in claim.evidence:
+            if item.kind == "count":
+                rows.setdefault(_own_key(item), {})[item] = None
     made = {}
     for key, found in rows.items():
         first = [f"{one.place}: {one.states}" for one in list(found)[:_ROWS]]

@@ -249,12 +249,12 @@ class PastOutcomeData(JsonModel):
     @classmethod
     def of(cls, entry: Entry, similarity: float) -> PastOutcomeData:
         """From the internal form."""
-        from kbs.experience.past import record_exhibit
+        from kbs.experience.log_evidence import record_evidence
 
         one = entry.experiment
         return cls(
             reference=one.reference,
-            line=record_exhibit(one).line,
+            line=record_evidence(one).line,
             outcome=one.outcome.value,
             speedup=one.speedup.median if one.speedup else None,
             similarity=round(similarity, 4),

@@ -19,7 +19,7 @@ from kopt.services.user_kernel.claims import (
     Counted,
     binding,
     bound,
-    ceiling_exhibit,
+    ceiling_evidence,
     excess,
     file_says,
     headroom,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from evaluator.request import Request
     from evaluator.source.forms import Recognised
     from evaluator.work import Work
-    from kbs.evidence.file_evidence import Exhibit
+    from kbs.evidence.file_evidence import FileEvidence
     from kbs.evidence.spec import Spec
     from kopt.services.diagnosis import Diagnosed
     from kopt.services.engine import Engine
@@ -74,7 +74,7 @@ class OwnKernel:
 
     told: Told
     part: KernelPart
-    exhibits: OwnFiles
+    evidence: OwnFiles
     product: str
     """The product that it was measured on, or that the question names; empty where none or several are."""
     kernel: KernelFile | None = None
@@ -109,7 +109,7 @@ class _Gathering:
         """Bytes and operations that the reference declares."""
         self.done = False
         """Whether what it must do is known."""
-        self.ceilings: dict[str, tuple[Exhibit, ...]] = {}
+        self.ceilings: dict[str, tuple[FileEvidence, ...]] = {}
         source = read_source(given.kernel, "kernel") if given.kernel else None
         self.kernel = KernelFile.of(source) if source else None
         self.reference = read_source(given.reference, "reference") if given.reference else None
@@ -227,7 +227,7 @@ class _Gathering:
             self.ceilings[product] = self._ceilings(product)
         return found
 
-    def _ceilings(self, product: str) -> tuple[Exhibit, ...]:
+    def _ceilings(self, product: str) -> tuple[FileEvidence, ...]:
         """What was measured on a device of a product."""
         folder = self.engine.settings.home / "ceilings"
         if not folder.is_dir() or not any(folder.glob("*.json")):
@@ -238,7 +238,7 @@ class _Gathering:
         if found is None:
             return ()
         return tuple(
-            ceiling_exhibit(f.name, f.value, f.unit, found.device, found.driver, found.created)
+            ceiling_evidence(f.name, f.value, f.unit, found.device, found.driver, found.created)
             for f in found.figures
             if f.unit in ("GB/s", "TFLOP/s")
         )
@@ -306,7 +306,7 @@ class _Gathering:
             demand = demand_of(work, said, self.given.peak, self.engine.terms, notes)
             self.gaps += [*notes, "Ridge point, bound and least time: no GPU is named; say --gpu GPU."]
             found.append(Counted(reference.name, reference.hash, place(demand, None, {}, None), "", {}, ()))
-        self.rows |= {(row.place, row.states) for one in found for row in one.exhibits}
+        self.rows |= {(row.place, row.states) for one in found for row in one.evidence}
         return found, work
 
     # --- what it comes to ---------------------------------------------------------------------------------------------

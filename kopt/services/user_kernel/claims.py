@@ -14,7 +14,7 @@ from kbs.answers.kernel_roofline import Term, achieved
 from kbs.answers.model import Claim, ClaimKind, Step
 from kbs.common.visible_text import visible
 from kbs.evidence.arithmetic import quantities
-from kbs.evidence.file_evidence import Exhibit, in_order
+from kbs.evidence.file_evidence import FileEvidence, in_order
 from kbs.evidence.units import format_number, format_seconds
 from kbs.hardware.derived_metrics import COMPULSORY_BYTES
 from kbs.hardware.profile_metrics import NO_STALLS, STALLS, profile_metrics
@@ -49,7 +49,7 @@ class Counted:
     """Name of the product; empty where none is known."""
     citations: dict[str, Citation]
     """Of the cited peaks, by metric."""
-    ceilings: tuple[Exhibit, ...]
+    ceilings: tuple[FileEvidence, ...]
     """Of measured ceilings that the target may be a part of."""
 
     @property
@@ -58,7 +58,7 @@ class Counted:
         return self.placed.demand
 
     @property
-    def exhibits(self) -> tuple[Exhibit, ...]:
+    def evidence(self) -> tuple[FileEvidence, ...]:
         """Every row of the count."""
         demand = self.demand
         operations = [term for terms in demand.operations.values() for term in terms]
@@ -67,9 +67,9 @@ class Counted:
              *(self._row(term, "") for term in operations)]
         )  # fmt: skip
 
-    def _row(self, term: Term, unit: str) -> Exhibit:
+    def _row(self, term: Term, unit: str) -> FileEvidence:
         said = term.expression or " × ".join(f"{n:,}" for n in term.factors) + unit
-        return Exhibit("count", self.file, self.hash, term.name, term.name, said)
+        return FileEvidence("count", self.file, self.hash, term.name, term.name, said)
 
     def steps(self, *beginnings: str) -> tuple[Step, ...]:
         """The lines of arithmetic whose names begin so."""
@@ -98,9 +98,9 @@ def verdict(measured: Measured, found: Diagnosed, gpu: str) -> Claim:
         said = "; ".join(dict.fromkeys(judgement.said for judgement in made.decided_by))
         return judged(f"{function} is {made.bottleneck.value}{where}: {said}.", measured, made.decided_by, note=note)
     both = measured.stated("sm_throughput", "memory_throughput")
-    values = " and ".join(exhibit.states for exhibit in both)
+    values = " and ".join(item.states for item in both)
     text = f"{function} is {made.bottleneck.value}{where}: throughputs of {values}, and {made.why[-1]}."
-    return Claim(text, ClaimKind.MEASURED, exhibits=both, note=note)
+    return Claim(text, ClaimKind.MEASURED, evidence=both, note=note)
 
 
 def judged(
@@ -122,7 +122,7 @@ def judged(
     ]
     if counted is not None and any(reading.name == COMPULSORY_BYTES for reading in readings):
         steps = [*counted.counting, *steps]
-    own = counted.exhibits if counted is not None and len(steps) > 1 else ()
+    own = counted.evidence if counted is not None and len(steps) > 1 else ()
     return Claim(
         text,
         ClaimKind.MEASURED,
@@ -135,12 +135,12 @@ def judged(
     )
 
 
-def _of_reading(measured: Measured, reading: Reading) -> Iterable[Exhibit]:
+def _of_reading(measured: Measured, reading: Reading) -> Iterable[FileEvidence]:
     """Where a value stands; of one that kopt computed, the values that its sums have."""
     stated = (one for one in measured.launch.counters.values() if one.ncu == reading.name and one.value is not None)
     counter = next(stated, None)
     if counter is not None:
-        yield measured.exhibit(counter)
+        yield measured.evidence_of(counter)
         return
     if reading.name == COMPULSORY_BYTES:
         return  # it stands in the count
@@ -149,7 +149,7 @@ def _of_reading(measured: Measured, reading: Reading) -> Iterable[Exhibit]:
     for metric in profile_metrics().all.values():
         found = measured.launch.metric(metric.id)
         if found is not None and numbers & {value for value, _ in quantities(f"{found.value} {found.unit}")}:
-            yield measured.exhibit(found)
+            yield measured.evidence_of(found)
 
 
 def symptoms(measured: Measured, found: Diagnosed, counted: Counted | None) -> list[Claim]:
@@ -197,17 +197,17 @@ def moved(measured: Measured) -> Claim | None:
     what = "It took" if measured.evidence.kind == "profile" else "The median of its turns is"
     found = achieved_bandwidth(measured.launch)
     if found is None:
-        return Claim(f"{what} {time[0].states}.", ClaimKind.MEASURED, exhibits=time)
+        return Claim(f"{what} {time[0].states}.", ClaimKind.MEASURED, evidence=time)
     rate, steps = found
     shown = steps[0] if steps else measured.stated("dram_bandwidth")[0].states
     whose = "bytes a second of device memory" if measured.grade == "full" else "bytes that it needs, a second"
     text = f"{what} {time[0].states}; {whose}: {shown}."
-    exhibits = (*time, *measured.stated("dram_bytes_read", "dram_bytes_written", "dram_bandwidth"))
-    return Claim(text, ClaimKind.MEASURED, (), _as_steps("achieved bandwidth", steps, rate, "B/s"), exhibits=exhibits)
+    evidence = (*time, *measured.stated("dram_bytes_read", "dram_bytes_written", "dram_bandwidth"))
+    return Claim(text, ClaimKind.MEASURED, (), _as_steps("achieved bandwidth", steps, rate, "B/s"), evidence=evidence)
 
 
 def headroom(
-    measured: Measured, found: Diagnosed, peak: Citation | None, ceilings: Sequence[Exhibit], gpu: str
+    measured: Measured, found: Diagnosed, peak: Citation | None, ceilings: Sequence[FileEvidence], gpu: str
 ) -> list[Claim]:
     """The achieved bytes a second against the measured ceiling and the cited peak."""
     achieved_rate = achieved_bandwidth(measured.launch)
@@ -227,8 +227,8 @@ def headroom(
         text = f"{share} % of the {against} is reached{by}: {last}."
         made = (*_as_steps("achieved bandwidth", steps, rate, "B/s"),
                 Step(f"share of the {one.against}", last.partition(" = ")[0], one.share, "%", last))  # fmt: skip
-        exhibits = (*measured.stated("duration", "dram_bytes_read", "dram_bytes_written", "dram_bandwidth"), *ceiling)
-        claims.append(Claim(text, ClaimKind.MEASURED, cited, made, exhibits=exhibits,
+        evidence = (*measured.stated("duration", "dram_bytes_read", "dram_bytes_written", "dram_bandwidth"), *ceiling)
+        claims.append(Claim(text, ClaimKind.MEASURED, cited, made, evidence=evidence,
                             note=one.where if ceiling else ""))  # fmt: skip
     return claims
 
@@ -244,13 +244,13 @@ def stalls(measured: Measured) -> list[Claim]:
     for metric, counter in found[:STALLS_TOLD]:
         part, whole = reading_of(counter), reading_of(total)
         share = compute(part, "/", whole) if part is not None and whole is not None else None
-        exhibits = [measured.exhibit(counter)]
+        evidence = [measured.evidence_of(counter)]
         text, steps = f"{metric.name} stall: {counter.shown}.", tuple[Step, ...]()
         if share is not None and total is not None:
-            exhibits.append(measured.exhibit(total))
+            evidence.append(measured.evidence_of(total))
             text = f"{metric.name} stall: {share[2]} of the cycles between two instructions of a warp."
             steps = _as_steps(f"share of the {metric.name} stall", (share[2],), share[0], share[1])
-        claims.append(Claim(text, ClaimKind.MEASURED, (), steps, metric.id, metric.meaning, tuple(exhibits)))
+        claims.append(Claim(text, ClaimKind.MEASURED, (), steps, metric.id, metric.meaning, tuple(evidence)))
     return claims
 
 
@@ -260,7 +260,7 @@ def binding(measured: Measured, found: Diagnosed) -> list[Claim]:
     if bound is None or bound.metric.startswith("stall_"):
         return []
     text = f"What binds is {bound.name}: {bound.counter.shown}."
-    return [Claim(text, ClaimKind.MEASURED, exhibits=(measured.exhibit(bound.counter),), note=bound.counter.ncu)]
+    return [Claim(text, ClaimKind.MEASURED, evidence=(measured.evidence_of(bound.counter),), note=bound.counter.ncu)]
 
 
 # --- from the reference -----------------------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ def needs(counted: Counted) -> Claim:
     intensity = [step for step in counted.counting if step.name.startswith("intensity")]
     if intensity:
         text += f": {'; '.join(step.shown for step in intensity)}"
-    return Claim(f"{text}.", ClaimKind.COUNTED, (), counted.counting, exhibits=counted.exhibits)
+    return Claim(f"{text}.", ClaimKind.COUNTED, (), counted.counting, evidence=counted.evidence)
 
 
 def bound(counted: Counted) -> Claim | None:
@@ -291,7 +291,7 @@ def bound(counted: Counted) -> Claim | None:
         text += f" {format_number(placed.ridge[longest])}"
     text += f". The least time at the cited peaks is {format_seconds(placed.floor)}."
     steps = (*counted.counting, *counted.steps("ridge point", "memory time", "compute time"))
-    return Claim(text, ClaimKind.COUNTED, tuple(counted.citations.values()), steps, exhibits=counted.exhibits)
+    return Claim(text, ClaimKind.COUNTED, tuple(counted.citations.values()), steps, evidence=counted.evidence)
 
 
 def target(counted: Counted) -> Claim | None:
@@ -304,9 +304,9 @@ def target(counted: Counted) -> Claim | None:
     text = f"To aim at: {format_seconds(placed.target)}, nine tenths of the {ceiling}: {steps[0].shown}."
     numbers = quantities(steps[0].expression)
     used = [e for e in counted.ceilings if any(abs(value - (e.value or 0)) <= half for value, half in numbers)]
-    exhibits = (*counted.exhibits, *used)
+    evidence = (*counted.evidence, *used)
     return Claim(text, ClaimKind.COUNTED, tuple(counted.citations.values()), (*counted.counting, *steps),
-                 exhibits=exhibits)  # fmt: skip
+                 evidence=evidence)  # fmt: skip
 
 
 # --- both -------------------------------------------------------------------------------------------------------------
@@ -339,8 +339,8 @@ def reached(measured: Measured, counted: Counted) -> Claim | None:
 def _of_both(measured: Measured, counted: Counted, text: str, steps: Iterable[Step], note: str = "") -> Claim:
     mine = measured.stated("duration", "dram_bytes_read", "dram_bytes_written")
     citations = tuple(counted.citations.values())
-    exhibits = in_order([*mine, *counted.exhibits])
-    return Claim(text, ClaimKind.MEASURED, citations, tuple(steps), note=note, exhibits=exhibits)
+    evidence = in_order([*mine, *counted.evidence])
+    return Claim(text, ClaimKind.MEASURED, citations, tuple(steps), note=note, evidence=evidence)
 
 
 # --- from the kernel's file -------------------------------------------------------------------------------------------
@@ -354,15 +354,15 @@ def file_says(kernel: KernelFile, recognised: Recognised | None) -> Claim | None
     r = recognised
     what = f"{r.form.value} form, {r.backend.value}, entry {r.entry}" if r else ""
     text = f"{kernel.source.name} defines {names}."
-    return Claim(text, ClaimKind.READ, exhibits=tuple(kernel.exhibit(name) for name in kernel.kernels),
+    return Claim(text, ClaimKind.READ, evidence=tuple(kernel.evidence_of(name) for name in kernel.kernels),
                  note=what)  # fmt: skip
 
 
-def ceiling_exhibit(name: str, value: float, unit: str, device: str, driver: str, created: str) -> Exhibit:
+def ceiling_evidence(name: str, value: float, unit: str, device: str, driver: str, created: str) -> FileEvidence:
     """A measured ceiling as evidence."""
     rate = Decimal(str(value))
     base = rate * 10**9 if unit == "GB/s" else rate * 10**12
-    return Exhibit("ceiling", f"ceilings of {device}, driver {driver}", created, f"{name}, {created}", name,
+    return FileEvidence("ceiling", f"ceilings of {device}, driver {driver}", created, f"{name}, {created}", name,
                    f"{rate} {'GB/s' if unit == 'GB/s' else 'TFLOPS'}", base,
                    "B/s" if unit == "GB/s" else "FLOPS")  # fmt: skip
 

@@ -19,13 +19,13 @@ from kopt.services.user_kernel.files import Evidence, counter_at, field_at, file
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kbs.evidence.file_evidence import Exhibit
+    from kbs.evidence.file_evidence import FileEvidence
 
 _DIGITS = 3
 """Significant digits that a rounded figure must have, if the file has as many."""
 
 _FIELD_SCALES = {"us": Decimal(1), "B/s": Decimal(10**9), "%": Decimal(100)}
-"""How many of an exhibit's unit a receipt's number is, by that unit."""
+"""How many of an item's unit a receipt's number is, by that unit."""
 _FLOAT = Decimal("1e-12")
 """Receipts hold binary floating point, in which a product is rounded."""
 
@@ -139,43 +139,43 @@ class OwnFiles:
     ceilings: frozenset[tuple[str, str]] = frozenset()
     """(place, what it states) of ceilings that were measured."""
 
-    def why_not(self, exhibit: Exhibit) -> str:
-        """Why a file does not state what the exhibit says; "" where it does."""
-        if exhibit.kind in ("profile", "receipt"):
-            return self._in_report(exhibit)
-        if exhibit.kind == "source":
-            return self._in_source(exhibit)
-        known = self.rows if exhibit.kind == "count" else self.ceilings
-        return "" if (exhibit.place, exhibit.states) in known else f"{exhibit.reference} does not state it"
+    def why_not(self, item: FileEvidence) -> str:
+        """Why a file does not state what the item says; "" where it does."""
+        if item.kind in ("profile", "receipt"):
+            return self._in_report(item)
+        if item.kind == "source":
+            return self._in_source(item)
+        known = self.rows if item.kind == "count" else self.ceilings
+        return "" if (item.place, item.states) in known else f"{item.reference} does not state it"
 
-    def _in_report(self, exhibit: Exhibit) -> str:
+    def _in_report(self, item: FileEvidence) -> str:
         if self.evidence is None or self.path is None:
-            return f"no profile was given that states {exhibit.name}"
+            return f"no profile was given that states {item.name}"
         if self.evidence.kind == "profile" and file_hash(self.path) != self.evidence.hash:
             return f"{self.path.name} has changed since it was read"
-        [cited] = find_citations(exhibit.line)
-        checker = checkers([self.evidence])[EvidenceKind(exhibit.kind)]
+        [cited] = find_citations(item.line)
+        checker = checkers([self.evidence])[EvidenceKind(item.kind)]
         status, why, says = checker(cited)
         if status is not Status.OK or cited.claim is None:
-            return f"{exhibit.reference}: {why or 'it states nothing'}"
+            return f"{item.reference}: {why or 'it states nothing'}"
         if self.evidence.kind == "profile":
-            counter = counter_at(self.evidence, exhibit.place)
-            same = not isinstance(counter, str) and (counter.value, counter.unit) == (exhibit.value, exhibit.unit)
-            return "" if same else f"{exhibit.reference} states {says}"
-        number, scale = field_at(self.evidence, exhibit.place), _FIELD_SCALES.get(exhibit.unit)
-        if isinstance(number, str) or scale is None or exhibit.value is None:
-            return f"{exhibit.reference} states {says}"
-        near = abs(number * scale - exhibit.value) <= abs(exhibit.value) * _FLOAT
-        return "" if near else f"{exhibit.reference} states {says}"
+            counter = counter_at(self.evidence, item.place)
+            same = not isinstance(counter, str) and (counter.value, counter.unit) == (item.value, item.unit)
+            return "" if same else f"{item.reference} states {says}"
+        number, scale = field_at(self.evidence, item.place), _FIELD_SCALES.get(item.unit)
+        if isinstance(number, str) or scale is None or item.value is None:
+            return f"{item.reference} states {says}"
+        near = abs(number * scale - item.value) <= abs(item.value) * _FLOAT
+        return "" if near else f"{item.reference} states {says}"
 
-    def _in_source(self, exhibit: Exhibit) -> str:
-        line = int(exhibit.place.removeprefix("L"))
+    def _in_source(self, item: FileEvidence) -> str:
+        line = int(item.place.removeprefix("L"))
         for path in self.sources:
-            if path.name != exhibit.file:
+            if path.name != item.file:
                 continue
             source = read_source(path, "kernel")
-            if source.hash == exhibit.hash:
+            if source.hash == item.hash:
                 lines = source.text.splitlines()
-                stands = line <= len(lines) and lines[line - 1].strip() == exhibit.states
-                return "" if stands and exhibit.name in exhibit.states else f"line {line} does not say so"
-        return f"{exhibit.file} has changed since it was read"
+                stands = line <= len(lines) and lines[line - 1].strip() == item.states
+                return "" if stands and item.name in item.states else f"line {line} does not say so"
+        return f"{item.file} has changed since it was read"

@@ -17,7 +17,7 @@ from evaluator.source.kernel_names import defined_kernels, is_of
 from evaluator.store.kinds import parse
 from kbs.common.errors import UsageError
 from kbs.common.visible_text import visible
-from kbs.evidence.file_evidence import Exhibit
+from kbs.evidence.file_evidence import FileEvidence
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +73,7 @@ class Measured:
             return {}
         return dict(receipt.timing.workloads[self.workload].dims)
 
-    def exhibit(self, counter: Counter) -> Exhibit:
+    def evidence_of(self, counter: Counter) -> FileEvidence:
         """One of its values as evidence."""
         key = next(name for name, one in self.launch.counters.items() if one is counter)
         if self.evidence.kind == "profile":
@@ -82,15 +82,15 @@ class Measured:
             field_, unit = FIELDS[key]
             place, name = f"timing.workloads[{self.workload}].{field_}", field_.rpartition(".")[2]
             states = f"{_at(self.evidence, place)} {unit}".strip()
-        return Exhibit(
+        return FileEvidence(
             self.evidence.kind, self.evidence.name, self.evidence.hash, place, name, states, counter.value,
             counter.unit, key,
         )  # fmt: skip
 
-    def stated(self, *metrics: str) -> tuple[Exhibit, ...]:
+    def stated(self, *metrics: str) -> tuple[FileEvidence, ...]:
         """Those of our metrics that it has."""
         found = (self.launch.metric(id) for id in metrics)
-        return tuple(self.exhibit(counter) for counter in found if counter is not None)
+        return tuple(self.evidence_of(counter) for counter in found if counter is not None)
 
 
 @dataclass(frozen=True)
@@ -106,11 +106,11 @@ class KernelFile:
         """From its text. UsageError `syntax_error`."""
         return cls(source, defined_kernels(source))
 
-    def exhibit(self, name: str) -> Exhibit:
+    def evidence_of(self, name: str) -> FileEvidence:
         """A kernel that it defines, as evidence."""
         line = self.kernels[name]
         text = self.source.text.splitlines()[line - 1].strip()
-        return Exhibit("source", self.source.name, self.source.hash, f"L{line}", name, text)
+        return FileEvidence("source", self.source.name, self.source.hash, f"L{line}", name, text)
 
 
 def read_evidence(path: Path) -> Evidence:

@@ -17,7 +17,7 @@ from kbs.experience.cited import check_record, ratio_words
 from kbs.experience.experiment import Experiment, Outcome, Speedup
 from kbs.experience.index import ExperienceIndex
 from kbs.experience.log import ExperienceLog
-from kbs.experience.past import quote_exhibit, record_exhibit
+from kbs.experience.log_evidence import quote_evidence, record_evidence
 
 FACTS: dict[str, Any] = {
     "time": "2026-11-21T14:00:00Z", "kernel": "softmax.py", "op": "softmax", "backend": "triton", "gpu": "NVIDIA H200",
@@ -184,9 +184,9 @@ def test_what_kopt_prints_of_a_record_can_be_checked(
     except ValueError:
         return
     index = _Only(made)
-    [cited] = find_citations(record_exhibit(made).line)
+    [cited] = find_citations(record_evidence(made).line)
     assert check_record(cited, index)[:2] == (Status.OK, "")  # type: ignore[arg-type]  # it has what is asked of it
-    quoted = quote_exhibit(made, made.lesson)
+    quoted = quote_evidence(made, made.lesson)
     if quoted is not None:
         [cited] = find_citations(quoted.line)
         assert check_record(cited, index)[0] is Status.OK  # type: ignore[arg-type]  # as above

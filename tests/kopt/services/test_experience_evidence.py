@@ -17,11 +17,11 @@ from kbs.answers.model import Answer, Claim, ClaimKind
 from kbs.answers.verify import verify
 from kbs.common.errors import KoptError
 from kbs.common.ulid import new_ulid
-from kbs.evidence.file_evidence import Exhibit
+from kbs.evidence.file_evidence import FileEvidence
 from kbs.evidence.vocabulary import vocabulary
 from kbs.experience.experiment import Experiment, Speedup
 from kbs.experience.filters import Filter
-from kbs.experience.past import Scope, record_exhibit
+from kbs.experience.log_evidence import Scope, record_evidence
 from kbs.questions.question import understand
 from kopt.cli.knowledge.render import answer_text
 from kopt.services.engine import Engine
@@ -114,8 +114,8 @@ def test_what_we_learned(logged: Engine) -> None:
         "“Rows of an odd length need a masked tail.” (success, 1.31x)",
     ]
     for claim in answer.claims:
-        assert any(exhibit.kind == "log" for exhibit in claim.exhibits), claim.text
-    cited = {exhibit.hash for claim in answer.claims for exhibit in claim.exhibits if exhibit.kind == "log"}
+        assert any(item.kind == "log" for item in claim.evidence), claim.text
+    cited = {item.hash for claim in answer.claims for item in claim.evidence if item.kind == "log"}
     assert cited <= {one.id for one in LOGGED if one.op == "softmax" and one.gpu == "h200-sxm"}
 
 
@@ -204,24 +204,24 @@ def test_json_has_the_cited_records(logged: Engine) -> None:
     done = run_kopt(logged.settings.home, "ask", "what did we learn about matmul", "--json")
     data = done.json["data"]
     assert [one["reference"] for one in data["experiments"]] == [LOGGED[6].reference]
-    exhibits = [exhibit for claim in data["claims"] for exhibit in claim["exhibits"]]
-    assert {exhibit["kind"] for exhibit in exhibits} == {"log", "tally"}
+    evidence = [item for claim in data["claims"] for item in claim["exhibits"]]
+    assert {item["kind"] for item in evidence} == {"log", "tally"}
     assert data["claims"][0]["kind"] == "experience"
 
 
 def test_claims_that_the_log_does_not_bear_out_are_dropped(logged: Engine) -> None:
-    first = record_exhibit(LOGGED[0])
+    first = record_evidence(LOGGED[0])
     said = dataclasses.replace(first, states="success, 2.50x")
-    wrong_number = Claim(f"{first.name}: success, 1.31x, or 7.7x", ClaimKind.EXPERIENCE, exhibits=(first,))
-    words = Exhibit("log", "", LOGGED[0].id, "", "", "no such words there")
+    wrong_number = Claim(f"{first.name}: success, 1.31x, or 7.7x", ClaimKind.EXPERIENCE, evidence=(first,))
+    words = FileEvidence("log", "", LOGGED[0].id, "", "", "no such words there")
     for claim in (
-        Claim(f"{said.name}: {said.states}", ClaimKind.EXPERIENCE, exhibits=(said,)),
+        Claim(f"{said.name}: {said.states}", ClaimKind.EXPERIENCE, evidence=(said,)),
         wrong_number,
         Claim("It helped.", ClaimKind.EXPERIENCE),
-        Claim("It was so.", ClaimKind.EXPERIENCE, exhibits=(words,)),
+        Claim("It was so.", ClaimKind.EXPERIENCE, evidence=(words,)),
     ):
         answer = Answer("q", "experience")
-        answer.add("", [Claim(f"{first.name}: {first.states}", ClaimKind.EXPERIENCE, exhibits=(first,)), claim])
+        answer.add("", [Claim(f"{first.name}: {first.states}", ClaimKind.EXPERIENCE, evidence=(first,)), claim])
         with past_log(logged.settings) as past:
             assert past is not None
             verify(answer, logged.library, logged.terms, past)

@@ -21,7 +21,7 @@ from kbs.common import canonical_json as canonical
 from kbs.evidence.arithmetic import equation_holds
 from kbs.evidence.checking import Status
 from kbs.evidence.citation import CitationLine, EvidenceKind, Reference, SpecClaim
-from kbs.evidence.file_evidence import Exhibit
+from kbs.evidence.file_evidence import FileEvidence
 from kopt.services.user_kernel.evidence import OwnFiles, checkers
 from kopt.services.user_kernel.files import Evidence, choose
 from tests.conftest import Run, run_kopt
@@ -111,10 +111,10 @@ def test_every_figure_stands_in_a_file_and_every_sum_holds(kopt: Kopt, report: s
     for claim in own(found):
         assert claim["exhibits"], claim["text"]
         assert all(equation_holds(step["shown"]) for step in claim["derivation"]), claim
-        for exhibit in claim["exhibits"]:
-            if exhibit["kind"] == "profile":
-                number = exhibit["states"].split()[0]
-                assert re.search(rf'"{number[:3]}[\d,.]*"', Path(report).read_text()), exhibit
+        for item in claim["exhibits"]:
+            if item["kind"] == "profile":
+                number = item["states"].split()[0]
+                assert re.search(rf'"{number[:3]}[\d,.]*"', Path(report).read_text()), item
 
 
 def test_cite_checks_the_figures_against_the_profile(kopt: Kopt, report: str) -> None:
@@ -312,13 +312,13 @@ def test_a_gpu_of_the_question_that_does_not_exist_still_abstains(kopt: Kopt, re
 
 def test_a_profile_that_changes_meanwhile_is_not_quoted(report: str) -> None:
     found = choose(Path(report), "1", None, None, {})
-    exhibits = found.stated("duration")
+    evidence = found.stated("duration")
     files = OwnFiles(found.evidence, Path(report))
-    assert files.why_not(exhibits[0]) == ""
-    invented = Exhibit(**{**vars(exhibits[0]), "states": "99 us"})
+    assert files.why_not(evidence[0]) == ""
+    invented = FileEvidence(**{**vars(evidence[0]), "states": "99 us"})
     assert "states" in files.why_not(invented)
     Path(report).write_text(Path(report).read_text().replace("128.5", "12.85"))
-    assert "changed since" in files.why_not(exhibits[0])
+    assert "changed since" in files.why_not(evidence[0])
 
 
 # --- what it costs ----------------------------------------------------------------------------------------------------
@@ -374,7 +374,7 @@ def test_a_measured_ceiling_is_told_beside_the_cited_peak(run: Callable[..., Run
     assert found["dropped"] == 0, found["answer"]
     assert "of the measured copy 512 MiB of this GPU is reached" in found["answer"]
     assert "nine tenths of the measured ceiling" in found["answer"]
-    kinds = {exhibit["kind"] for claim in found["claims"] for exhibit in claim["exhibits"]}
+    kinds = {item["kind"] for claim in found["claims"] for item in claim["exhibits"]}
     assert kinds == {"profile", "ceiling", "count"}
 
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 from kbs.answers.model import Claim, Step
 from kbs.evidence.arithmetic import equation_holds, quantities
 from kbs.evidence.checking import plain_text
-from kbs.evidence.file_evidence import Exhibits
+from kbs.evidence.file_evidence import EvidenceCheck
 from kbs.hardware.derived_metrics import DERIVED
 from kbs.hardware.profile_metrics import profile_metrics
 from kbs.hardware.thresholds import Judgement, Reading, judge
@@ -17,16 +17,16 @@ CONSTANTS = frozenset({Decimal("0.9"), Decimal(1)})
 """Numbers of a sum that stand in no file: the part of a ceiling that is aimed at, and a whole."""
 
 
-def why_not_own(claim: Claim, exhibits: Exhibits) -> str:
+def why_not_user_kernel(claim: Claim, evidence: EvidenceCheck) -> str:
     """Why a claim about the user's kernel must not be made; "" where it may. Its citations are checked elsewhere.
 
-    Every exhibit must stand in its file as it is now; every step must be right, and each number in it stand in an
-    exhibit, in a cited line or in an earlier step; every threshold is held against the exhibits once more.
+    Every item must stand in its file as it is now; every step must be right, and each number in it stand in an
+    item, in a cited line or in an earlier step; every threshold is held against the evidence once more.
     """
-    if not claim.exhibits:
+    if not claim.evidence:
         return "it names nothing in a file"
-    for exhibit in claim.exhibits:
-        why = exhibits.why_not(exhibit)
+    for item in claim.evidence:
+        why = evidence.why_not(item)
         if why:
             return why
     known = [q for text in _texts(claim) for q, _ in quantities(text)]
@@ -43,8 +43,8 @@ def why_not_own(claim: Claim, exhibits: Exhibits) -> str:
 
 
 def _texts(claim: Claim) -> Iterable[str]:
-    for exhibit in claim.exhibits:
-        yield from exhibit.texts
+    for item in claim.evidence:
+        yield from item.texts
     for citation in claim.citations:
         yield plain_text(citation.quote).replace(" | ", " ")
 
@@ -60,13 +60,13 @@ def _stray(step: Step, known: list[Decimal]) -> Decimal | None:
 
 
 class _Readings:
-    """A claim's exhibits, and what its steps compute of them, as the thresholds ask for them."""
+    """A claim's evidence, and what its steps compute of them, as the thresholds ask for them."""
 
     def __init__(self, claim: Claim) -> None:
         self._by_name = {
-            exhibit.metric: Reading(exhibit.metric, exhibit.value, exhibit.unit, exhibit.states)
-            for exhibit in claim.exhibits
-            if exhibit.value is not None and exhibit.metric
+            item.metric: Reading(item.metric, item.value, item.unit, item.states)
+            for item in claim.evidence
+            if item.value is not None and item.metric
         }
         shown = {step.shown for step in claim.derivation}
         for judgement in claim.judgements:
@@ -86,7 +86,7 @@ class _Readings:
         return next((self._by_name[name] for name in names if name in self._by_name), None)
 
     def bears(self, judgement: Judgement) -> bool:
-        """Whether every row, held against the exhibits, says the same."""
+        """Whether every row, held against the evidence, says the same."""
         for row in judgement.rows:
             again = judge(row, self)
             if not isinstance(again, Judgement) or (again.holds, again.value) != (judgement.holds, judgement.value):

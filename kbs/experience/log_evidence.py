@@ -12,7 +12,7 @@ from kbs.common.errors import KoptError
 from kbs.common.visible_text import visible
 from kbs.evidence.checking import Status
 from kbs.evidence.citation import EvidenceKind, find_citations
-from kbs.evidence.file_evidence import Exhibit
+from kbs.evidence.file_evidence import FileEvidence
 from kbs.experience.cited import check_record, ratio_words, record_name, record_states
 from kbs.experience.entry import Entry
 from kbs.experience.experiment import Experiment, Outcome, Speedup
@@ -67,8 +67,8 @@ class Scope:
 
 
 @dataclass
-class PastLog:
-    """An open log. As `Exhibits` it looks up again what an answer says of it. A damaged index is a `KoptError`."""
+class LogEvidence:
+    """An open log. As `EvidenceCheck` it looks up again what an answer says of it. A damaged index is a `KoptError`."""
 
     index: ExperienceIndex
     _scopes: dict[tuple[str, str], Scope] = field(default_factory=dict)
@@ -101,10 +101,10 @@ class PastLog:
         with self._reading():
             return self.index.search(text, wanted, limit)
 
-    def tally(self, scope: Scope, name: str) -> Exhibit:
+    def tally(self, scope: Scope, name: str) -> FileEvidence:
         """What the records of a scope come to. There is at least one."""
         self._scopes[name, scope.command] = scope
-        return Exhibit("tally", LOG, "", scope.command, name, self._tallied(scope))
+        return FileEvidence("tally", LOG, "", scope.command, name, self._tallied(scope))
 
     def _tallied(self, scope: Scope) -> str:
         by_id = {row.id: row for row in self.rows(scope)}
@@ -118,18 +118,18 @@ class PastLog:
         entries = [(self.get(id), similarity) for id, similarity in found]
         return [(entry, similarity) for entry, similarity in entries if entry is not None]
 
-    def why_not(self, exhibit: Exhibit) -> str:
-        """Why the log does not say what the exhibit states; "" where it does."""
-        if exhibit.kind == "tally":
-            scope = self._scopes.get((exhibit.name, exhibit.place))
+    def why_not(self, item: FileEvidence) -> str:
+        """Why the log does not say what the item states; "" where it does."""
+        if item.kind == "tally":
+            scope = self._scopes.get((item.name, item.place))
             now = self._tallied(scope) if scope is not None else "nothing"
-            return "" if now == exhibit.states else f"{exhibit.reference} comes to {now}"
-        found = list(find_citations(exhibit.line))
+            return "" if now == item.states else f"{item.reference} comes to {now}"
+        found = list(find_citations(item.line))
         if len(found) != 1 or found[0].reference.kind is not EvidenceKind.LOG or not (found[0].claim or found[0].quote):
-            return f"{exhibit.reference}: its line cannot be read as a citation"
+            return f"{item.reference}: its line cannot be read as a citation"
         with self._reading():
             status, why, _ = check_record(found[0], self.index)
-        return "" if status is Status.OK else f"{exhibit.reference} is {status}: {why}"
+        return "" if status is Status.OK else f"{item.reference} is {status}: {why}"
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -143,16 +143,16 @@ class PastLog:
             ) from error
 
 
-def record_exhibit(one: Experiment) -> Exhibit:
+def record_evidence(one: Experiment) -> FileEvidence:
     """What was tried, and what came of it."""
-    return Exhibit("log", LOG, one.id, "", visible(record_name(one)), record_states(one))
+    return FileEvidence("log", LOG, one.id, "", visible(record_name(one)), record_states(one))
 
 
-def quote_exhibit(one: Experiment, words: str) -> Exhibit | None:
+def quote_evidence(one: Experiment, words: str) -> FileEvidence | None:
     """Words of a record, on one line; None where they cannot be quoted on one."""
-    exhibit = Exhibit("log", LOG, one.id, "", "", visible(" ".join(words.split())))
-    found = list(find_citations(exhibit.line))
-    return exhibit if len(found) == 1 and found[0].quote == exhibit.states else None
+    item = FileEvidence("log", LOG, one.id, "", "", visible(" ".join(words.split())))
+    found = list(find_citations(item.line))
+    return item if len(found) == 1 and found[0].quote == item.states else None
 
 
 def tally_words(effect: Effect) -> str:

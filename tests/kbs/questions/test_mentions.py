@@ -6,7 +6,7 @@ import pytest
 
 from kbs.evidence.units import binary_unit
 from kbs.evidence.vocabulary import vocabulary
-from kbs.questions.paraphrases import of_each
+from kbs.questions.mentions import of_each
 from kbs.questions.question import understand
 
 V = vocabulary()
