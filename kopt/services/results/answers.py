@@ -94,7 +94,7 @@ class AskData(JsonModel):
 
 
 def _experiments(answer: Answer) -> list[dict[str, Any]]:
-    cited = {exhibit.hash for claim in answer.claims for exhibit in claim.exhibits if exhibit.kind == "log"}
+    cited = {item.hash for claim in answer.claims for item in claim.evidence if item.kind == "log"}
     if not cited:
         return []
     from kopt.services.results.experiments import EntryData
