@@ -63,8 +63,46 @@ class Recorder:
             stream.write(json.dumps({**line, **dict(report.user_properties), **said}) + "\n")
 
 
+PROCESS_FIXTURES = frozenset({"run", "server", "built_home"})
+"""Fixtures that start processes; a test that uses one, directly or through another fixture, is marked `processes`."""
+
+
+class ProcessGuard:
+    """Keeps the fast tests fast: a test that is not marked `processes` can neither start one nor reach a server."""
+
+    EVENTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "socket.connect"})
+
+    def __init__(self) -> None:
+        self.active = False
+
+    def __call__(self, event: str, _: tuple[object, ...]) -> None:
+        """Refuse the event while a test runs that is not marked. No test catches what `pytest.fail` raises."""
+        if self.active and event in self.EVENTS:
+            pytest.fail(f"{event} in a test that is not marked: put `@pytest.mark.processes` on it")
+
+
+GUARD = ProcessGuard()
+sys.addaudithook(GUARD)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """From a test's first fixture on, the guard knows whether the test may start processes."""
+    GUARD.active = item.get_closest_marker("processes") is None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown() -> None:
+    """Fixtures that tests share may end with any test, so the guard lets them."""
+    GUARD.active = False
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests marked `gpu` skip by name where there is no NVIDIA GPU; recorded ones that passed are not run again."""
+    """Mark tests whose fixtures start processes; skip those that need a GPU, by name, and those recorded as passed."""
+    for item in items:
+        if PROCESS_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker("processes")
     record: Path | None = config.option.record
     if record and record.exists():
         lines = [json.loads(line) for line in record.read_text("utf-8").splitlines()]

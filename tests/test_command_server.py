@@ -15,6 +15,8 @@ from tests.command_server import Command, start_environment
 from tests.conftest import command_server, run_kopt
 from tests.kopt.run_workspace import KERNEL, WRONG, workspace
 
+pytestmark = pytest.mark.processes
+
 TIMES = re.compile(r"\d+\.\d+ s\b")
 
 

@@ -50,6 +50,7 @@ def _naive(cheat_path: Path, cheat: Cheat, device: Device, folder: Path, server:
     )
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("cheat", "device"), _rows(attacks=False))
 def test_naive_accepts(cheat: Cheat, device: Device, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """The cheat works: a naive evaluator takes it for a correct kernel."""
@@ -145,6 +146,7 @@ def torch_folder() -> Path:
     return Path(spec.origin).parent
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 @pytest.mark.parametrize("file", sorted(path.name for path in CHEATS.glob("*.cu")))
 def test_cuda_cheats_compile(file: str, tmp_path: Path) -> None:

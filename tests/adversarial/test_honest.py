@@ -68,6 +68,7 @@ def _cases() -> list[Any]:
     return cases + gpu
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("row", "device"), _cases())
 def test_accepted(row: Honest, device: str) -> None:
     """It is accepted, and nothing is held against it."""
@@ -86,6 +87,7 @@ def test_command_exits_with_zero(run: Callable[..., Any], tmp_path: Path) -> Non
     assert json.loads(done.out)["data"]["verdict"] == "accepted"
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 @pytest.mark.parametrize("file", [row.file for row in ROWS if row.file.endswith(".cu")])
 def test_cuda_compiles(file: str, tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ def _words(name: str, device: str) -> list[str]:
 DEVICES = ["cpu", pytest.param("cuda:0", marks=pytest.mark.gpu)]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_reference_passes(name: str, device: str) -> None:
@@ -77,8 +78,9 @@ def test_reference_passes(name: str, device: str) -> None:
     assert rejecting(found) == []
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("pretender", ["zeros", "constant", "copy"])
+@pytest.mark.parametrize("stand_in", ["zeros", "constant", "copy"])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_pretenders_fail(name: str, stand_in: str, device: str, tmp_path: Path) -> None:
     """What does not depend on the problem is wrong, or the problem is refused because it is not told apart."""

@@ -12,6 +12,7 @@ from tests.adversarial.support import bench, rejecting, said
 SET = load()
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("device", ["cpu", pytest.param("gpu", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("variant", SET.variant, ids=lambda variant: variant.id)
 @pytest.mark.parametrize("problem", SET.problem, ids=lambda problem: problem.id)

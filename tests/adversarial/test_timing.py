@@ -40,6 +40,7 @@ cheats = pytest.mark.parametrize("cheat", [pytest.param(cheat, id=row_name(cheat
 # ── on a GPU ──
 
 
+@pytest.mark.processes
 @pytest.mark.gpu
 @cheats
 def test_naive_accepts(cheat: Cheat, tmp_path: Path) -> None:
@@ -50,6 +51,7 @@ def test_naive_accepts(cheat: Cheat, tmp_path: Path) -> None:
     assert accepted, printed(tmp_path / "work")
 
 
+@pytest.mark.processes
 @pytest.mark.gpu
 @cheats
 def test_caught(cheat: Cheat, record_property: Callable[[str, object], None]) -> None:
@@ -61,6 +63,7 @@ def test_caught(cheat: Cheat, record_property: Callable[[str, object], None]) ->
     assert caught(cheat, data), (sorted(reported(data)), said(data))
 
 
+@pytest.mark.processes
 @pytest.mark.gpu
 @pytest.mark.parametrize("row", [pytest.param(row, id=f"{row.id}@gpu") for row in HONEST])
 def test_honest_time(row: Honest, record_property: Callable[[str, object], None]) -> None:
@@ -100,6 +103,7 @@ WORK = {
 }
 
 
+@pytest.mark.processes
 @pytest.mark.gpu
 @pytest.mark.parametrize(
     ("clock", "reference", "result"),
@@ -122,6 +126,7 @@ def test_the_same_work_is_no_faster(clock: str, reference: str, result: str, tmp
         assert found is accepted, printed(folder)
 
 
+@pytest.mark.processes
 @pytest.mark.gpu
 def test_the_same_lookup_is_no_faster(tmp_path: Path) -> None:
     """The same of the table that is kept in the cache."""
@@ -257,6 +262,7 @@ for path in sys.argv[1:]:
 """
 
 
+@pytest.mark.processes
 def test_the_worker_sees_what_they_replace() -> None:
     """Also where the text does not say it: by another spelling, or by other code in the same function."""
     rows = [cheat for cheat in CHEATS if cheat.expected == ("patched",)]

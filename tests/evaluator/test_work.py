@@ -18,6 +18,8 @@ from evaluator.source.source_file import SourceFile, read_source
 from evaluator.work import COUNTING_MODULES, Work, _work, count_work, declared
 from kbs.common.errors import UsageError
 
+pytestmark = pytest.mark.processes
+
 LEVEL1 = Path(__file__).parent.parent / "third_party" / "kernelbench" / "level1"
 Count = Callable[..., Work]
 

@@ -196,6 +196,7 @@ def state(home: Path) -> dict[str, list[str]]:
     return {**tables, "chroma": sorted(vectors.ids())}
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("start", ["new", "changed"])
 def test_a_kill_at_any_step_is_mended_by_the_next_update(
     tmp_path: Path, page: MakePage, start: str, monkeypatch: pytest.MonkeyPatch

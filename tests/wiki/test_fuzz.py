@@ -218,6 +218,7 @@ def test_any_front_matter_text(front: str) -> None:
     check("technique/x.md", f"---\n{front}\n---\nText.\n".encode())
 
 
+@pytest.mark.slow
 @FUZZ
 @given(st.binary(max_size=300))
 def test_any_bytes(data: bytes) -> None:
@@ -234,6 +235,7 @@ def tree(folder: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 @settings(FUZZ, max_examples=40)
 @given(st.lists(st.one_of(markdown, tables()), min_size=1, max_size=4), st.binary(max_size=60))
 def test_ingesting_anything_writes_the_index_and_nothing_else(bodies: list[str], data: bytes) -> None:

@@ -181,6 +181,7 @@ def test_two_wikis_of_one_name_are_refused(root: Path, tmp_path: Path) -> None:
         Wikis([Wiki("team", root), Wiki("team", tmp_path)])
 
 
+@pytest.mark.processes
 def test_old_lines_are_found_in_the_git_history(root: Path) -> None:
     def git(*words: str) -> None:
         name = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]

@@ -182,6 +182,7 @@ def test_yaml_bombs_are_refused(front: str) -> None:
     assert bad(f"---\n{front}\n---\n").rule == "front-matter"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     [

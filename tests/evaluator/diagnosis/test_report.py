@@ -65,6 +65,7 @@ def stray_numbers(text: str, raw: str) -> list[str]:
 VALUES = st.decimals(min_value=0, max_value=10**7, places=2, allow_nan=False, allow_infinity=False)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.dictionaries(st.sampled_from(IDS), st.one_of(VALUES.map(lambda v: f"{v:,f}"), st.just("n/a")), max_size=12))
 def test_every_number_of_the_summary_stands_in_the_csv_or_in_arithmetic(values: dict[str, str]) -> None:

@@ -100,6 +100,7 @@ def test_children_that_are_left_are_ended() -> None:
     assert gone(int(first))
 
 
+@pytest.mark.slow
 def test_a_child_that_keeps_the_pipe_in_a_session_of_its_own_does_not_hold_us() -> None:
     started = time.monotonic()
     ran = shell("setsid sleep 20 & echo $!; echo done")
@@ -114,6 +115,7 @@ def test_closed_streams_are_no_end() -> None:
     assert ran.seconds >= 0.4
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("number", "raised"),
     [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit), (signal.SIGHUP, SystemExit)],
@@ -140,6 +142,7 @@ def test_a_signal_that_comes_while_a_command_is_started(
     assert gone(started[0].pid)
 
 
+@pytest.mark.processes
 def test_a_signal_that_comes_while_a_command_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> subprocess.Popen[bytes]:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -157,6 +160,7 @@ run(["sh", "-c", "echo $$ > pid; sleep 300"], 300)
 """
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_command_does_not_outlive_kopt(tmp_path: Path, number: signal.Signals) -> None:
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n" + INTERRUPTED

@@ -74,6 +74,7 @@ def test_floor_is_its_arithmetic(row: Expected) -> None:
     assert row.floor(CORPUS.rates) == pytest.approx(row.floor_us, abs=0.05)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("row", [row for row in CORPUS.profile if row.triton], ids=lambda row: row.id)
 def test_triton_kernel_is_right(row: Expected) -> None:
     found = bench(row.candidate_path, row.reference_path, "--dims", json.dumps(row.small), "--device", "cpu")
@@ -94,6 +95,7 @@ def _profiled(server: ForkServer, row: Expected) -> Function:
     return function
 
 
+@pytest.mark.processes
 @every
 def test_machine_code_is_what_the_row_says(compilers: ForkServer, row: Expected) -> None:
     if not row.triton and shutil.which("nvcc", path=compilers.environment.get("PATH")) is None:

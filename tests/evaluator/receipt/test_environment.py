@@ -70,6 +70,7 @@ def test_this_machine() -> None:
     assert Environment.model_validate_json(found.model_dump_json()) == found
 
 
+@pytest.mark.processes
 def test_torch_is_not_imported_for_the_cpu() -> None:
     code = """
 import sys

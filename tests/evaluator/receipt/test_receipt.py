@@ -394,6 +394,7 @@ def test_random_json(value: object) -> None:
     refused(json.dumps(value).encode())
 
 
+@pytest.mark.slow
 @given(st.sampled_from(list(Receipt.model_fields)), JSON)
 @settings(max_examples=200, deadline=None)
 def test_a_field_that_says_something_else(name: str, value: object) -> None:
@@ -443,6 +444,7 @@ def test_white_space_and_order_mean_nothing_to_a_reader() -> None:
     assert parse(json.dumps(dict(reversed(document.items())), indent=4).encode()).id == made.id
 
 
+@pytest.mark.processes
 def test_reading_a_receipt_needs_no_torch() -> None:
     code = (
         "import sys; from evaluator.receipt.receipt import parse; from evaluator.store.seal import verify;"

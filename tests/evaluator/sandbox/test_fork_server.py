@@ -22,6 +22,8 @@ from evaluator.sandbox.worker_process import Worker, WorkerLostError
 from evaluator.worker.process.isolation import Limits
 from kbs.common.errors import ConfigurationError
 
+pytestmark = pytest.mark.processes
+
 LIMITS = Limits(memory=3 << 30, processes=32, file_size=1 << 30, limit_data=True)
 Start = Callable[..., Worker]
 

@@ -155,6 +155,7 @@ def test_one_cache_scope_does_not_reach_into_another(server: ForkServer, start: 
     assert [path.name for path in other.folder.iterdir()] == ["kernel.ptx"]
 
 
+@pytest.mark.processes
 def test_a_cache_scope_goes_with_its_server() -> None:
     with ForkServer("cpu") as server:
         cache_scope: CacheScope = server.cache_scope("candidate")
@@ -252,6 +253,7 @@ def test_a_worker_is_gone_when_its_process_is(start: Start) -> None:
     assert worker.gone(0.0)
 
 
+@pytest.mark.processes
 def test_closing_waits_for_nobody() -> None:
     """The server, which would tell of the end, does not run meanwhile."""
     with ForkServer("cpu") as server:

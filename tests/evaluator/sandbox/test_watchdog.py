@@ -57,6 +57,7 @@ def by_psutil(process: psutil.Process) -> set[int]:
     return {process.pid, *(child.pid for child in process.children(recursive=True))}
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("files", [True, False])
 def test_a_family_is_the_tree_that_psutil_sees(tmp_path: object, monkeypatch: pytest.MonkeyPatch, files: bool) -> None:
     script = f"{tmp_path}/tree.py"
@@ -78,6 +79,7 @@ def test_a_family_is_the_tree_that_psutil_sees(tmp_path: object, monkeypatch: py
     assert family(process) == []
 
 
+@pytest.mark.processes
 def test_the_children_of_other_threads_are_found_by_the_files() -> None:
     """The file of the main thread lists its own alone."""
     if not watchdog._has_children_files():
@@ -101,6 +103,7 @@ def test_the_children_of_other_threads_are_found_by_the_files() -> None:
         started[0].wait()
 
 
+@pytest.mark.processes
 def test_an_id_that_is_another_processs_is_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Signals must not reach who got the number of a process that ended."""
     with running("sleep", "60") as process:
@@ -111,6 +114,7 @@ def test_an_id_that_is_another_processs_is_nobody(monkeypatch: pytest.MonkeyPatc
         assert family(other) == []
 
 
+@pytest.mark.processes
 def test_memory_of_processes() -> None:
     text = "import time; block = bytearray(b'x') * (64 << 20); print(flush=True); time.sleep(600)"
     with running(sys.executable, "-c", "import time; time.sleep(600)") as small:
@@ -132,6 +136,7 @@ def test_memory_of_processes() -> None:
     assert resident_bytes([]) == private_bytes([]) == 0
 
 
+@pytest.mark.processes
 def test_memory_that_is_shared_counts_once() -> None:
     """A fork shares all that neither writes: resident counts it twice."""
     text = (
@@ -174,6 +179,7 @@ def dog() -> Iterator[Watchdog]:
     one.close()
 
 
+@pytest.mark.slow
 def test_those_that_work_are_looked_at_often_and_the_others_rarely(dog: Watchdog) -> None:
     busy, idle = Looked(True), Looked(False)
     dog.watch(busy)

@@ -14,6 +14,8 @@ from evaluator.sass.tools import find_tool
 from kbs.common.errors import UsageError
 from tests.evaluator.cubins import assemble
 
+pytestmark = pytest.mark.processes
+
 CALLED = """.version 8.0
 .target sm_90
 .address_size 64

@@ -93,6 +93,7 @@ def driver() -> Iterator[Driver]:
     made.close()
 
 
+@pytest.mark.processes
 @pytest.mark.gpu
 @pytest.mark.parametrize("made", KERNELS, ids=lambda made: f"{made.live}-{made.shared}-{made.barriers}")
 def test_equal_to_the_driver(made: Made, driver: Driver, tmp_path: Path) -> None:

@@ -436,6 +436,7 @@ def test_any_text_is_read(text: str) -> None:
     assert {hazard.id for hazard in hazards(text, cuda=True)} <= set(HAZARDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -85,6 +85,7 @@ def test_any_one_byte_matters(place: int, edit: str, byte: int) -> None:
         assert foreign.seal == "foreign key"
 
 
+@pytest.mark.slow
 def test_every_byte_matters() -> None:
     passed = [
         place
@@ -206,6 +207,7 @@ def test_the_key_is_made_once(tmp_path: Path) -> None:
     assert ensure_key(tmp_path / "other") != key
 
 
+@pytest.mark.processes
 def test_processes_that_make_the_key_at_once_get_the_same(tmp_path: Path) -> None:
     words = [sys.executable, "-c", MAKE, str(tmp_path / "home")]
     makers = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(4)]
@@ -230,6 +232,7 @@ ensure_key(Path(sys.argv[1]))
 """
 
 
+@pytest.mark.processes
 def test_a_process_killed_while_it_makes_the_key_leaves_none(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
     assert done.returncode == -9

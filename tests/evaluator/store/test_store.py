@@ -46,6 +46,7 @@ def test_the_same_receipt_can_be_saved_again(tmp_path: Path) -> None:
     assert parse(path.read_bytes()).seal is not None
 
 
+@pytest.mark.processes
 def test_another_receipt_of_the_same_name_is_kept(tmp_path: Path) -> None:
     path = save_receipt(tmp_path, receipt())
     path.write_bytes(render(OTHER))
@@ -63,6 +64,7 @@ def test_the_user_names_the_file(tmp_path: Path) -> None:
     assert not (tmp_path / "home").exists()
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("there", [b"", b"my thesis", b"{}", render(receipt())[:-40]])
 def test_a_file_that_is_no_receipt_is_kept(tmp_path: Path, there: bytes) -> None:
     chosen = tmp_path / "thesis.txt"
@@ -73,6 +75,7 @@ def test_a_file_that_is_no_receipt_is_kept(tmp_path: Path, there: bytes) -> None
     assert chosen.read_bytes() == there
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("chosen", ["/dev/null", "/dev/full", "/", "."])
 def test_what_is_no_file_is_kept(tmp_path: Path, chosen: str) -> None:
     before = Path(chosen).stat().st_mode
@@ -153,6 +156,7 @@ while True:
 """
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("there", [None, render(OTHER)])
 def test_a_writer_killed_before_the_end_leaves_what_was_there(tmp_path: Path, there: bytes | None) -> None:
     chosen = tmp_path / "receipt.json"
@@ -164,6 +168,7 @@ def test_a_writer_killed_before_the_end_leaves_what_was_there(tmp_path: Path, th
     assert (chosen.read_bytes() if chosen.exists() else None) == there
 
 
+@pytest.mark.processes
 def test_a_writer_killed_anywhere_leaves_a_whole_receipt(tmp_path: Path) -> None:
     large = [render(receipt(not_checked=("n" * 3000,) * size)) for size in (300, 700)]
     names = [tmp_path / f"{n}.json" for n in range(2)]

@@ -76,12 +76,14 @@ def started(times: dict[str, Any] | None = None) -> tuple[RateWorker, Rates]:
 # --- the worker -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.processes
 def test_a_worker_learns_its_device_and_makes_the_clock() -> None:
     one, rates = started()
     assert rates.asked == [{"op": "device", "device": "cuda:0"}, {"op": "clock", "flush_bytes": 0}]
     assert (one.l2_bytes, one.empty_us) == (60 << 20, 1.3)
 
 
+@pytest.mark.processes
 def test_a_worker_ends_and_frees_its_memory() -> None:
     one, rates = started()
     with one as entered:
@@ -90,6 +92,7 @@ def test_a_worker_ends_and_frees_its_memory() -> None:
     assert rates.ended == ["closed", "gone"]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
@@ -105,6 +108,7 @@ def test_what_cannot_be_measured_says_so(where: str, broken: Any, said: str) -> 
     assert raised.value.message == f"the device's ceilings cannot be measured: {said}"
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("where", ["device", "clock"])
 def test_a_worker_that_cannot_begin_is_ended(where: str) -> None:
     """It would hold its memory for as long as the server lives."""
@@ -114,6 +118,7 @@ def test_a_worker_that_cannot_begin_is_ended(where: str) -> None:
     assert rates.ended == ["closed", "gone"]
 
 
+@pytest.mark.processes
 def test_an_answer_that_is_none_ends_the_worker() -> None:
     one, rates = started()
     rates.request = lambda *_, **__: {"ok": True, "times": [-1.0]}  # type: ignore[method-assign]  # no time
@@ -125,6 +130,7 @@ def test_an_answer_that_is_none_ends_the_worker() -> None:
 # --- the floor --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("read", "written", "times", "kinds", "made_of", "floor"),
     [
@@ -151,6 +157,7 @@ def test_the_floor_is_the_fastest_that_moves_the_bytes(
 # --- all of them ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.processes
 def test_everything_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ceilings, "device_clock", lambda _: DeviceClock(0, nvml=Nvml(1980, 1500)))
     monkeypatch.setattr(ceilings, "driver_version", lambda: "580.95.05")
@@ -180,6 +187,7 @@ def test_everything_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rates.ended == ["closed", "gone"]
 
 
+@pytest.mark.processes
 def test_a_worker_ends_where_measuring_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ceilings, "device_clock", lambda _: DeviceClock(0, nvml=Nvml()))
     rates = Rates({"matmul": {"type": "OutOfMemoryError", "message": "no"}})

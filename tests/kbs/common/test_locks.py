@@ -44,6 +44,7 @@ def test_the_lock_can_be_taken_again_and_again(tmp_path: Path) -> None:
         assert not (tmp_path / "home" / "index.lock.holder").exists()
 
 
+@pytest.mark.processes
 def test_a_held_lock_names_its_holder(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
     with pytest.raises(IndexBusyError, match=f"process {holder.pid} on ") as caught, index_lock(tmp_path, 0):
         pytest.fail("two hold the lock")
@@ -52,6 +53,7 @@ def test_a_held_lock_names_its_holder(tmp_path: Path, holder: subprocess.Popen[s
     assert caught.value.hint
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("note", ["", "{", "[]", '{"pid": 1}', '{"pid": 1, "host": 2, "command": 3, "since": "x"}'])
 def test_an_unreadable_note_does_not_hide_that_it_is_held(
     tmp_path: Path, holder: subprocess.Popen[str], note: str
@@ -61,6 +63,7 @@ def test_an_unreadable_note_does_not_hide_that_it_is_held(
         pytest.fail("two hold the lock")
 
 
+@pytest.mark.processes
 def test_a_killed_holder_leaves_no_lock(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
     holder.send_signal(signal.SIGKILL)
     holder.wait()
@@ -69,6 +72,7 @@ def test_a_killed_holder_leaves_no_lock(tmp_path: Path, holder: subprocess.Popen
         assert json.loads((tmp_path / "index.lock.holder").read_text("utf-8"))["pid"] == os.getpid()
 
 
+@pytest.mark.processes
 def test_a_waiting_writer_gets_the_lock(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
     assert holder.stdin is not None
     holder.stdin.close()

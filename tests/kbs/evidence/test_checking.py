@@ -240,6 +240,7 @@ def test_moved_lines_are_found_again(library: Wikis, at: At, wiki: Wiki) -> None
     assert f"the same text is at L{tdp.line_start + 2} now" in checked.detail
 
 
+@pytest.mark.processes
 def test_git_has_the_old_text_of_a_stale_citation(library: Wikis, at: At, wiki: Wiki) -> None:
     def git(*words: str) -> None:
         identity = ["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false"]

@@ -454,6 +454,7 @@ def test_rounding_in_this_script_is_pythons_own(rows: list[Row]) -> None:
         assert mantissa * Fraction(10) ** place == Fraction(expected)
 
 
+@pytest.mark.processes
 def test_through_the_command(
     planted: list[tuple[str, str]], faithful: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,6 +69,7 @@ def start(script: str, *words: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.processes
 def test_eight_processes_append_at_once(log: ExperienceLog) -> None:
     started = [start(APPEND, str(log.files.root), str(log.home), str(writer), "12") for writer in range(8)]
     for one in started:
@@ -79,6 +80,7 @@ def test_eight_processes_append_at_once(log: ExperienceLog) -> None:
     assert len(log.files.names()) == 1
 
 
+@pytest.mark.processes
 def test_a_writer_waits_for_one_that_is_in_mid_line(log: ExperienceLog) -> None:
     writer = start(SLOW, str(log.files.root))
     assert writer.stdout is not None
@@ -89,6 +91,7 @@ def test_a_writer_waits_for_one_that_is_in_mid_line(log: ExperienceLog) -> None:
     assert log.problems() == []
 
 
+@pytest.mark.processes
 def test_a_writer_that_was_killed_in_mid_line(log: ExperienceLog) -> None:
     log.append([experiment(optimization="before")])
     writer = start(TORN, str(log.files.root))

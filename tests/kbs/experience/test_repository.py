@@ -13,6 +13,8 @@ from kbs.experience.log import ExperienceLog
 from kbs.experience.repository import sync
 from tests.kbs.experience.records import experiment, measured
 
+pytestmark = pytest.mark.processes
+
 EVERY = Filter(masked=None)
 
 

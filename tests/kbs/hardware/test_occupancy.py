@@ -161,6 +161,7 @@ def as_nvidia(found: Occupancy) -> list[int]:
     return [found.blocks, bits, *shown, by.get("barriers", ANY), *taken]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("capability", CAPABILITIES)
 def test_equal_to_nvidia(capability: str, nvidia: Callable[[str, list[tuple[int, ...]]], list[list[int]]]) -> None:
     """10,000 random kernels: blocks, limiting factors, every single limit, and what is allocated."""
@@ -174,6 +175,7 @@ def test_equal_to_nvidia(capability: str, nvidia: Callable[[str, list[tuple[int,
         assert set(found.limiters) == named, case
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("capability", CAPABILITIES)
 def test_equal_to_nvidia_with_a_preferred_carve_out(
     capability: str, nvidia: Callable[[str, list[tuple[int, ...]]], list[list[int]]]
@@ -186,6 +188,7 @@ def test_equal_to_nvidia_with_a_preferred_carve_out(
         assert as_nvidia(found) == theirs, case
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("capability", CAPABILITIES)
 def test_what_is_beyond_the_hardware_runs_nowhere(
     capability: str, nvidia: Callable[[str, list[tuple[int, ...]]], list[list[int]]]

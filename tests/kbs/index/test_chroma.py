@@ -102,6 +102,7 @@ def test_an_address_that_is_none(tmp_path: Path, url: str) -> None:
     assert caught.value.code == "chroma_url"
 
 
+@pytest.mark.processes
 def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
     with pytest.raises(VectorIndexError) as caught:
         VectorIndex(tmp_path, "http://127.0.0.1:9", "m").ids()

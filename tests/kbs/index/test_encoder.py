@@ -45,6 +45,7 @@ def damaged_copy(tmp_path: Path, data: bytes | None) -> ModelFile:
     return ModelFile(folder / source.name, "copy")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")  # of torch's and transformers' own
 def test_the_light_encoder_agrees_with_sentence_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = DefaultEncoder()
@@ -154,6 +155,7 @@ def test_another_models_identity_follows_its_files(tmp_path: Path) -> None:
     assert OtherEncoder(str(tmp_path)).identity != first
 
 
+@pytest.mark.processes
 def test_a_question_imports_no_torch() -> None:
     script = """
 import sys

@@ -133,6 +133,7 @@ def test_what_is_shown_commands_no_terminal(run: Runner, home: Path, tmp_path: P
     assert "tab and a\xa0space stay." in shown.out
 
 
+@pytest.mark.processes
 def test_a_path_that_is_not_utf8_is_printed(tmp_path: Path) -> None:
     environment = {**os.environ, "KOPT_HOME": str(tmp_path / "h\udcff"), "PYTHONIOENCODING": "utf-8:strict"}
     for words in (("log", "list", "--json"), ("log", "list")):

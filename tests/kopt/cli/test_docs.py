@@ -7,11 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from kopt.cli.schema import COMMANDS
 
 ROOT = Path(__file__).parents[3]
 
 
+@pytest.mark.processes
 def test_command_reference_is_generated(tmp_path: Path) -> None:
     fresh = tmp_path / "commands.md"
     command = [

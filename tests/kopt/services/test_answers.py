@@ -178,6 +178,7 @@ def test_operations_on_every_gpu(engine: Engine, operation: str, dtype: str) -> 
         assert answer.direct.startswith(bound), (gpu, answer.direct)
 
 
+@pytest.mark.slow
 def test_no_operation_or_product_name_in_python() -> None:
     from kbs.evidence.vocabulary import vocabulary
 

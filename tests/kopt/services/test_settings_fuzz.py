@@ -18,7 +18,7 @@ from kbs.common.errors import KoptError
 from kopt.services.engine import Engine
 from kopt.services.settings import WORKSPACE_SETTINGS, LoadedSettings, Settings, load_settings
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.timeout(120), pytest.mark.processes]
 FUZZ = settings(
     max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
 )

@@ -27,6 +27,8 @@ from tests.evaluator.ncu_reports import changed, raw_csv
 from tests.loop.gate.valid import ADVICE, QUOTE, GpuTools, ValidRun, context, kernel, metrics, place
 from tests.loop.tools import fake_receipt
 
+pytestmark = pytest.mark.processes
+
 Way = Callable[[ValidRun], GateReport]
 WAYS: dict[str, tuple[str, Way]] = {}
 ENDS: dict[str, tuple[str, Way]] = {}

@@ -98,6 +98,7 @@ def test_any_text_is_read(text: str) -> None:
         found(text, name)
 
 
+@pytest.mark.slow
 def test_a_large_kernel_is_read_soon() -> None:
     began = time.monotonic()
     assert found("".join(f"x{n} = {n} * 2\n" for n in range(50_000)) + "NUM_SMS = 132\n") == [(50_001, "sm_count")]

@@ -13,6 +13,8 @@ from loop.proposals.proposal import Expected, Proposal
 from loop.run.driver import Driver, read_run
 from tests.loop.gate.valid import GpuTools, RealParts, ValidRun, build, kernel, place
 
+pytestmark = pytest.mark.processes
+
 CITED = "H100 SXM HBM bandwidth: 3.35 TB/s"
 
 

@@ -17,6 +17,8 @@ from loop.tools import Search
 from tests.loop.gate.test_breaks import RECORD, Way, _filled, adds, comments, finds_record, proposes, says, writes
 from tests.loop.gate.valid import ValidRun, context, kernel
 
+pytestmark = pytest.mark.processes
+
 CUDA = '__global__ void f(float* x, int n) { int i = threadIdx.x; if (i < n) x[i] *= 2; } extern "C" void solve() {}\n'
 
 

@@ -137,6 +137,7 @@ def test_comments_are_read_and_code_is_not(name: str) -> None:
     assert "132" in code_without_comments(text, name)
 
 
+@pytest.mark.slow
 def test_no_alarm_on_the_pages_of_the_wiki() -> None:
     wikis = Wikis([bundled_wiki()])
     found, pages = 0, 0
@@ -222,6 +223,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", HOSTILE)
 @pytest.mark.parametrize("name", ["a.md", "a.json", "k.py", "k.cu"])
 def test_hostile_text_takes_a_time_linear_in_its_length(what: str, name: str) -> None:

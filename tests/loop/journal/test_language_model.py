@@ -145,6 +145,7 @@ def opened(tmp_path: Path, found: RunRecord) -> Any:
     return Driver.open(root, made, home, tools.FakeParts(RunFolder(root), found, made))
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("proposer", ["agent", "command", "llm"])
 def test_a_model_belongs_to_the_proposer_that_asks_one(tmp_path: Path, proposer: str) -> None:
     wrong = None if proposer == "llm" else choice()
@@ -152,6 +153,7 @@ def test_a_model_belongs_to_the_proposer_that_asks_one(tmp_path: Path, proposer:
         tools.run_record(tmp_path, proposer=proposer, model=wrong)
 
 
+@pytest.mark.processes
 def test_what_is_asked_stands_in_the_journal_and_is_counted_after_a_restart(tmp_path: Path) -> None:
     found = record(tmp_path / "home")
     with opened(tmp_path, found) as driver:
@@ -166,6 +168,7 @@ def test_what_is_asked_stands_in_the_journal_and_is_counted_after_a_restart(tmp_
     assert kinds[-3:] == ["asked", "refused", "asked"]
 
 
+@pytest.mark.processes
 def test_three_refused_answers_close_the_version_and_the_run_goes_on(tmp_path: Path) -> None:
     with opened(tmp_path, record(tmp_path / "home")) as driver:
         for _ in range(3):
@@ -179,6 +182,7 @@ def test_three_refused_answers_close_the_version_and_the_run_goes_on(tmp_path: P
         assert "3 answers in a row were refused: model-timeout" in first.closed.why
 
 
+@pytest.mark.processes
 def test_a_limit_that_is_reached_stops_the_run_and_ends_it(tmp_path: Path) -> None:
     with opened(tmp_path, record(tmp_path / "home", max_tokens=3000)) as driver:
         assert driver.advance() is Phase.PROPOSE
@@ -196,6 +200,7 @@ def test_a_limit_that_is_reached_stops_the_run_and_ends_it(tmp_path: Path) -> No
     assert len(state.versions) == 3
 
 
+@pytest.mark.processes
 def test_where_nothing_is_left_to_ask_with_no_version_is_begun(tmp_path: Path) -> None:
     with opened(tmp_path, record(tmp_path / "home", max_calls=1)) as driver:
         driver.advance()
@@ -205,6 +210,7 @@ def test_where_nothing_is_left_to_ask_with_no_version_is_begun(tmp_path: Path) -
         assert (driver.state.stopped.reason, len(driver.state.versions)) == ("budget", 2)
 
 
+@pytest.mark.processes
 def test_a_limit_does_not_hide_that_all_iterations_are_done(tmp_path: Path) -> None:
     found = tools.run_record(tmp_path / "home", proposer="llm", model=choice(max_calls=1), iterations=1)
     with opened(tmp_path, found) as driver:
@@ -215,11 +221,13 @@ def test_a_limit_does_not_hide_that_all_iterations_are_done(tmp_path: Path) -> N
         assert driver.state.stopped.reason == "cap"
 
 
+@pytest.mark.processes
 def test_an_agent_has_no_budget(tmp_path: Path) -> None:
     agent = tools.run_record(tmp_path, proposer="agent")
     assert keep.over_budget(replay([]), agent) is None
 
 
+@pytest.mark.processes
 def test_nothing_is_asked_where_nothing_is_awaited(tmp_path: Path) -> None:
     with opened(tmp_path, record(tmp_path / "home")) as driver:
         driver.advance()

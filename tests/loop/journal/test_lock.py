@@ -19,6 +19,8 @@ from loop.journal.state import Phase
 from loop.run.driver import Driver, create_run, read_run
 from tests.loop import tools
 
+pytestmark = pytest.mark.processes
+
 HOLD = """
 import sys
 from pathlib import Path

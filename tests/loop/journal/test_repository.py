@@ -14,6 +14,8 @@ from kbs.common.errors import ConfigurationError, KoptError, UsageError
 from loop.journal import repository
 from loop.journal.repository import Repository, check_git, check_in_place
 
+pytestmark = pytest.mark.processes
+
 RUN = "softmax-20261121-140500-qkzt"
 
 

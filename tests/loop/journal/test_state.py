@@ -117,6 +117,7 @@ def test_what_can_follow_keeps_the_state_sound(seed: int) -> None:
     walk(seed, 80, look)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_a_refused_event_changes_nothing(seed: int) -> None:
@@ -138,6 +139,7 @@ def record(tmp_path: Path) -> RunRecord:
     return run_record(tmp_path)
 
 
+@pytest.mark.processes
 def test_the_phases_of_a_run_come_in_their_order(record: RunRecord) -> None:
     seen: list[Phase] = []
     state = RunState()
@@ -152,6 +154,7 @@ def test_the_phases_of_a_run_come_in_their_order(record: RunRecord) -> None:
     assert seen == [Phase.PREPARE, Phase.OPEN, *first, Phase.PROPOSE, *second, *ending]
 
 
+@pytest.mark.processes
 def test_after_three_failed_attempts_the_version_is_closed(record: RunRecord) -> None:
     events: list[Event] = [*made.baseline(), made.opened(1, 0)]
     for attempt in (1, 2, 3):
@@ -163,6 +166,7 @@ def test_after_three_failed_attempts_the_version_is_closed(record: RunRecord) ->
     assert (state.phase(record), state.best, state.iterations) == (Phase.OPEN, 0, 1)
 
 
+@pytest.mark.processes
 def test_a_failed_version_is_no_parent(record: RunRecord) -> None:
     events = [*made.baseline(), made.opened(1, 0), made.closed(1, False, "failed"), made.committed(1)]
     with pytest.raises(KoptError, match="its parent is no version that passed"):
@@ -170,12 +174,14 @@ def test_a_failed_version_is_no_parent(record: RunRecord) -> None:
     assert after(*events, made.opened(2, 0)).phase(record) is Phase.PROPOSE
 
 
+@pytest.mark.processes
 def test_a_passed_version_that_is_not_kept_may_be_a_parent(record: RunRecord) -> None:
     state = after(*made.baseline(), *made.iteration(1, 0, kept=False), made.opened(2, 0), made.submitted(2, 1, 1))
     assert state.best == 0
     assert state.versions[2].parent == 1
 
 
+@pytest.mark.processes
 def test_three_refusals_in_a_row_end_a_program_s_version_and_no_agent_s(record: RunRecord) -> None:
     program = record.model_copy(update={"proposer": "command", "command": ("propose",)})
     events = [*made.baseline(), made.opened(1, 0), *(made.refused(1, number) for number in (1, 2, 3))]
@@ -185,6 +191,7 @@ def test_three_refusals_in_a_row_end_a_program_s_version_and_no_agent_s(record: 
     assert after(*between).phase(program) is Phase.PROPOSE
 
 
+@pytest.mark.processes
 def test_a_stopped_run_closes_the_version_that_waits_and_ends(record: RunRecord) -> None:
     events: list[Event] = [*made.baseline(), made.opened(1, 0), Stopped(reason="user", evidence="")]
     assert after(*events).phase(record) is Phase.CLOSE
@@ -192,6 +199,7 @@ def test_a_stopped_run_closes_the_version_that_waits_and_ends(record: RunRecord)
     assert after(*events).phase(record) is Phase.RESTORE
 
 
+@pytest.mark.processes
 def test_an_extended_run_goes_on_and_ends_once_more(record: RunRecord) -> None:
     events = list(made.history(2))
     state = after(*events)
@@ -205,6 +213,7 @@ def test_an_extended_run_goes_on_and_ends_once_more(record: RunRecord) -> None:
     assert (state.phase(record), state.reports) == (Phase.FINISHED, 2)
 
 
+@pytest.mark.processes
 def test_a_baseline_that_is_not_accepted_ends_the_run(record: RunRecord) -> None:
     start = [*made.baseline()][:4]
     state = after(*start, made.evaluated(0, 1, Verdict.INCORRECT))
@@ -214,6 +223,7 @@ def test_a_baseline_that_is_not_accepted_ends_the_run(record: RunRecord) -> None
     assert ended.best is None
 
 
+@pytest.mark.processes
 def test_the_end_rests_on_the_first_measurement_that_agrees(record: RunRecord) -> None:
     def measured(version: int, agrees: bool) -> FinalMeasured:
         return FinalMeasured(version=version, receipt=made.HASH, agrees=agrees, ratio=None, why="", files={})

@@ -26,6 +26,8 @@ from loop.proposals.proposal import Expected, Selected
 from loop.run.driver import View, read_run
 from tests.loop.gate import valid
 
+pytestmark = pytest.mark.processes
+
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\w)")
 _NAMES = re.compile(r"[0-9a-f]{16,}|\b(?:v|L|a)\d+\b|[\w-]*\d{8}-\d{6}-\w+|\b\w*[a-z_]\w*\d\w*\b|95\\?%? interval")
 

@@ -45,6 +45,7 @@ def about_to_close(found: dict[str, Any], *before: Event, parent: int = 0) -> tu
     return state, state.current
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("found", "kept", "said"),
     [
@@ -67,6 +68,7 @@ def test_a_version_is_kept_for_a_lower_bound_above_the_minimum_effect(
     assert said in decision.why
 
 
+@pytest.mark.processes
 def test_what_was_not_timed_is_kept_only_where_that_was_asked_for(record: RunRecord) -> None:
     state, version = about_to_close({})
     decision = keep.decide(state, record.model_copy(update={"accept_unmeasured": True}), version)
@@ -74,6 +76,7 @@ def test_what_was_not_timed_is_kept_only_where_that_was_asked_for(record: RunRec
     assert "--accept-unmeasured" in decision.why
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("median", "kept"), [(79.9, True), (80.0, False), (90.0, False), (None, False)])
 def test_a_version_of_another_parent_must_beat_the_best_too(
     record: RunRecord, median: float | None, kept: bool
@@ -84,6 +87,7 @@ def test_a_version_of_another_parent_must_beat_the_best_too(
     assert keep.decide(state, record, version).kept is kept
 
 
+@pytest.mark.processes
 def test_ratios_along_the_parents_are_multiplied(record: RunRecord) -> None:
     state = after(*made.baseline(), *made.iteration(1, 0, **FASTER), *made.iteration(2, 1, **FASTER))
     found = keep.to_baseline(state, 2)
@@ -127,6 +131,7 @@ def run_of(*found: dict[str, Any], kept: tuple[int, ...] = ()) -> list[Event]:
     return events
 
 
+@pytest.mark.processes
 def test_three_iterations_that_bring_less_than_three_percent_are_a_stall(record: RunRecord) -> None:
     small = {**FASTER, "ratio": (1.012, 1.011, 1.013)}
     assert not keep.stalled(after(*run_of(SAME, SAME)), record)
@@ -136,6 +141,7 @@ def test_three_iterations_that_bring_less_than_three_percent_are_a_stall(record:
     assert not keep.stalled(after(*run_of(SAME, FASTER, SAME, kept=(2,))), record)
 
 
+@pytest.mark.processes
 def test_a_stall_is_noted_once_and_counts_anew(record: RunRecord) -> None:
     events = run_of(SAME, SAME, SAME)
     noted = [*events, Stalled(version=3, tried=(), untried=())]
@@ -156,6 +162,7 @@ def test_a_partial_restart_masks_half_of_what_is_not_the_best() -> None:
     assert keep.to_mask(state) == (3,)
 
 
+@pytest.mark.processes
 def test_the_cap_is_a_reason_with_its_figures(record: RunRecord) -> None:
     capped = record.model_copy(update={"iterations": 2})
     events = run_of(FASTER, SAME, kept=(1,))
@@ -165,6 +172,7 @@ def test_the_cap_is_a_reason_with_its_figures(record: RunRecord) -> None:
     assert keep.stop(after(*events, Extended(iterations=1)), capped, NOW, None, None) is None
 
 
+@pytest.mark.processes
 def test_time_counts_from_the_start_or_from_the_last_extension(record: RunRecord) -> None:
     limited = record.model_copy(update={"seconds": 3600.0})
     state = after(*made.baseline())
@@ -180,6 +188,7 @@ def test_time_counts_from_the_start_or_from_the_last_extension(record: RunRecord
     assert keep.over_time(state, record, "2036-11-21T15:05:00Z") is None
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("target", "stops"), [("1.2x", True), ("1.24x", True), ("1.25x", False), ("2x", False)])
 def test_a_speedup_is_reached_with_its_lower_bound(record: RunRecord, target: str, stops: bool) -> None:
     wanted = record.model_copy(update={"target": target})
@@ -195,6 +204,7 @@ def targets(floor_us: float | None) -> Targets:
     )  # fmt: skip
 
 
+@pytest.mark.processes
 def test_near_the_measured_ceiling_the_run_stops_with_the_figure(record: RunRecord) -> None:
     state = after(*run_of(FASTER, kept=(1,)))
     near = receipts.timed_receipt()  # 96 % of the ceiling
@@ -206,6 +216,7 @@ def test_near_the_measured_ceiling_the_run_stops_with_the_figure(record: RunReco
     assert keep.stop(state, record, NOW, far, targets(130.0)) is None  # what was measured counts, not the spec
 
 
+@pytest.mark.processes
 def test_without_a_ceiling_the_cited_floor_counts(record: RunRecord) -> None:
     state = after(*run_of(FASTER, kept=(1,)))
     unknown = receipts.workload_timing(of_ceiling=None)
@@ -221,6 +232,7 @@ def test_without_a_ceiling_the_cited_floor_counts(record: RunRecord) -> None:
     assert found.reason == "target_reached"
 
 
+@pytest.mark.processes
 def test_three_new_directions_in_vain_after_a_stall_end_the_run(record: RunRecord) -> None:
     events = [*run_of(SAME, SAME, SAME), Stalled(version=3, tried=("tiling_smem",), untried=())]
 
@@ -253,6 +265,7 @@ def test_a_target_that_means_nothing_is_refused(text: str) -> None:
     assert caught.value.code == "target_invalid"
 
 
+@pytest.mark.processes
 def test_a_final_measurement_agrees_where_it_says_faster_again(record: RunRecord) -> None:
     plan = TimingPlan(restarts=5, seconds=1.0, baselines=(BaselineChoice(name="eager", how="eager"),))
 

@@ -79,6 +79,7 @@ def test_without_a_rate_nothing_that_needs_it_is_computed() -> None:
     assert found.lines[-1] == "bound, floor and target: UNKNOWN: fp32_throughput of H200 SXM would be needed"
 
 
+@pytest.mark.processes
 def test_stop_conditions_name_every_reason(tmp_path: Path) -> None:
     record = run_record(tmp_path, seconds=90.0, target="90%", iterations=4)
     targets = unknown_targets("no GPU").model_copy(update={"floor_us": 9.0})
@@ -90,6 +91,7 @@ def test_stop_conditions_name_every_reason(tmp_path: Path) -> None:
     assert [line.split(":")[0] for line in shown[4:]] == ["stall", "user"]
 
 
+@pytest.mark.processes
 def test_an_unknown_floor_is_not_used(tmp_path: Path) -> None:
     shown = list(stop_conditions(run_record(tmp_path), unknown_targets("no GPU is named")))
     assert "without one it is not used" in shown[1]

@@ -125,6 +125,7 @@ def test_any_text_can_be_compared(before: str, after: str, language: str) -> Non
     assert isinstance(compare(before, after, language, language).same, bool)
 
 
+@pytest.mark.slow
 def test_many_statements_of_one_name_are_compared_soon() -> None:
     text = "x = 1\n" * 60_000
     began = time.monotonic()

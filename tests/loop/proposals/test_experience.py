@@ -31,6 +31,8 @@ from tests.loop.driving import drive, faster, opened, propose
 from tests.loop.gate.valid import HINTS, INPUTS, GpuTools, RealParts, ValidRun, build, kernel, proposal
 from wiki.library import Wikis
 
+pytestmark = pytest.mark.processes
+
 NOW = "2026-11-21T15:00:00Z"
 
 

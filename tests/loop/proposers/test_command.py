@@ -98,6 +98,7 @@ def test_two_documents_are_no_answer(tmp_path: Path) -> None:
     assert isinstance(found.outcome, Unread)
 
 
+@pytest.mark.slow
 def test_all_that_a_hanging_program_started_is_ended(tmp_path: Path) -> None:
     text = (
         "import subprocess, sys, time\n"

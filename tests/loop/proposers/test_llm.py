@@ -47,6 +47,7 @@ def asked(server: ModelServer, form: str = "openai", waits: list[float] | None =
     return ask(choice(form, **more), access(server, form), request(), 4000, ([] if waits is None else waits).append)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("form", FORMS)
 def test_a_whole_answer_is_read_and_its_tokens_and_cost_counted(form: str) -> None:
     with model_server(GOOD) as server:
@@ -57,6 +58,7 @@ def test_a_whole_answer_is_read_and_its_tokens_and_cost_counted(form: str) -> No
     assert (found.call.model, found.call.answered_by, found.call.sends) == (f"{form}:m-1", "m-1", 1)
 
 
+@pytest.mark.processes
 def test_each_form_is_asked_as_its_service_wants_it() -> None:
     with model_server(GOOD) as server:
         for form in FORMS:
@@ -74,11 +76,13 @@ def test_each_form_is_asked_as_its_service_wants_it() -> None:
     assert "authorization" not in second.headers
 
 
+@pytest.mark.processes
 def test_an_unknown_price_makes_an_unknown_cost() -> None:
     with model_server(GOOD) as server:
         assert asked(server, input_price=Decimal(1)).call.cost is None
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     "said", [None, {}, [], {"prompt_tokens": -1, "completion_tokens": 5}, {"prompt_tokens": "many"}]
 )
@@ -89,6 +93,7 @@ def test_tokens_that_are_not_told_are_bounded_and_said_to_be(said: object) -> No
     assert (call.input_tokens, call.output_tokens, call.reported) == (sent, 4000, False)
 
 
+@pytest.mark.processes
 def test_cached_tokens_of_a_prompt_are_tokens_of_it() -> None:
     used = {"input_tokens": 10, "cache_read_input_tokens": 90, "cache_creation_input_tokens": None, "output_tokens": 5}
     with model_server(service.well(answer_of, usage=used)) as server:
@@ -96,6 +101,7 @@ def test_cached_tokens_of_a_prompt_are_tokens_of_it() -> None:
     assert (call.input_tokens, call.output_tokens) == (100, 5)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     ("reaction", "rule", "words"),
@@ -131,6 +137,7 @@ def test_a_bad_answer_is_no_proposal_and_says_why(form: str, reaction: service.R
     assert time.monotonic() - started < 5
 
 
+@pytest.mark.processes
 def test_a_body_without_end_is_not_read_to_the_end() -> None:
     with model_server(service.huge) as server:
         found = asked(server, seconds=60)
@@ -139,6 +146,7 @@ def test_a_body_without_end_is_not_read_to_the_end() -> None:
     assert f"more than {MAX_BODY:,} bytes" in found.outcome.reasons[0]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("opening", ["```json\n", "```\n"])
 def test_a_document_in_a_markdown_fence_is_read(opening: str) -> None:
     with model_server(service.well(lambda _: f"{opening}{json.dumps(proposal())}\n```\n")) as server:
@@ -148,6 +156,7 @@ def test_a_document_in_a_markdown_fence_is_read(opening: str) -> None:
 # --- a service that is busy, or does not want us ----------------------------------------------------------------------
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("code", [429, 500, 503, 529])
 def test_a_busy_service_is_asked_again_after_a_growing_wait(code: int) -> None:
     waits: list[float] = []
@@ -159,6 +168,7 @@ def test_a_busy_service_is_asked_again_after_a_growing_wait(code: int) -> None:
     assert 2 <= waits[1] <= 2.5
 
 
+@pytest.mark.processes
 def test_a_service_says_how_long_to_wait() -> None:
     waits: list[float] = []
     with model_server(service.status(429, headers={"Retry-After": "17"}), GOOD) as server:
@@ -166,6 +176,7 @@ def test_a_service_says_how_long_to_wait() -> None:
     assert waits == [17.0]
 
 
+@pytest.mark.processes
 def test_a_service_that_stays_busy_is_an_error_and_nothing_is_lost() -> None:
     waits: list[float] = []
     with model_server(service.status(503, "try later")) as server, pytest.raises(KoptError) as caught:
@@ -175,6 +186,7 @@ def test_a_service_that_stays_busy_is_an_error_and_nothing_is_lost() -> None:
     assert "kopt run resume" in caught.value.hint
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("wanted", ["61", "999999999999999999999"])
 def test_a_service_that_wants_a_long_wait_is_not_waited_for(wanted: str) -> None:
     waits: list[float] = []
@@ -192,6 +204,7 @@ def test_a_service_that_is_not_there_is_an_error() -> None:
     assert (caught.value.code, len(waits)) == ("model_unavailable", llm.SENDS - 1)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("code", "kind", "name"),
     [
@@ -215,6 +228,7 @@ def test_what_asking_again_does_not_change_is_an_error_at_once(code: int, kind: 
 # --- the key ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("form", FORMS)
 def test_a_key_that_a_service_repeats_is_not_kept(form: str) -> None:
     spoken = proposal(kernel=f"# {KEY}\n")
@@ -228,6 +242,7 @@ def test_a_key_that_a_service_repeats_is_not_kept(form: str) -> None:
         assert KEY not in repr(found)
 
 
+@pytest.mark.processes
 def test_a_word_in_place_of_a_key_is_left_in_texts() -> None:
     with model_server(service.well(lambda _: json.dumps(proposal(kernel="none = None\n")))) as server:
         found = ask(choice(), access(server, "openai", "none"), request(), 4000)
@@ -235,6 +250,7 @@ def test_a_word_in_place_of_a_key_is_left_in_texts() -> None:
     assert found.outcome.kernel == "none = None\n"
 
 
+@pytest.mark.processes
 def test_a_key_stands_in_no_description_and_no_question() -> None:
     with model_server(GOOD) as server:
         assert KEY not in repr(access(server, "openai"))
@@ -242,6 +258,7 @@ def test_a_key_stands_in_no_description_and_no_question() -> None:
         assert KEY not in json.dumps(server.seen[0].body)
 
 
+@pytest.mark.processes
 def test_without_a_key_no_header_names_one() -> None:
     with model_server(GOOD) as server:
         for form in FORMS:
@@ -249,6 +266,7 @@ def test_without_a_key_no_header_names_one() -> None:
         assert not any({"authorization", "x-api-key"} & set(seen.headers) for seen in server.seen)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "ALL_PROXY"])
 def test_a_service_on_this_machine_is_asked_without_a_proxy(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, f"http://127.0.0.1:{closed_port()}")

@@ -18,6 +18,8 @@ from evaluator.store.seal import ensure_key
 from loop.journal.record import RunRecord
 from tests.loop import crashes, tools
 
+pytestmark = pytest.mark.processes
+
 AGAIN = (("inside write 12", 0), ("after replace 40", -1), ("after git 11", 0))
 """States that are gone on from, and killed once more: in a torn line, before a file is in its place, and after a commit
 without its event. By the call, and how many states before or after it."""

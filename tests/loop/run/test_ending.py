@@ -18,6 +18,8 @@ from loop.run.driver import Driver, create_run
 from tests.loop import crashes, tools
 from tests.loop.driving import drive, faster, opened, propose
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:

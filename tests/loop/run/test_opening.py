@@ -25,6 +25,8 @@ from loop.run.driver import Driver, create_run, read_run
 from tests.loop import crashes, tools
 from tests.loop.driving import drive, faster, opened, propose
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:

@@ -14,6 +14,8 @@ from loop.proposers.reading import Unread
 from tests.loop import tools
 from tests.loop.driving import opened, propose
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:

@@ -522,6 +522,7 @@ def test_hostile_lines_take_no_time(tmp_path: Path, line: str) -> None:
     assert time.perf_counter() - start < 5
 
 
+@pytest.mark.slow
 def test_the_bundled_wiki_is_clean() -> None:
     wiki = bundled_wiki()
     record = Path(__file__).parents[3] / "docs" / "sources.md"

@@ -345,6 +345,7 @@ def solve(folder: Path, text: str, compiler: str) -> Solve:
     return made
 
 
+@pytest.mark.processes
 def test_solve_gets_pointers_and_numbers_in_their_order(tmp_path: Path, compiler: str) -> None:
     subject = solve(tmp_path, SOLVE, compiler)
     x, y = torch.arange(5.0), torch.full((5,), -1.0)
@@ -354,6 +355,7 @@ def test_solve_gets_pointers_and_numbers_in_their_order(tmp_path: Path, compiler
         subject.call({"x": x, "y": y, "n": 4})
 
 
+@pytest.mark.processes
 def test_what_the_compiler_refuses_is_in_its_own_words(tmp_path: Path, compiler: str) -> None:
     with pytest.raises(CompileError, match=r"it\.cu:3.*undeclared_name"):
         solve(tmp_path, SOLVE.replace("x[i] *", "undeclared_name *").replace("#include <stdint.h>\n", ""), compiler)

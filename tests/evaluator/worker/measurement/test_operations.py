@@ -143,6 +143,7 @@ def test_watching_does_not_import_the_compiler(server: ForkServer) -> None:
     assert [entry["name"] for entry in called.reply["operators"]] == ["aten::relu"]
 
 
+@pytest.mark.processes
 @pytest.mark.gpu
 def test_device_kernels_are_named_with_their_time() -> None:
     x = torch.randn(512, 512, device="cuda")

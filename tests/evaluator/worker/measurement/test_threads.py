@@ -40,6 +40,7 @@ def test_those_of_before_do_not_count() -> None:
     assert watch.count() == 0
 
 
+@pytest.mark.processes
 def test_a_thread_that_has_not_begun_is_waited_for() -> None:
     """On one core it begins only when this one waits: twenty in a row, each told at once."""
     text = (

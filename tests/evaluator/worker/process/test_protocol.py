@@ -40,6 +40,7 @@ def open_sockets() -> int:
     return sum(str(link).startswith("socket:") for link in links)
 
 
+@pytest.mark.slow
 @SHARED
 @given(message=st.dictionaries(st.text(), JSON, max_size=5))
 def test_a_message_comes_back_as_it_was(pair: Pair, message: dict[str, Any]) -> None:

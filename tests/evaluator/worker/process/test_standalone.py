@@ -10,6 +10,8 @@ import pytest
 
 from evaluator.worker.process.standalone import profiled
 
+pytestmark = pytest.mark.processes
+
 FAKE = """#!/bin/sh
 case "$1" in
   --import) echo '"ID","Kernel Name"'; echo '"",""'; echo '"0","softmax"'; exit {printed};;

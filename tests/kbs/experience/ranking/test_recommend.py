@@ -79,6 +79,7 @@ def situation_of(query: Query) -> Situation:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_it_beats_the_most_frequent_success_by_twenty_points(seed: int) -> None:
     log, trials = generated(seed)

@@ -232,6 +232,7 @@ FIELDS = st.fixed_dictionaries(
 ).filter(lambda one: "run" not in one or "iteration" in one)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(FIELDS, max_size=4), st.booleans(), st.booleans())
 def test_an_export_comes_back_as_it_was(

@@ -407,6 +407,7 @@ def test_what_is_no_receipt(bench: Bench, text: str) -> None:
     assert "Traceback" not in verified.err
 
 
+@pytest.mark.processes
 def test_an_interrupted_bench_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
     import signal
     import subprocess

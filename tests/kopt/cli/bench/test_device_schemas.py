@@ -58,6 +58,7 @@ def test_ceilings_are_those_that_were_measured() -> None:
     assert [figure["unit"] for figure in found["figures"]] == ["GB/s", "us"]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("said", "wrong"),
     [
@@ -76,6 +77,7 @@ def test_runs_that_call_a_difference_are_counted(said: list[Improvement], wrong:
     assert [run["improvement"] for run in found.runs] == [one.value for one in said]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("command", "made", "required"),
     [

@@ -61,6 +61,7 @@ def test_what_is_refused_before_the_run(
     assert (tmp_path / "k.py").read_text() == ADD
 
 
+@pytest.mark.slow
 def test_both_files_of_a_timed_receipt(tmp_path: Path) -> None:
     report, plot = tmp_path / "benchmark.md", tmp_path / "samples.svg"
     check_files(tmp_path / "receipt.json", report, plot, "cuda:0")

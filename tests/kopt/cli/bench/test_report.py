@@ -309,6 +309,7 @@ def test_colour_is_for_terminals_alone() -> None:
     assert "\x1b" not in shown(receipt())
 
 
+@pytest.mark.processes
 def test_a_reader_that_stops_early_leaves_the_exit_code_alone(tmp_path: Path) -> None:
     """`kopt bench verify FILE | head -0` still says that the file is no receipt of ours."""
     import os

@@ -19,6 +19,8 @@ from tests.conftest import Run, run_kopt
 from tests.evaluator.receipts import receipt as any_receipt
 from tests.kopt.test_imports import HEAVY, PROBE
 
+pytestmark = pytest.mark.processes
+
 Log = Callable[..., Run]
 WIDE = ("Load 16 bytes a thread", "--kernel", "softmax.py", "--chip", "H200", "--bottleneck", "memory", "--method",
         "Vectorized access", "--dims", "M=4096,N=8192", "--dtype", "bf16", "--backend", "triton")  # fmt: skip

@@ -23,6 +23,7 @@ RATES = (
 DRAWING = Drawing("run", POINTS, 80.0, 88.9, 384_000_000, 100_000_000, RATES)
 
 
+@pytest.mark.slow
 def test_both_pictures_in_both_forms_and_the_same_again() -> None:
     found = paint(DRAWING)
     assert found.keys() == {"timeline.png", "timeline.svg", "roofline.png", "roofline.svg"}

@@ -34,6 +34,7 @@ def strange() -> Timing:
     return timing(workload_timing(dims={NAMES: 1}, baselines={"eager": baseline(), **every}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["png", "svg"])
 def test_the_same_times_give_the_same_bytes(format: str) -> None:
     found = draw(timing(), "kernel.py on NVIDIA H200", format)
@@ -42,6 +43,7 @@ def test_the_same_times_give_the_same_bytes(format: str) -> None:
     assert draw(timing(workload_timing(candidate=timed(us=99.0))), "kernel.py on NVIDIA H200", format) != found
 
 
+@pytest.mark.processes
 def test_another_process_draws_the_same() -> None:
     code = (
         "import sys; from kopt.services.plots.samples import draw; from tests.evaluator.receipts import timing;"
@@ -81,11 +83,13 @@ def test_several_workloads_are_told_apart() -> None:
     assert {"n=64: candidate", "n=64: compile", "n=65: candidate", "n=65: eager"} <= set(said)
 
 
+@pytest.mark.slow
 def test_many_workloads_are_cut_and_the_title_says_so() -> None:
     many = timing(*(workload_timing(dims={"n": n}, baselines={"eager": baseline()}) for n in range(MOST + 2)))
     assert f"k, the first {MOST} of {MOST + 2} workloads" in texts(draw(many, "k", "svg"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["png", "svg"])
 def test_strange_names_and_times_are_drawn(format: str) -> None:
     assert len(draw(strange(), NAMES, format)) > 1000
@@ -109,6 +113,7 @@ def test_the_users_own_style_changes_nothing(monkeypatch: pytest.MonkeyPatch) ->
 # --- where it is written ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["samples.png", "samples.svg", "SAMPLES.PNG"])
 def test_a_plot_is_written_and_written_again(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
@@ -150,6 +155,7 @@ def test_without_matplotlib_it_is_said_before_the_run(tmp_path: Path, monkeypatc
     assert "pip install 'kopt[plot]'" in caught.value.hint
 
 
+@pytest.mark.processes
 def test_a_command_that_draws_nothing_needs_no_matplotlib() -> None:
     modules = "kopt.services.plots.samples, kopt.services.bench.files"
     code = f"import sys; import {modules}; print('matplotlib' in sys.modules)"

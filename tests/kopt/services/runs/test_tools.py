@@ -131,6 +131,7 @@ def test_a_gpu_that_is_not_there_is_an_error() -> None:
     assert surroundings.device_of(None) == "cpu"
 
 
+@pytest.mark.slow
 def test_a_receipt_is_sealed_and_of_the_planned_problem(bench: Workbench) -> None:
     receipt = bench.evaluate(bench.request(KERNEL, "kernel.py", None), SeedSchedule.secret())
     assert receipt.verdict is Verdict.ACCEPTED
@@ -165,6 +166,7 @@ def test_no_profile_on_the_cpu(bench: Workbench) -> None:
     assert taken.why
 
 
+@pytest.mark.slow
 def test_step_0(bench: Workbench) -> None:
     found = bench.targets()
     assert found.bytes == 2 * 300 * 4
@@ -177,6 +179,7 @@ def test_step_0(bench: Workbench) -> None:
     assert b"- H200 SXM HBM bandwidth: 4.8 TB/s <- gpu-wiki/hardware/h200-sxm.md:L" in files["README.md"]
 
 
+@pytest.mark.slow
 def test_without_a_gpu_targets_are_unknown_and_the_work_is_counted(bench: Workbench) -> None:
     other = Workbench(bench.engine, bench.folder, bench.record.model_copy(update={"gpu": ""}))
     found = other.targets()
@@ -193,6 +196,7 @@ def test_search_cites_lines_with_their_hash(bench: Workbench) -> None:
     assert [one.status for one in checked] == [Status.OK] * len(found.hits)
 
 
+@pytest.mark.slow
 def test_machine_code_shows_methods(bench: Workbench) -> None:
     note = bench.machine_code(KERNEL, "kernel.py", ("vectorized_access", "no_such_method"))
     assert note.target == "sm_90a"
@@ -227,6 +231,7 @@ def test_ncu_is_probed_with_its_reason(bench: Workbench, monkeypatch: pytest.Mon
     assert (taken.grade, taken.why) == ("degraded", "ncu may not read them")
 
 
+@pytest.mark.processes
 def test_torch_is_not_imported_before_it_is_needed() -> None:
     modules = "kopt.services.runs.tools, kopt.services.runs.environment, loop.run.standard, loop.pages"
     code = f"import sys, {modules}; sys.exit('torch' in sys.modules)"

@@ -20,6 +20,8 @@ from tests.loop.driving import propose as hand_in
 from wiki.page import Page
 from wiki.reader import read_page
 
+pytestmark = pytest.mark.processes
+
 TODAY = datetime.date(2026, 11, 22)
 
 
