@@ -1,28 +1,37 @@
-# Habits. `just` lists them; each is one command that can be typed without just.
+# The commands of a contributor; `just` lists them. Each is one line that can be typed without just.
 
 venv := ".venv"
 
-# install with the test tools and run every check
+# list the commands
+default:
+    @just --list
+
+# make .venv and install kopt with its test tools
+setup:
+    python3 -m venv {{venv}}
+    {{venv}}/bin/pip install -c constraints.txt -e '.[test]'
+
+# run the fast tests: no processes, no network, no GPU
+test *ARGS:
+    ./scripts/test {{ARGS}}
+
+# install the test tools and run every check and every test
 check *ARGS:
     ./scripts/check {{ARGS}}
 
-# format and mend what can be mended
+# format, and fix what can be fixed automatically
 fix:
     {{venv}}/bin/ruff format .
     {{venv}}/bin/ruff check --fix .
     {{venv}}/bin/kopt wiki lint --wiki gpu-wiki --fix --yes
 
-# write the vectors of the bundled wiki anew, after pages changed
+# write the generated pages of docs/ again: commands, gate rules, lint rules, cheats
+docs:
+    {{venv}}/bin/python -m scripts.generated_docs
+
+# compute the embeddings of the bundled wiki again, after pages changed
 vectors:
     {{venv}}/bin/python -m ingest.carried
-
-# write docs/commands.md from the commands' own help
-commands:
-    {{venv}}/bin/python -m typer kopt.cli.main utils docs --name kopt --output docs/commands.md
-
-# write the rules in docs/gate.md from their docstrings
-gate-docs:
-    {{venv}}/bin/python scripts/gate_docs.py
 
 # time a cold question against a bare import of chromadb
 bench:

@@ -1,15 +1,12 @@
-"""The table of cheats, and the page of the documentation that is made of it.
+"""The table of cheats, and the page docs/cheats.md that is made of it.
 
-    python -m tests.adversarial.corpus
-
-prints the page docs/cheats.md. What caught a cheat is taken from the recorded test runs in benchmarks/results/evaluator
+What caught a cheat is taken from the recorded test runs in benchmarks/results/evaluator
 (`pytest --record FILE`); where a row was not run, the defences that should catch it stand in its place.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -173,7 +170,3 @@ def recorded(folder: Path = RECORDS) -> dict[str, list[str]]:
 def page() -> str:
     """The page docs/cheats.md."""
     return _PAGE + table(load(), recorded())
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page())

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.adversarial.corpus import CHEATS, HERE, Cheat, Device, caught, load, page, reported, row_name, table
+from tests.adversarial.corpus import CHEATS, HERE, Cheat, Device, caught, load, reported, row_name, table
 from tests.adversarial.naive_runs import NaiveServer, naive_accepts
 from tests.adversarial.support import bench
 
@@ -176,8 +176,3 @@ def test_table_shows_what_was_recorded() -> None:
     assert "(expected)" not in lines["memo_id"]
     assert "GPU: library_call (expected)" in lines["library_op"]
     assert all(line.count(" | ") == 3 for line in lines.values())
-
-
-def test_page_is_fresh() -> None:
-    """docs/cheats.md is what the table and the recorded runs make."""
-    assert (ROOT / "docs" / "cheats.md").read_text("utf-8") == page(), "run: python -m tests.adversarial.corpus"
