@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from evaluator.external import command
 from evaluator.external.command import Printed
@@ -22,6 +22,7 @@ from evaluator.receipt.problem import SourceRecord
 from evaluator.source.source_file import SourceFile
 from kbs.common.canonical_json import Line, Seconds, UtcTime
 from kbs.common.errors import UsageError
+from kbs.common.json_model import Record
 
 TIME_LIMIT = 600.0
 """Seconds that the command has where the user names none."""
@@ -36,10 +37,8 @@ NOT_CHECKED = (
 Option = Literal["--bench-command", "--signal-command"]
 
 
-class Machine(BaseModel):
+class Machine(Record):
     """Where the command ran. What it used of it (GPU, interpreter, libraries) kopt does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     kopt: Line
     """Version of kopt."""
@@ -59,10 +58,8 @@ class Machine(BaseModel):
     """Version of the NVIDIA driver; None where there is none or it could not be asked."""
 
 
-class ExternalContent(BaseModel):
+class ExternalContent(Record):
     """All that is known of a run of the user's command, before the record has its id."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     schema_version: Literal[1] = 1
     """Version of this schema."""

@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from evaluator.request import Request
 from evaluator.sandbox.fork_server import ForkServer
 from evaluator.sandbox.messages import candidate_files, candidate_message, nvcc_path, reference_files, reference_message
 from evaluator.sandbox.replies import checked_reply
 from evaluator.sandbox.worker_process import Worker, WorkerLostError
-from evaluator.sass.parse import DisassemblyError, Spills, Usage, code_hashes, read_opcodes, read_spills, read_usage
+from evaluator.sass.parse import DisassemblyError, Spills, Usage, read_functions, read_spills, read_usage
 from evaluator.sass.sass import Function, Resources
 from evaluator.sass.tools import Target, disassembler
 from evaluator.sass.triton_types import KernelTypes
@@ -29,6 +29,7 @@ from evaluator.source.forms import Backend, recognise
 from evaluator.source.source_file import is_cuda
 from evaluator.worker.process.isolation import Limits
 from kbs.common.errors import ConfigurationError, KoptError, UsageError
+from kbs.common.json_model import Record
 
 MAX_TEXT = 64 << 20
 """Bytes of a disassembly, of a binary, or of a log that are read."""
@@ -40,10 +41,8 @@ _COMPILE_ERRORS = frozenset(
 _KERNEL = re.compile(r"\b__global__\b")
 
 
-class Machine(BaseModel):
+class Machine(Record):
     """The machine code of a candidate, or why there is none."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     target: str
     """What it was compiled for, as the compiler was told: sm_90a."""
@@ -297,25 +296,25 @@ def _tool_failed(tool: Path, said: str) -> ConfigurationError:
 
 def _functions(instructions: str, resources: str, log: str, version: str, dynamic_shared: int | None) -> list[Function]:
     try:
-        opcodes = read_opcodes(instructions)
+        functions = read_functions(instructions)
     except DisassemblyError as error:
         raise KoptError(
             f"the disassembly cannot be read: {error}",
             code="disassembly_invalid",
             hint="Report it with the version of cuobjdump; --cuda-home names another one.",
         ) from error
-    usage, spills, hashes = read_usage(resources), read_spills(log), code_hashes(instructions)
+    usage, spills = read_usage(resources), read_spills(log)
     return [
         Function(
             name=name,
             version=version,
             kernel=name in usage and usage[name].kernel,
-            instructions=counts.total(),
-            opcodes=dict(counts.most_common()),
+            instructions=code.opcodes.total(),
+            opcodes=dict(code.opcodes.most_common()),
             resources=_resources(usage.get(name), spills.get(name), dynamic_shared),
-            code=hashes[name],
+            code=code.hash,
         )
-        for name, counts in opcodes.items()
+        for name, code in functions.items()
     ]
 
 

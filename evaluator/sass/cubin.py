@@ -28,19 +28,9 @@ class KernelResources:
     name: str
     """As it stands in the file; a C++ name is mangled. With what tells it from other compilations of the same kernel,
     where there are such."""
-    registers: int
-    """Of a thread."""
-    static_shared_memory: int
-    """Bytes of a block, without the part that the system reserves."""
-    local_memory: int
-    """Bytes of a thread: stack and spills."""
-    barriers: int
-    """Of a block; 1 where the file does not say."""
-    required_threads: int | None
-    """Block size that the code demands."""
-    max_threads: int | None
-    """Largest block size that the code was compiled for."""
-    dynamic_shared_memory: int | None
+    usage: Usage
+    """What its code takes."""
+    dynamic_shared: int | None
     """Bytes that the launcher adds, where Triton says so: of a launch, or in its description beside the file."""
 
 
@@ -65,18 +55,16 @@ def compiled_kernels(machine: Machine, target: Target) -> Cubin:
         of = function.resources
         if not function.kernel or of.registers is None or of.static_shared_bytes is None or of.barriers is None:
             continue
-        kernels.append(
-            KernelResources(
-                name=f"{function.name} [{function.version}]" if function.version else function.name,
-                registers=of.registers,
-                static_shared_memory=of.static_shared_bytes,
-                local_memory=of.stack_bytes or 0,
-                barriers=of.barriers,
-                required_threads=of.required_threads,
-                max_threads=of.max_threads,
-                dynamic_shared_memory=of.dynamic_shared_bytes,
-            )
+        usage = Usage(
+            registers=of.registers,
+            stack=of.stack_bytes or 0,
+            shared=of.static_shared_bytes,
+            barriers=of.barriers,
+            required_threads=of.required_threads,
+            max_threads=of.max_threads,
         )
+        name = f"{function.name} [{function.version}]" if function.version else function.name
+        kernels.append(KernelResources(name, usage, of.dynamic_shared_bytes))
     return Cubin(target, target.exact.endswith("a"), tuple(kernels), machine.how, machine.notes)
 
 
@@ -107,24 +95,15 @@ def read_cubin(path: Path) -> Cubin:
             hint="Take the one for your GPU out: `cuobjdump -xelf all FILE`.",
         )
     ((number, suffix),) = targets
-    kernels = [_kernel(path, name, found) for name, found in read_usage(printed.stdout).items() if found.kernel]
+    kernels = [
+        KernelResources(name, usage, _launcher_shared_memory(path, name))
+        for name, usage in read_usage(printed.stdout).items()
+        if usage.kernel
+    ]
     if not kernels:
         hint = "A kernel is a __global__ function; a template must be instantiated."
         raise UsageError(f"{path.name} has no kernel", code="no_kernel", hint=hint)
     return Cubin(Target(number), suffix == "a", tuple(kernels))
-
-
-def _kernel(path: Path, name: str, found: Usage) -> KernelResources:
-    return KernelResources(
-        name=name,
-        registers=found.registers,
-        static_shared_memory=found.shared,
-        local_memory=found.stack + found.local,
-        barriers=found.barriers,
-        required_threads=found.required_threads,
-        max_threads=found.max_threads,
-        dynamic_shared_memory=_launcher_shared_memory(path, name),
-    )
 
 
 def _launcher_shared_memory(path: Path, name: str) -> int | None:

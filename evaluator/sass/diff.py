@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import BaseModel, ConfigDict
-
 from evaluator.sass.sass import Function, MethodVerdict, Resources, judge
+from kbs.common.json_model import Record
 from kbs.evidence.table_rows import SignatureRow
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class Change(_Part):
+class Change(Record):
     """One count before and after."""
 
     name: str
@@ -25,7 +20,7 @@ class Change(_Part):
     """In the candidate."""
 
 
-class MethodChange(_Part):
+class MethodChange(Record):
     """What the code shows of one method, before and after."""
 
     method: str
@@ -36,7 +31,7 @@ class MethodChange(_Part):
     """In the candidate."""
 
 
-class FunctionDifference(_Part):
+class FunctionDifference(Record):
     """A function of the candidate and its counterpart in the other version."""
 
     before: str
@@ -53,7 +48,7 @@ class FunctionDifference(_Part):
     """Methods whose verdict or count differs."""
 
 
-class Difference(_Part):
+class Difference(Record):
     """All functions of two versions."""
 
     functions: list[FunctionDifference]

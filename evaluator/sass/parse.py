@@ -69,8 +69,8 @@ class Usage:
     """Bytes of local memory of each thread for its frame."""
     shared: int
     """Bytes of static shared memory of a block, without the part that the system reserves."""
-    local: int
-    """Further bytes of local memory of each thread."""
+    local: int = 0
+    """Further bytes of local memory of each thread, for arrays."""
     kernel: bool = False
     """Whether it can be launched; other functions are called by kernels."""
     barriers: int = 1
@@ -90,49 +90,46 @@ class Spills:
     loads: int
 
 
-def read_opcodes(text: str) -> dict[str, Counter[str]]:
-    """Opcodes of each function, counted, in the order of the text.
+@dataclass(frozen=True)
+class Code:
+    """The instructions of one function."""
+
+    opcodes: Counter[str]
+    """How often each opcode stands there."""
+    hash: str
+    """SHA-256 of the instructions in their order, as they are printed, without addresses and encodings."""
+
+
+def read_functions(text: str) -> dict[str, Code]:
+    """The instructions of each function, in the order of the text.
 
     `DisassemblyError` where a line with an address holds no instruction that can be read, where an instruction stands
     in no function, or a function has none.
     """
-    found: dict[str, Counter[str]] = {}
-    current: Counter[str] | None = None
+    opcodes: dict[str, Counter[str]] = {}
+    lines: dict[str, list[str]] = {}
+    name = ""
     for number, line in enumerate(text.split("\n"), start=1):
         heading = _FUNCTION.match(line) or _SECTION.match(line)
         if heading:
-            if heading["name"] in found:
-                raise DisassemblyError(f"line {number}: the function {heading['name'][:100]} comes twice")
-            current = found[heading["name"]] = Counter()
+            name = heading["name"]
+            if name in opcodes:
+                raise DisassemblyError(f"line {number}: the function {name[:100]} comes twice")
+            opcodes[name], lines[name] = Counter(), []
             continue
         if not _ADDRESSED.match(line):
             continue
         instruction = _INSTRUCTION.match(line)
         if instruction is None:
             raise DisassemblyError(f"line {number}: no instruction can be read in {line.strip()[:80]!r}")
-        if current is None:
+        if not name:
             raise DisassemblyError(f"line {number}: an instruction that belongs to no function")
-        current[instruction["opcode"]] += 1
-    for name, opcodes in found.items():
-        if not opcodes:
-            raise DisassemblyError(f"the function {name[:100]} has no instructions")
-    return found
-
-
-def code_hashes(text: str) -> dict[str, str]:
-    """Function → SHA-256 of its instructions in their order, as they are printed, without addresses and encodings.
-
-    The text is one that `read_opcodes` reads.
-    """
-    found: dict[str, list[str]] = {}
-    current: list[str] = []
-    for line in text.split("\n"):
-        heading = _FUNCTION.match(line) or _SECTION.match(line)
-        if heading:
-            current = found.setdefault(heading["name"], [])
-        elif _ADDRESSED.match(line):
-            current.append(" ".join(_COMMENT.sub(" ", line).split()))
-    return {name: hashlib.sha256("\n".join(lines).encode()).hexdigest() for name, lines in found.items()}
+        opcodes[name][instruction["opcode"]] += 1
+        lines[name].append(" ".join(_COMMENT.sub(" ", line).split()))
+    empty = [name for name, of in lines.items() if not of]
+    if empty:
+        raise DisassemblyError(f"the function {empty[0][:100]} has no instructions")
+    return {name: Code(opcodes[name], hashlib.sha256("\n".join(of).encode()).hexdigest()) for name, of in lines.items()}
 
 
 def read_targets(text: str) -> list[tuple[int, str]]:

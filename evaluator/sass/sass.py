@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from kbs.common.json_model import Record
 from kbs.evidence.opcodes import Pattern
 from kbs.evidence.table_rows import SignatureRow
 
@@ -15,11 +16,7 @@ Verdict = Literal["present", "absent", "unverifiable"]
 _MANGLED = re.compile(r"_Z(?P<length>[1-9]\d{0,3})(?P<rest>.+)", re.DOTALL)
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class Resources(_Part):
+class Resources(Record):
     """What one function needs of an SM, for each thread or block."""
 
     registers: int | None
@@ -42,7 +39,7 @@ class Resources(_Part):
     """Largest block size that the code was compiled for, as with `__launch_bounds__`; None where none is stated."""
 
 
-class Function(_Part):
+class Function(Record):
     """One function of a candidate's machine code."""
 
     name: str
@@ -75,7 +72,7 @@ class Function(_Part):
         return {opcode: n for opcode, n in self.opcodes.items() if any(p.matches(opcode) for p in wanted)}
 
 
-class MethodVerdict(_Part):
+class MethodVerdict(Record):
     """Whether one function shows one method."""
 
     method: str

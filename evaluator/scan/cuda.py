@@ -8,73 +8,65 @@ from collections.abc import Callable, Sequence
 from evaluator.scan import patterns as watched
 from evaluator.scan.found import Found
 from evaluator.scan.hazards import Hazard, Severity
-from evaluator.source.cpp_tokens import Kind, Token, brackets, lex, macros
+from evaluator.source.cpp_tokens import BEFORE_CALL, Kind, Token, brackets, declarations, lex, macros
 
 REJECT, NOTE = Severity.REJECT, Severity.NOTE
 _Add = Callable[[str, Severity, str, int], None]
 
 # Host functions by hazard. One that the file defines itself is its own, whatever its name.
-_REJECTED_CALLS = {
-    **dict.fromkeys(("ptrace", "process_vm_readv", "process_vm_writev"), "scans_memory"),
-    **dict.fromkeys(("PyGC_Collect", "PyGC_Disable", "PyUnstable_GC_VisitObjects"), "scans_memory"),
-    **dict.fromkeys(
-        ("PyEval_GetFrame", "PyThreadState_GetFrame", "PyFrame_GetBack", "PyEval_SetTrace"), "reads_frames"
-    ),
-    **dict.fromkeys(("PyEval_SetProfile", "PyEval_GetGlobals", "PyEval_GetLocals"), "reads_frames"),
-    **dict.fromkeys(("PyImport_GetModuleDict", "PyImport_AddModule"), "reads_modules"),
-    **dict.fromkeys(("PyRun_SimpleString", "PyRun_String", "Py_CompileString"), "dynamic_code"),
-    **dict.fromkeys(("mprotect", "PyCode_New", "PyFunction_SetCode"), "patched"),
-    **dict.fromkeys(("_exit", "_Exit", "quick_exit", "at_quick_exit", "Py_Exit", "Py_AtExit"), "exits_early"),
-    **dict.fromkeys(("kill", "killpg", "tgkill", "pthread_kill"), "signals_processes"),
-}
-_NOTED_CALLS = {
-    **dict.fromkeys(("fork", "vfork", "execve", "execvp", "execl", "execlp", "popen", "system"), "starts_processes"),
-    **dict.fromkeys(("posix_spawn", "posix_spawnp", "setsid", "setpgid", "unshare", "clone"), "starts_processes"),
-    **dict.fromkeys(("pthread_create", "cudaLaunchHostFunc", "cudaStreamAddCallback"), "uses_threads"),
-    **dict.fromkeys(("socket", "getaddrinfo"), "network"),
-    **dict.fromkeys(("dlopen", "dlsym"), "loads_libraries"),
-    **dict.fromkeys(("dup2", "ftruncate", "fstat", "fcntl"), "file_descriptors"),
-    **dict.fromkeys(("atexit", "on_exit"), "exits_early"),
-    **dict.fromkeys(("signal", "sigaction", "raise"), "signals_processes"),
-    **dict.fromkeys(("cudaIpcOpenMemHandle", "cuMemGetAddressRange", "cuMemGetAddressRange_v2"), "scans_memory"),
-    **dict.fromkeys(
-        ("cudaIpcOpenEventHandle", "cuMemImportFromShareableHandle", "cuPointerGetAttributes"), "scans_memory"
-    ),
-    **dict.fromkeys(("cudaCtxResetPersistingL2Cache",), "persisting_l2"),
-    **dict.fromkeys(("shm_open", "memfd_create", "ofstream"), "writes_files"),
-}
-_NOTED_NAMES = {
-    **dict.fromkeys(
-        ("cudaLimitPersistingL2CacheSize", "accessPolicyWindow", "cudaAccessPropertyPersisting"), "persisting_l2"
-    ),
-    **dict.fromkeys(
-        ("cudaLaunchAttributeAccessPolicyWindow", "cudaStreamAttributeAccessPolicyWindow"), "persisting_l2"
-    ),
-    **dict.fromkeys(("CU_LIMIT_PERSISTING_L2_CACHE_SIZE", "CU_ACCESS_PROPERTY_PERSISTING"), "persisting_l2"),
-    **dict.fromkeys(("__half", "half", "half2", "__half2", "__nv_bfloat16", "__nv_bfloat162"), "low_precision_text"),
-    **dict.fromkeys(
-        ("__float2half", "__float2half_rn", "__float2bfloat16", "__float2bfloat16_rn"), "low_precision_text"
-    ),
-    **dict.fromkeys(("__nv_fp8_e4m3", "__nv_fp8_e5m2", "float_e4m3_t", "float_e5m2_t"), "low_precision_text"),
-    **dict.fromkeys(("tf32", "tfloat32_t", "__float_to_tf32"), "low_precision_text"),
-    **dict.fromkeys(("thread", "jthread", "async"), "uses_threads"),
-}
+_REJECTED_CALLS = watched.table(
+    scans_memory="""
+        ptrace process_vm_readv process_vm_writev PyGC_Collect PyGC_Disable PyUnstable_GC_VisitObjects
+    """,
+    reads_frames="""
+        PyEval_GetFrame PyThreadState_GetFrame PyFrame_GetBack PyEval_SetTrace PyEval_SetProfile PyEval_GetGlobals
+        PyEval_GetLocals
+    """,
+    reads_modules="PyImport_GetModuleDict PyImport_AddModule",
+    dynamic_code="PyRun_SimpleString PyRun_String Py_CompileString",
+    patched="mprotect PyCode_New PyFunction_SetCode",
+    exits_early="_exit _Exit quick_exit at_quick_exit Py_Exit Py_AtExit",
+    signals_processes="kill killpg tgkill pthread_kill",
+)
+_NOTED_CALLS = watched.table(
+    starts_processes="""
+        fork vfork execve execvp execl execlp popen system posix_spawn posix_spawnp setsid setpgid unshare clone
+    """,
+    uses_threads="pthread_create cudaLaunchHostFunc cudaStreamAddCallback",
+    network="socket getaddrinfo",
+    loads_libraries="dlopen dlsym",
+    file_descriptors="dup2 ftruncate fstat fcntl",
+    exits_early="atexit on_exit",
+    signals_processes="signal sigaction raise",
+    scans_memory="""
+        cudaIpcOpenMemHandle cuMemGetAddressRange cuMemGetAddressRange_v2 cudaIpcOpenEventHandle
+        cuMemImportFromShareableHandle cuPointerGetAttributes
+    """,
+    persisting_l2="cudaCtxResetPersistingL2Cache",
+    writes_files="shm_open memfd_create ofstream",
+)
+_NOTED_NAMES = watched.table(
+    persisting_l2="""
+        cudaLimitPersistingL2CacheSize accessPolicyWindow cudaAccessPropertyPersisting
+        cudaLaunchAttributeAccessPolicyWindow cudaStreamAttributeAccessPolicyWindow
+        CU_LIMIT_PERSISTING_L2_CACHE_SIZE CU_ACCESS_PROPERTY_PERSISTING
+    """,
+    low_precision_text="""
+        __half half half2 __half2 __nv_bfloat16 __nv_bfloat162 __float2half __float2half_rn __float2bfloat16
+        __float2bfloat16_rn __nv_fp8_e4m3 __nv_fp8_e5m2 float_e4m3_t float_e5m2_t tf32 tfloat32_t __float_to_tf32
+    """,
+    uses_threads="thread jthread async",
+)
 # A definition of one of these takes the place of the runtime's for the whole process.
-_RUNTIME = {
-    *("cudaEventElapsedTime", "cudaEventElapsedTime_v2", "cudaEventRecord", "cudaEventSynchronize", "cudaEventQuery"),
-    *("cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaLaunchKernel", "cudaLaunchKernelExC", "cudaMemcpy"),
-    *(
-        "cudaMemcpyAsync",
-        "cudaMemset",
-        "cudaMemsetAsync",
-        "cudaMalloc",
-        "cudaFree",
-        "cuLaunchKernel",
-        "cuEventElapsedTime",
-    ),
-    *("cuEventRecord", "cuStreamSynchronize", "cuCtxSynchronize", "clock_gettime", "gettimeofday", "send", "recv"),
-    *("sendmsg", "recvmsg", "write", "read", "malloc", "free", "memcmp", "memcpy"),
-}
+_RUNTIME = watched.names(
+    """
+    cudaEventElapsedTime cudaEventElapsedTime_v2 cudaEventRecord cudaEventSynchronize cudaEventQuery
+    cudaDeviceSynchronize cudaStreamSynchronize cudaLaunchKernel cudaLaunchKernelExC cudaMemcpy cudaMemcpyAsync
+    cudaMemset cudaMemsetAsync cudaMalloc cudaFree cuLaunchKernel cuEventElapsedTime cuEventRecord
+    cuStreamSynchronize cuCtxSynchronize clock_gettime gettimeofday send recv sendmsg recvmsg write read malloc free
+    memcmp memcpy
+    """
+)
 _TEMPLATES = re.compile(r"cutlass/gemm/device/|thrust/|cub/device|cub/cub")
 _HEADERS = re.compile(r"cublas|cudnn|cusparse|cusolver|cufft|cutensor|nvblas")
 _CPP = re.compile(r'#\s*include\b|__global__|extern\s+"C"|PYBIND11_MODULE|TORCH_LIBRARY|\bat::|\btorch::|\bpy::')
@@ -104,7 +96,7 @@ def scan_cpp(text: str, environment: frozenset[str] = frozenset()) -> list[Hazar
         else:
             tokens += [Token(t.kind, t.text, token.line) for t in lex(token.text.partition(" ")[2]).tokens]
     tokens = _without_main(tokens)
-    defined = _defined(tokens)
+    defined = {d.name.text: d.name.line for d in reversed([*declarations(tokens)]) if d.defined}
     for index, token in enumerate(tokens):
         before = tokens[index - 1].text if index else ""
         after = tokens[index + 1].text if index + 1 < len(tokens) else ""
@@ -120,7 +112,7 @@ def scan_cpp(text: str, environment: frozenset[str] = frozenset()) -> list[Hazar
         used = after == "(" or before in ("=", "&", ",", "(")
         if used and watched.LIBRARY_FUNCTION.match(name) and name not in defined and not name.endswith("_t"):
             add("library_call", REJECT, name, token.line)
-        declared = index > 0 and tokens[index - 1].kind is Kind.NAME and before not in _BEFORE_CALL | macro_names
+        declared = index > 0 and tokens[index - 1].kind is Kind.NAME and before not in BEFORE_CALL | macro_names
         if after not in ("(", "{") or name in defined or (declared and after == "("):
             continue
         if after == "(" and name in _REJECTED_CALLS:
@@ -188,24 +180,6 @@ def _python_module(arguments: Sequence[Token], line: int, add: _Add) -> None:
         add(ids.get(root, default), REJECT, f"Python's {root} from C++", line)
     else:
         add("dynamic_code", NOTE, "an import of Python from C++", line)
-
-
-def _defined(tokens: Sequence[Token]) -> dict[str, int]:
-    """Functions that are defined in the text, with their lines: a type, a name, ( … ) and {."""
-    pairs = brackets(tokens)
-    found: dict[str, int] = {}
-    for index in range(1, len(tokens) - 1):
-        token, before = tokens[index], tokens[index - 1]
-        if token.kind is not Kind.NAME or tokens[index + 1].text != "(" or index + 1 not in pairs:
-            continue
-        follows = [t.text for t in tokens[pairs[index + 1] + 1 : pairs[index + 1] + 3]]
-        typed = before.kind is Kind.NAME or before.text in ("*", "&", ">")
-        if typed and before.text not in _BEFORE_CALL and "{" in (follows[:1] or follows):
-            found.setdefault(token.text, token.line)
-    return found
-
-
-_BEFORE_CALL = {"return", "else", "do", "throw", "case", "co_return", "and", "or", "not"}
 
 
 def _without_main(tokens: list[Token]) -> list[Token]:

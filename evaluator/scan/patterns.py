@@ -8,128 +8,106 @@ import sys
 # ── Python: dotted names, as evaluator.scan.name_resolution resolves them ──
 
 
-def _table(**groups: tuple[str, ...]) -> dict[str, str]:
-    return {name: id_ for id_, names in groups.items() for name in names}
+def names(listed: str) -> frozenset[str]:
+    """The names in a text that separates them by blanks: a forgotten comma cannot join or take apart two of them."""
+    return frozenset(listed.split())
 
 
-REJECTED = _table(
-    scans_memory=("gc.get_objects", "gc.get_referrers", "gc.get_referents"),
-    reads_frames=(
-        *("sys._getframe", "sys._current_frames", "sys._current_exceptions", "sys._getframemodulename"),
-        *("sys.settrace", "sys.setprofile", "sys.monitoring", "threading.settrace", "threading.setprofile"),
-        *("inspect.stack", "inspect.currentframe", "inspect.trace", "inspect.getouterframes"),
-        *("inspect.getinnerframes", "traceback.walk_stack", "traceback.walk_tb"),
-    ),
-    patched=(
-        *("sys.meta_path", "sys.path_hooks", "sys.path_importer_cache", "unittest.mock.patch"),
-        *(
-            "unittest.mock.patch.object",
-            "unittest.mock.patch.dict",
-            "unittest.mock.patch.multiple",
-            "types.CodeType",
-            "sys.addaudithook",
-        ),
-        # Hooks on the modules of everybody, the reference's among them.
-        *(
-            "torch.nn.modules.module.register_module_forward_hook",
-            "torch.nn.modules.module.register_module_forward_pre_hook",
-            "torch.nn.modules.module._global_forward_hooks",
-            "torch.nn.modules.module._global_forward_pre_hooks",
-        ),
-    ),
-    hides_operations=(
-        *("torch.utils._python_dispatch._disable_current_modes", "torch.utils._python_dispatch._pop_mode"),
-        *("torch.utils._python_dispatch._pop_mode_temporarily", "torch._C._DisableTorchDispatch"),
-        *("torch._C._pop_torch_dispatch_stack", "torch._C._ExcludeDispatchKeyGuard", "torch._C._set_dispatch_mode"),
-        *(
-            "torch._C._unset_dispatch_mode",
-            "torch._C._pop_torch_function_stack",
-            "torch._C._dispatch_tls_set_dispatch_key_excluded",
-        ),
-        *("torch.utils._mode_utils.no_dispatch"),
-        *("torch._C.DisableTorchFunction"),
-    ),
-    dynamic_code=("marshal.loads", "marshal.load"),
-    file_descriptors=("os.closerange",),
-    detects_benchmark=(
-        *("sys.argv", "sys.orig_argv", "sys.gettrace", "sys.getprofile", "torch.autograd._profiler_enabled"),
-        *("torch._C._autograd._profiler_enabled", "torch._C._len_torch_dispatch_stack"),
-        *("torch._C._autograd._profiler_type", "torch.autograd.profiler._is_profiler_enabled"),
-        *("torch._C._len_torch_function_stack", "torch._C._get_dispatch_stack_at", "torch._C._get_dispatch_mode"),
-        *("torch.utils._python_dispatch._get_current_dispatch_mode",),
-        *("torch.utils._python_dispatch._get_current_dispatch_mode_stack",),
-        *("torch.utils._python_dispatch.is_in_torch_dispatch_mode",),
-    ),
-    exits_early=("os._exit", "os.abort"),
-    signals_processes=(
-        *("os.kill", "os.killpg", "signal.pthread_kill", "signal.raise_signal", "signal.pidfd_send_signal"),
-    ),
-    replays_rng=(
-        *(
-            "torch.initial_seed",
-            "torch.random.initial_seed",
-            "torch.cuda.initial_seed",
-            "torch.cuda.random.initial_seed",
-        ),
-        *(
-            "torch.get_rng_state",
-            "torch.random.get_rng_state",
-            "torch.cuda.get_rng_state",
-            "torch.cuda.get_rng_state_all",
-        ),
-        *("torch.cuda.random.get_rng_state", "torch.cuda.random.get_rng_state_all", "torch.default_generator"),
-        *("torch.random.default_generator", "torch._C.default_generator", "torch.cuda.default_generators"),
-        *("numpy.random.get_state", "random.getstate"),
-    ),
-    library_call=(
-        *("torch.compile", "torch.jit.script", "torch.jit.trace", "torch.jit.script_method", "torch.jit.trace_module"),
-        *("torch._dynamo.optimize", "torch._inductor.compile", "torch._inductor.compile_fx.compile_fx"),
-        *("torch._inductor.aot_compile", "torch._inductor.aoti_compile_and_package", "torch.jit.optimized_execution"),
-    ),
+def table(**hazards: str) -> dict[str, str]:
+    """Name → hazard, from the names of each hazard."""
+    return {name: id_ for id_, listed in hazards.items() for name in listed.split()}
+
+
+REJECTED = table(
+    scans_memory="gc.get_objects gc.get_referrers gc.get_referents",
+    reads_frames="""
+        sys._getframe sys._current_frames sys._current_exceptions sys._getframemodulename sys.settrace
+        sys.setprofile sys.monitoring threading.settrace threading.setprofile inspect.stack inspect.currentframe
+        inspect.trace inspect.getouterframes inspect.getinnerframes traceback.walk_stack traceback.walk_tb
+    """,
+    # Hooks on `torch.nn.modules.module` reach the modules of everybody, the reference's among them.
+    patched="""
+        sys.meta_path sys.path_hooks sys.path_importer_cache unittest.mock.patch unittest.mock.patch.object
+        unittest.mock.patch.dict unittest.mock.patch.multiple types.CodeType sys.addaudithook
+        torch.nn.modules.module.register_module_forward_hook
+        torch.nn.modules.module.register_module_forward_pre_hook torch.nn.modules.module._global_forward_hooks
+        torch.nn.modules.module._global_forward_pre_hooks
+    """,
+    hides_operations="""
+        torch.utils._python_dispatch._disable_current_modes torch.utils._python_dispatch._pop_mode
+        torch.utils._python_dispatch._pop_mode_temporarily torch._C._DisableTorchDispatch
+        torch._C._pop_torch_dispatch_stack torch._C._ExcludeDispatchKeyGuard torch._C._set_dispatch_mode
+        torch._C._unset_dispatch_mode torch._C._pop_torch_function_stack
+        torch._C._dispatch_tls_set_dispatch_key_excluded torch.utils._mode_utils.no_dispatch
+        torch._C.DisableTorchFunction
+    """,
+    dynamic_code="marshal.loads marshal.load",
+    file_descriptors="os.closerange",
+    detects_benchmark="""
+        sys.argv sys.orig_argv sys.gettrace sys.getprofile torch.autograd._profiler_enabled
+        torch._C._autograd._profiler_enabled torch._C._len_torch_dispatch_stack torch._C._autograd._profiler_type
+        torch.autograd.profiler._is_profiler_enabled torch._C._len_torch_function_stack
+        torch._C._get_dispatch_stack_at torch._C._get_dispatch_mode
+        torch.utils._python_dispatch._get_current_dispatch_mode
+        torch.utils._python_dispatch._get_current_dispatch_mode_stack
+        torch.utils._python_dispatch.is_in_torch_dispatch_mode
+    """,
+    exits_early="os._exit os.abort",
+    signals_processes="os.kill os.killpg signal.pthread_kill signal.raise_signal signal.pidfd_send_signal",
+    replays_rng="""
+        torch.initial_seed torch.random.initial_seed torch.cuda.initial_seed torch.cuda.random.initial_seed
+        torch.get_rng_state torch.random.get_rng_state torch.cuda.get_rng_state torch.cuda.get_rng_state_all
+        torch.cuda.random.get_rng_state torch.cuda.random.get_rng_state_all torch.default_generator
+        torch.random.default_generator torch._C.default_generator torch.cuda.default_generators
+        numpy.random.get_state random.getstate
+    """,
+    library_call="""
+        torch.compile torch.jit.script torch.jit.trace torch.jit.script_method torch.jit.trace_module
+        torch._dynamo.optimize torch._inductor.compile torch._inductor.compile_fx.compile_fx
+        torch._inductor.aot_compile torch._inductor.aoti_compile_and_package torch.jit.optimized_execution
+    """,
 )
 """Names that no honest kernel uses where it can run, by hazard."""
 
-NOTED = _table(
-    uses_threads=(
-        *("threading.Thread", "threading.Timer", "_thread.start_new_thread", "multiprocessing.pool.ThreadPool"),
-        *("concurrent.futures.ThreadPoolExecutor", "concurrent.futures.thread.ThreadPoolExecutor", "asyncio.to_thread"),
-    ),
-    starts_processes=(
-        *("os.system", "os.popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.posix_spawnp", "os.setsid"),
-        *("os.setpgid", "os.setpgrp", "os.execv", "os.execve", "os.execvp", "os.execvpe", "os.execl", "os.execlp"),
-        *("os.spawnv", "os.spawnl", "os.spawnvp", "os.spawnlp", "pty.fork", "pty.spawn"),
-        *("concurrent.futures.ProcessPoolExecutor", "concurrent.futures.process.ProcessPoolExecutor"),
-    ),
-    signals_processes=("signal.signal", "signal.setitimer", "signal.alarm", "signal.sigwait", "os.getppid"),
-    writes_files=(
-        *("torch.save", "numpy.save", "numpy.savez", "numpy.savetxt", "numpy.memmap", "pickle.dump", "json.dump"),
-        *("os.remove", "os.unlink", "os.rename", "os.replace", "os.rmdir", "os.symlink", "os.link", "os.truncate"),
-        *("shutil.copy", "shutil.copyfile", "shutil.copytree", "shutil.move", "shutil.rmtree"),
-        *("tempfile.NamedTemporaryFile", "tempfile.mkstemp", "tempfile.TemporaryFile"),
-        *("multiprocessing.shared_memory.SharedMemory", "os.mkfifo", "os.memfd_create"),
-    ),
-    file_descriptors=(
-        *("os.dup", "os.dup2", "os.close", "os.fdopen", "os.fstat", "os.lseek", "os.ftruncate"),
-        *("os.write", "os.pwrite", "os.read", "os.pread", "os.sendfile", "os.writev", "os.readv", "fcntl.fcntl"),
-    ),
-    loads_libraries=("ctypes.CDLL", "ctypes.PyDLL", "ctypes.cdll.LoadLibrary", "ctypes.util.find_library", "cffi.FFI"),
-    raw_memory=("ctypes.memmove", "ctypes.memset", "ctypes.string_at", "ctypes.pythonapi", "ctypes.py_object"),
-    replays_rng=("torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.set_rng_state"),
-    dynamic_code=("types.FunctionType", "builtins.__builtins__", "importlib.reload", "pickle.loads", "pickle.load"),
-    hides_operations=("torch.overrides.TorchFunctionMode", "torch.utils._python_dispatch.TorchDispatchMode"),
+NOTED = table(
+    uses_threads="""
+        threading.Thread threading.Timer _thread.start_new_thread multiprocessing.pool.ThreadPool
+        concurrent.futures.ThreadPoolExecutor concurrent.futures.thread.ThreadPoolExecutor asyncio.to_thread
+    """,
+    starts_processes="""
+        os.system os.popen os.fork os.forkpty os.posix_spawn os.posix_spawnp os.setsid os.setpgid os.setpgrp
+        os.execv os.execve os.execvp os.execvpe os.execl os.execlp os.spawnv os.spawnl os.spawnvp os.spawnlp
+        pty.fork pty.spawn concurrent.futures.ProcessPoolExecutor concurrent.futures.process.ProcessPoolExecutor
+    """,
+    signals_processes="signal.signal signal.setitimer signal.alarm signal.sigwait os.getppid",
+    writes_files="""
+        torch.save numpy.save numpy.savez numpy.savetxt numpy.memmap pickle.dump json.dump os.remove os.unlink
+        os.rename os.replace os.rmdir os.symlink os.link os.truncate shutil.copy shutil.copyfile shutil.copytree
+        shutil.move shutil.rmtree tempfile.NamedTemporaryFile tempfile.mkstemp tempfile.TemporaryFile
+        multiprocessing.shared_memory.SharedMemory os.mkfifo os.memfd_create
+    """,
+    file_descriptors="""
+        os.dup os.dup2 os.close os.fdopen os.fstat os.lseek os.ftruncate os.write os.pwrite os.read os.pread
+        os.sendfile os.writev os.readv fcntl.fcntl
+    """,
+    loads_libraries="ctypes.CDLL ctypes.PyDLL ctypes.cdll.LoadLibrary ctypes.util.find_library cffi.FFI",
+    raw_memory="ctypes.memmove ctypes.memset ctypes.string_at ctypes.pythonapi ctypes.py_object",
+    replays_rng="""
+        torch.manual_seed torch.cuda.manual_seed torch.cuda.manual_seed_all torch.set_rng_state
+    """,
+    dynamic_code="types.FunctionType builtins.__builtins__ importlib.reload pickle.loads pickle.load",
+    hides_operations="torch.overrides.TorchFunctionMode torch.utils._python_dispatch.TorchDispatchMode",
     # Without a `with` the stream stays current when the call has returned.
-    patched=("torch.cuda.set_stream", "torch.accelerator.set_stream", "torch._C._cuda_setStream"),
-    detects_benchmark=("torch.cuda.current_stream().query", "torch.cuda.default_stream().query"),
-    network=("os.uname", "platform.node"),
+    patched="torch.cuda.set_stream torch.accelerator.set_stream torch._C._cuda_setStream",
+    detects_benchmark="torch.cuda.current_stream().query torch.cuda.default_stream().query",
+    network="os.uname platform.node",
 )
 """Names that are reported."""
 
-FRAME_ATTRIBUTES = {
-    **dict.fromkeys(
-        ("f_back", "f_locals", "f_globals", "f_builtins", "tb_frame", "gi_frame", "cr_frame"), "reads_frames"
-    ),
-    **dict.fromkeys(("__globals__", "func_globals"), "reads_modules"),
-}
+FRAME_ATTRIBUTES = table(
+    reads_frames="f_back f_locals f_globals f_builtins tb_frame gi_frame cr_frame",
+    reads_modules="__globals__ func_globals",
+)
 """Attributes that are rejected on anything."""
 
 NAMES_IN_STRINGS = FRAME_ATTRIBUTES | {
@@ -148,34 +126,14 @@ OWN_MODULES = {"kopt", "evaluator", "kbs", "loop", "ingest", "wiki"}
 COMMON_MODULES = set(sys.stdlib_module_names) | {"torch", "triton", "numpy", "scipy", "math", "torchvision", "cutlass"}
 """Modules that a reference file may share its name with by accident."""
 
-NETWORK_MODULES = {
-    "socket",
-    "urllib",
-    "http",
-    "requests",
-    "httpx",
-    "aiohttp",
-    "ftplib",
-    "smtplib",
-    "ssl",
-    "socketserver",
-}
+NETWORK_MODULES = names("socket urllib http requests httpx aiohttp ftplib smtplib ssl socketserver")
 PROCESS_MODULES = {"subprocess", "multiprocessing", "pty"}
-KERNEL_LIBRARIES = {
-    *("flash_attn", "flashinfer", "xformers", "vllm", "sgl_kernel", "apex", "transformer_engine", "liger_kernel"),
-    *(
-        "cupy",
-        "jax",
-        "tensorflow",
-        "onnxruntime",
-        "tensorrt",
-        "bitsandbytes",
-        "nvmath",
-        "cudnn",
-        "deep_gemm",
-        "tinygrad",
-    ),
-}
+KERNEL_LIBRARIES = names(
+    """
+    flash_attn flashinfer xformers vllm sgl_kernel apex transformer_engine liger_kernel cupy jax tensorflow
+    onnxruntime tensorrt bitsandbytes nvmath cudnn deep_gemm tinygrad
+    """
+)
 """Libraries of finished kernels: an import is reported, and what they run is found while they run."""
 
 # Of torch.ops.aten: what allocates, moves or views. The rest computes.
@@ -215,10 +173,12 @@ SETTINGS = re.compile(
 )
 """Attributes of libraries that are there to be set."""
 
-MEASURING_NAMES = {
-    *("elapsed_time", "perf_counter", "perf_counter_ns", "do_bench", "do_bench_cudagraph", "allclose", "isclose"),
-    *("assert_close", "synchronize", "median", "monotonic", "process_time"),
-}
+MEASURING_NAMES = names(
+    """
+    elapsed_time perf_counter perf_counter_ns do_bench do_bench_cudagraph allclose isclose assert_close synchronize
+    median monotonic process_time
+    """
+)
 """Attributes that are held to be patched on whatever object, where a function is assigned to them."""
 
 # ── libraries, in both languages ──

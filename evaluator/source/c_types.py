@@ -43,42 +43,26 @@ ELEMENT_TYPES: dict[str, ElementType] = {
 """Types that a parameter of `solve` can have, by the name in Parameter.type."""
 
 _SPELLINGS = {
-    "int8_t": "signed char",
-    "uint8_t": "unsigned char",
-    "int16_t": "short",
-    "uint16_t": "unsigned short",
-    "int32_t": "int",
-    "uint32_t": "unsigned int",
-    "int64_t": "long",
-    "uint64_t": "unsigned long",
-    "size_t": "unsigned long",
-    "ssize_t": "long",
-    "ptrdiff_t": "long",
-    "intptr_t": "long",
-    "uintptr_t": "unsigned long",
-    "uint": "unsigned int",
-    "ushort": "unsigned short",
-    "uchar": "unsigned char",
-    "ulong": "unsigned long",
-    "__half": "half",
-    "Half": "half",
-    "half_t": "half",
-    "__half2": "half",
-    "half2": "half",
-    "float16_t": "half",
-    "__nv_bfloat16": "bfloat16",
-    "nv_bfloat16": "bfloat16",
-    "__nv_bfloat162": "bfloat16",
-    "nv_bfloat162": "bfloat16",
-    "BFloat16": "bfloat16",
-    "bfloat16_t": "bfloat16",
-    "__nv_fp8_e4m3": "float8_e4m3",
-    "__nv_fp8_e5m2": "float8_e5m2",
-    "cuComplex": "complex float",
-    "cuFloatComplex": "complex float",
-    "cuDoubleComplex": "complex double",
-    "__int64": "long",
+    spelling: name
+    for name, spellings in {
+        "signed char": "int8_t",
+        "unsigned char": "uint8_t uchar",
+        "short": "int16_t",
+        "unsigned short": "uint16_t ushort",
+        "int": "int32_t",
+        "unsigned int": "uint32_t uint",
+        "long": "int64_t ssize_t ptrdiff_t intptr_t __int64",
+        "unsigned long": "uint64_t size_t uintptr_t ulong",
+        "half": "__half Half half_t __half2 half2 float16_t",
+        "bfloat16": "__nv_bfloat16 nv_bfloat16 __nv_bfloat162 nv_bfloat162 BFloat16 bfloat16_t",
+        "float8_e4m3": "__nv_fp8_e4m3",
+        "float8_e5m2": "__nv_fp8_e5m2",
+        "complex float": "cuComplex cuFloatComplex",
+        "complex double": "cuDoubleComplex",
+    }.items()
+    for spelling in spellings.split()
 }
+"""Names in ELEMENT_TYPES by other names of the same type."""
 _PAIRS = {"half2", "__half2", "__nv_bfloat162", "nv_bfloat162"}
 _VECTOR = re.compile(r"(u?(?:char|short|int|long|longlong)|float|double)[1-4]")
 INTEGER_WORDS = {"unsigned", "signed", "long", "short", "int", "char"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -167,3 +167,43 @@ def macros(tokens: Sequence[Token]) -> dict[str, str]:
             if match:
                 found[match.group(1)] = match.group(2) or ""
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A function that is declared or defined outside of a call."""
+
+    name: Token
+    index: int
+    """The place of its name among the tokens."""
+    before: slice
+    """Where its specifiers and return type stand; template parameters too where there are some."""
+    inside: slice
+    """Where its parameters stand, without the brackets. No copy: declarations can be nested in a hostile text."""
+    defined: bool
+    """Whether it has a body."""
+
+
+BEFORE_CALL = frozenset({"return", "else", "do", "new", "throw", "case", "co_return", "and", "or", "not"})
+"""Words in front of a call: what follows them is no declaration."""
+_ENDS_TYPE = {"*", "&", ">", ")", "]"}
+_MAX_BEFORE = 40
+
+
+def declarations(tokens: Sequence[Token]) -> Iterator[Declaration]:
+    """Functions by their form: a type, a name, brackets, and then a body or a semicolon. `tokens` has no directives."""
+    pairs = brackets(tokens)
+    for index in range(1, len(tokens) - 1):
+        name, before = tokens[index], tokens[index - 1]
+        if name.kind is not Kind.NAME or tokens[index + 1].text != "(" or index + 1 not in pairs:
+            continue
+        if before.text not in _ENDS_TYPE and (before.kind is not Kind.NAME or before.text in BEFORE_CALL):
+            continue
+        end = pairs[index + 1]
+        follows = next((t.text for t in tokens[end + 1 : end + 4] if t.text not in ("noexcept", "const")), "")
+        if follows not in ("{", ";"):
+            continue
+        start = index
+        while start > 0 and tokens[start - 1].text not in (";", "{", "}", ":") and index - start < _MAX_BEFORE:
+            start -= 1
+        yield Declaration(name, index, slice(start, index), slice(index + 2, end), follows == "{")

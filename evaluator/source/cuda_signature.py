@@ -6,13 +6,13 @@ import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-from pydantic import BaseModel, ConfigDict
+from itertools import islice
 
 from evaluator.source.c_types import ELEMENT_TYPES, INTEGER_WORDS, QUALIFIERS, element_type, is_vector
-from evaluator.source.cpp_tokens import Kind, Lexed, Token, brackets, lex, macros
+from evaluator.source.cpp_tokens import Kind, Lexed, Token, brackets, declarations, lex, macros
 from evaluator.source.source_file import SourceFile
 from kbs.common.errors import UsageError
+from kbs.common.json_model import Record
 
 MAX_ELEMENTS = 2**40
 """More elements than any buffer of a GPU holds."""
@@ -23,10 +23,8 @@ _MAX_DECLARATIONS = 1000
 _SIGNATURE_HINT = 'Write it as: extern "C" void solve(const float* x, float* y, int n) { ... }'
 
 
-class Parameter(BaseModel):
+class Parameter(Record):
     """One parameter of a C function."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: str
     """Its name; the reference has a keyword of the same name."""
@@ -50,7 +48,7 @@ def solve_parameters(source: SourceFile, entry: str = "solve") -> list[Parameter
     lexed = lex(source.text)
     found: list[list[Parameter]] = []
     problems: list[str] = []
-    for declared in _declarations(lexed, entry):
+    for declared in _functions(lexed, entry):
         if not declared.exported:
             problems.append(f'{entry} is not extern "C"')
         elif not declared.defined:
@@ -73,13 +71,13 @@ def solve_parameters(source: SourceFile, entry: str = "solve") -> list[Parameter
 
 def exported_functions(source: SourceFile) -> list[str]:
     """Names of the functions that the file defines as `extern "C"` and that return void, in their order."""
-    callable_ = (d for d in _declarations(lex(source.text)) if d.defined and d.exported and d.returned == ["void"])
+    callable_ = (d for d in _functions(lex(source.text)) if d.defined and d.exported and d.returned == ["void"])
     return list(dict.fromkeys(d.name for d in callable_))
 
 
 @dataclass
-class _Declaration:
-    """A declaration or definition of a function outside of any other."""
+class _Function:
+    """A function outside of any other, with its macros expanded."""
 
     name: str
     returned: list[str]
@@ -88,57 +86,40 @@ class _Declaration:
     exported: bool
 
 
-def _declarations(lexed: Lexed, entry: str | None = None) -> list[_Declaration]:
+def _functions(lexed: Lexed, entry: str | None = None) -> list[_Function]:
     """The declarations of `entry`, or of every function."""
     tokens = [token for token in lexed.tokens if token.kind is not Kind.DIRECTIVE]
     pairs = brackets(tokens)
-    defines = {name: lex(text).tokens for name, text in macros(lexed.tokens).items() if len(text) < _MAX_EXPANDED}
+    defines = _defines(lexed)
     blocks = [
         (index + 2, pairs.get(index + 2, len(tokens)))
         for index in range(len(tokens) - 2)
         if [t.text for t in tokens[index : index + 3]] == ["extern", "C", "{"]
     ]
-    found: list[_Declaration] = []
-    for index in range(1, len(tokens) - 1):
-        name = tokens[index]
-        if name.kind is not Kind.NAME or index + 1 not in pairs or tokens[index + 1].text != "(":
-            continue
-        before = tokens[index - 1]
-        types = before.kind is Kind.NAME and before.text not in _BEFORE_CALL
-        if name.text != (entry or name.text) or not (types or before.text in _ENDS_TYPE):
-            continue
-        end = pairs[index + 1]
-        follows = next((t.text for t in tokens[end + 1 : end + 4] if t.text not in ("noexcept", "const")), "")
-        if follows not in ("{", ";"):
-            continue
-        words = [token.text for token in _expanded(_specifiers(tokens, index), defines)]
+    found: list[_Function] = []
+    wanted = (d for d in declarations(tokens) if entry is None or d.name.text == entry)
+    for declared in islice(wanted, _MAX_DECLARATIONS):
+        words = [token.text for token in _expanded(tokens[declared.before], defines)]
         exported = any(words[i : i + 2] == ["extern", "C"] for i in range(len(words))) or any(
-            start < index < stop for start, stop in blocks
+            start < declared.index < stop for start, stop in blocks
         )
         returned = [word for word in words if word not in _SPECIFIERS and word not in "()[]"]
-        inside = tokens[index + 2 : end]
-        found.append(_Declaration(name.text, returned, inside, follows == "{", exported and "static" not in words))
-        if len(found) == _MAX_DECLARATIONS:
-            break
-    exported_names = {d.name for d in found if d.exported}
-    for declaration in found:  # a declaration gives its linkage to the definition that follows
-        declaration.exported = declaration.name in exported_names
+        exported = exported and "static" not in words
+        inside = tokens[declared.inside]
+        found.append(_Function(declared.name.text, returned, inside, declared.defined, exported))
+    exported_names = {function.name for function in found if function.exported}
+    for function in found:  # a declaration gives its linkage to the definition that follows
+        function.exported = function.name in exported_names
     return found
 
 
-_BEFORE_CALL = {"return", "else", "do", "new", "throw", "case", "co_return"}
-_ENDS_TYPE = {"*", "&", ">", ")", "]"}
+def _defines(lexed: Lexed) -> dict[str, tuple[Token, ...]]:
+    return {name: lex(text).tokens for name, text in macros(lexed.tokens).items() if len(text) < _MAX_EXPANDED}
+
+
 _SPECIFIERS = _ATTRIBUTES | {
     *("extern", "C", "__host__", "inline", "__forceinline__", "default", "visibility", "used", "noinline", "dllexport"),
 }
-
-
-def _specifiers(tokens: Sequence[Token], index: int) -> list[Token]:
-    """Tokens from the end of the declaration before up to the name at `index`."""
-    start = index
-    while start > 0 and tokens[start - 1].text not in (";", "{", "}", ":") and index - start < 40:
-        start -= 1
-    return list(tokens[start:index])
 
 
 def _expanded(tokens: Iterable[Token], defines: Mapping[str, Sequence[Token]]) -> list[Token]:
@@ -155,10 +136,9 @@ def _expanded(tokens: Iterable[Token], defines: Mapping[str, Sequence[Token]]) -
     return done
 
 
-def _parameters(file: str, declared: _Declaration, lexed: Lexed) -> list[Parameter]:
+def _parameters(file: str, declared: _Function, lexed: Lexed) -> list[Parameter]:
     aliases, entry, inside = _aliases(lexed), declared.name, declared.inside
-    defines = {name: lex(text).tokens for name, text in macros(lexed.tokens).items() if len(text) < _MAX_EXPANDED}
-    tokens = _expanded(inside, defines)
+    tokens = _expanded(inside, _defines(lexed))
     if [token.text for token in tokens] in ([], ["void"]):
         return []
     found: list[Parameter] = []

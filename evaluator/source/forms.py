@@ -7,8 +7,6 @@ import math
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from evaluator.source.cuda_signature import exported_functions, solve_parameters
 from evaluator.source.python_source import (
     Definitions,
@@ -22,6 +20,7 @@ from evaluator.source.python_source import (
 )
 from evaluator.source.source_file import SourceFile, is_cuda
 from kbs.common.errors import UsageError
+from kbs.common.json_model import Record
 from kbs.questions.python_constants import module_constants
 
 ORIGINAL: Literal["original kernel"] = "original kernel"
@@ -50,10 +49,8 @@ class Backend(StrEnum):
     """Python with PyTorch, extensions that it builds by itself among it."""
 
 
-class Recognised(BaseModel):
+class Recognised(Record):
     """What a candidate is, and what it is held against."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     form: Form
     backend: Backend

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 
-from evaluator.source.cpp_tokens import Kind, Token, lex
+from evaluator.source.cpp_tokens import Kind, declarations, lex
 from evaluator.source.python_source import Function, decorator_names, has_triton_kernel, parse, written
 from evaluator.source.source_file import SourceFile, is_cuda
 
@@ -81,34 +81,7 @@ def _triton(tree: ast.Module) -> Iterator[tuple[str, int]]:
 
 
 def _cuda(text: str, first_line: int) -> Iterator[tuple[str, int]]:
-    tokens = lex(text).tokens
-    for position, token in enumerate(tokens):
-        if token.kind is Kind.NAME and token.text == _GLOBAL:
-            name = _declared(tokens, position + 1)
-            if name is not None:
-                yield name.text, first_line + name.line - 1
-
-
-def _declared(tokens: Sequence[Token], position: int) -> Token | None:
-    """The name before the parameters; what the compiler's own words, such as `__launch_bounds__`, have in brackets is
-    passed over."""
-    while position + 1 < len(tokens) and tokens[position].text not in (";", "{"):
-        token, after = tokens[position], tokens[position + 1]
-        if token.kind is Kind.NAME and after.text == "(":
-            if not token.text.startswith("__"):
-                return token
-            position = _behind(tokens, position + 1)
-            continue
-        position += 1
-    return None
-
-
-def _behind(tokens: Sequence[Token], position: int) -> int:
-    """The position behind the bracket that closes the one at `position`."""
-    depth = 0
-    while position < len(tokens):
-        depth += {"(": 1, ")": -1}.get(tokens[position].text, 0)
-        position += 1
-        if depth == 0:
-            break
-    return position
+    tokens = [token for token in lex(text).tokens if token.kind is not Kind.DIRECTIVE]
+    for declared in declarations(tokens):
+        if any(token.text == _GLOBAL for token in tokens[declared.before]):
+            yield declared.name.text, first_line + declared.name.line - 1

@@ -5,18 +5,15 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
 from kbs.common.errors import UsageError
+from kbs.common.json_model import Record
 
 MAX_BYTES = 2_000_000
 """No kernel file is larger; what is larger is a data file or a mistake."""
 
 
-class SourceFile(BaseModel):
+class SourceFile(Record):
     """A file of source text."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: str
     """File name without its folder."""

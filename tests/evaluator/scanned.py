@@ -479,6 +479,14 @@ CHEATING_PYTHON: dict[str, tuple[str, str]] = {
         "hides_operations",
         "from torch.utils._python_dispatch import _disable_current_modes as off\nwith off():\n    pass",
     ),
+    "the dispatcher's watch switched off": (
+        "hides_operations",
+        "from torch.utils._mode_utils import no_dispatch\nwith no_dispatch():\n    pass",
+    ),
+    "functions without their watch": (
+        "hides_operations",
+        "import torch\nwith torch._C.DisableTorchFunction():\n    pass",
+    ),
     "_exit": ("exits_early", "import os\nos._exit(0)"),
     "_exit of the C library": ("exits_early", "import ctypes\nctypes.CDLL('libc.so.6')._exit(0)"),
     "a good exit": ("exits_early", "import sys\nsys.exit()"),

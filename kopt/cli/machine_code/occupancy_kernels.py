@@ -180,40 +180,41 @@ def _from_file(kernel: KernelResources, asked: Asked) -> AskedKernel:
     from kbs.common.errors import UsageError
     from kbs.hardware.occupancy import Usage
 
-    notes = []
+    usage, notes = kernel.usage, []
     threads = asked.threads
     if threads is None:
-        threads = kernel.required_threads or kernel.max_threads
+        threads = usage.required_threads or usage.max_threads
         if threads is None:
             raise UsageError(
                 f"the code of {kernel.name} does not say how many threads a block has",
                 code="threads_missing",
                 hint="Give --threads N.",
             )
-        said = "the code demands" if kernel.required_threads else "the launch bounds allow"
+        said = "the code demands" if usage.required_threads else "the launch bounds allow"
         notes.append(f"{threads} threads a block, as {said}")
-    elif threads != (kernel.required_threads or threads) or threads > (kernel.max_threads or threads):
+    elif threads != (usage.required_threads or threads) or threads > (usage.max_threads or threads):
         raise UsageError(
             f"{kernel.name} cannot be launched with {threads} threads a block: its code is for "
-            f"{kernel.required_threads or f'at most {kernel.max_threads}'}",
+            f"{usage.required_threads or f'at most {usage.max_threads}'}",
             code="threads_other",
             hint="Leave --threads out, or compile the kernel for that block size.",
         )
     dynamic = asked.smem
     if dynamic is None:
-        dynamic = kernel.dynamic_shared_memory
+        dynamic = kernel.dynamic_shared
         notes.append(
             "no dynamic shared memory is counted; give what the launch adds with --smem"
             if dynamic is None
             else f"{dynamic:,} B of dynamic shared memory, as Triton says of its launch"
         )
-    shared = kernel.static_shared_memory + (dynamic or 0)
-    if kernel.local_memory:
-        notes.append(f"{kernel.local_memory:,} B of local memory a thread: stack or spilled registers")
+    shared = usage.shared + (dynamic or 0)
+    local = usage.stack + usage.local
+    if local:
+        notes.append(f"{local:,} B of local memory a thread: stack or spilled registers")
     return AskedKernel(
         kernel.name,
-        Usage(threads, kernel.registers, shared, kernel.barriers),
-        kernel.static_shared_memory,
+        Usage(threads, usage.registers, shared, usage.barriers),
+        usage.shared,
         tuple(notes),
     )
 

@@ -46,18 +46,22 @@ def test_what_a_compiled_kernel_takes(target: str, tmp_path: Path) -> None:
     kernels = {kernel.name: kernel for kernel in found.kernels}
     assert set(kernels) == {"demanding", "bounded", "free"}
     demanding, bounded, free = (kernels[name] for name in ("demanding", "bounded", "free"))
-    assert [kernel.static_shared_memory for kernel in (demanding, bounded, free)] == [4096, 0, 0]
-    assert (demanding.required_threads, bounded.required_threads, free.required_threads) == (192, None, None)
-    assert (bounded.max_threads, free.max_threads) == (256, None)
-    assert all(0 < kernel.registers <= 32 for kernel in found.kernels)
-    assert all(kernel.local_memory == 0 for kernel in found.kernels)
-    assert all(kernel.dynamic_shared_memory is None for kernel in found.kernels)
+    assert [kernel.usage.shared for kernel in (demanding, bounded, free)] == [4096, 0, 0]
+    assert (demanding.usage.required_threads, bounded.usage.required_threads, free.usage.required_threads) == (
+        192,
+        None,
+        None,
+    )
+    assert (bounded.usage.max_threads, free.usage.max_threads) == (256, None)
+    assert all(0 < kernel.usage.registers <= 32 for kernel in found.kernels)
+    assert all(kernel.usage.stack + kernel.usage.local == 0 for kernel in found.kernels)
+    assert all(kernel.dynamic_shared is None for kernel in found.kernels)
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_barriers(target: str, tmp_path: Path) -> None:
     """Barrier 3 is used, so a block takes four; older assemblers write it into the section's flags."""
-    found = {kernel.name: kernel.barriers for kernel in read_cubin(assemble(tmp_path, target)).kernels}
+    found = {kernel.name: kernel.usage.barriers for kernel in read_cubin(assemble(tmp_path, target)).kernels}
     assert found == {"demanding": 4, "bounded": 1, "free": 1}
 
 
@@ -67,7 +71,7 @@ def test_registers_as_the_assembler_says(tmp_path: Path) -> None:
     command = [str(ptxas), "-arch=sm_80", "-v", "-maxrregcount=24", "-o", str(cubin), str(tmp_path / "sm_80.ptx")]
     said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stderr
     counts = [int(line.split("Used ")[1].split()[0]) for line in said.splitlines() if "Used " in line]
-    assert sorted(kernel.registers for kernel in read_cubin(cubin).kernels) == sorted(counts)
+    assert sorted(kernel.usage.registers for kernel in read_cubin(cubin).kernels) == sorted(counts)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +88,7 @@ def test_registers_as_the_assembler_says(tmp_path: Path) -> None:
 def test_tritons_description_beside_the_file(described: object, expected: int | None, tmp_path: Path) -> None:
     cubin = assemble(tmp_path, "sm_80")
     cubin.with_suffix(".json").write_text(json.dumps(described), "utf-8")
-    found = {kernel.name: kernel.dynamic_shared_memory for kernel in read_cubin(cubin).kernels}
+    found = {kernel.name: kernel.dynamic_shared for kernel in read_cubin(cubin).kernels}
     assert found == {"demanding": expected, "bounded": None, "free": None}
 
 

@@ -106,11 +106,11 @@ def test_equal_to_the_driver(made: Made, driver: Driver, tmp_path: Path) -> None
     cubin = assemble_heavy(tmp_path, target.name, made.live, made.shared, made.barriers)
     (kernel,) = read_cubin(cubin).kernels
     function = driver.load(cubin)
-    assert kernel.registers == driver.number("cuFuncGetAttribute", REGISTERS, function)
-    assert kernel.static_shared_memory == driver.number("cuFuncGetAttribute", SHARED, function)
-    assert kernel.barriers == made.barriers
+    assert kernel.usage.registers == driver.number("cuFuncGetAttribute", REGISTERS, function)
+    assert kernel.usage.shared == driver.number("cuFuncGetAttribute", SHARED, function)
+    assert kernel.usage.barriers == made.barriers
     for threads, added in made.launches:
         driver.call("cuFuncSetAttribute", function, OPT_IN, added)
         theirs = driver.number("cuOccupancyMaxActiveBlocksPerMultiprocessor", function, threads, ctypes.c_size_t(added))
-        usage = Usage(threads, kernel.registers, kernel.static_shared_memory + added, kernel.barriers)
+        usage = Usage(threads, kernel.usage.registers, kernel.usage.shared + added, kernel.usage.barriers)
         assert occupancy(usage, limits).blocks == theirs, (threads, added)

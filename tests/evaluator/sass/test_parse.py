@@ -14,8 +14,7 @@ from evaluator.sass.parse import (
     DisassemblyError,
     Spills,
     Usage,
-    code_hashes,
-    read_opcodes,
+    read_functions,
     read_spills,
     read_targets,
     read_usage,
@@ -69,15 +68,23 @@ ptxas info    : Function properties for copy
 """
 
 
+def opcodes(text: str) -> dict[str, Counter[str]]:
+    return {name: code.opcodes for name, code in read_functions(text).items()}
+
+
+def hashes(text: str) -> dict[str, str]:
+    return {name: code.hash for name, code in read_functions(text).items()}
+
+
 def test_functions_of_cuobjdump() -> None:
-    assert read_opcodes(CUOBJDUMP) == {
+    assert opcodes(CUOBJDUMP) == {
         "_Z5copy4PK6float4PS_i": Counter(["LDC", "LDG.E.128.CONSTANT", "UIADD3", "STG.E.128", "EXIT"]),
         "other": Counter(["HGMMA.64x128x16.F32.BF16", "NOP", "BRA"]),
     }
 
 
 def test_functions_of_nvdisasm() -> None:
-    assert read_opcodes(NVDISASM) == {"copy": Counter(["LDC", "LDG.E", "BRA"])}
+    assert opcodes(NVDISASM) == {"copy": Counter(["LDC", "LDG.E", "BRA"])}
 
 
 def test_resources_of_each_function() -> None:
@@ -180,12 +187,12 @@ def test_spills_of_no_function_are_left_out() -> None:
 )
 def test_what_is_no_whole_disassembly(text: str, why: str) -> None:
     with pytest.raises(DisassemblyError, match=why):
-        read_opcodes(text)
+        opcodes(text)
 
 
 def test_text_without_functions_has_none() -> None:
-    assert read_opcodes("") == {}
-    assert read_opcodes("cuobjdump info    : File does not contain device code\n") == {}
+    assert opcodes("") == {}
+    assert opcodes("cuobjdump info    : File does not contain device code\n") == {}
 
 
 LINES = [line for text in (CUOBJDUMP, NVDISASM, PTXAS, ELF) for line in text.splitlines()]
@@ -201,7 +208,7 @@ def test_any_text_gives_counts_or_one_error(text: str) -> None:
     read_usage(text)
     read_spills(text)
     try:
-        found = read_opcodes(text)
+        found = opcodes(text)
     except DisassemblyError:
         return
     assert all(counts and all(n > 0 for n in counts.values()) for counts in found.values())
@@ -209,9 +216,9 @@ def test_any_text_gives_counts_or_one_error(text: str) -> None:
 
 @given(st.integers(min_value=0, max_value=len(CUOBJDUMP)))
 def test_a_disassembly_that_is_cut_counts_no_more_than_the_whole(cut: int) -> None:
-    whole = read_opcodes(CUOBJDUMP)
+    whole = opcodes(CUOBJDUMP)
     try:
-        found = read_opcodes(CUOBJDUMP[:cut])
+        found = opcodes(CUOBJDUMP[:cut])
     except DisassemblyError:
         return
     # The last opcode may have lost modifiers, never its place.
@@ -222,7 +229,7 @@ def test_the_hash_of_a_function_is_of_its_instructions_in_their_order() -> None:
     first = "\t\tFunction : f\n        /*0000*/ MOV R1, 0x2 ;  /* 0x00 */\n        /*0010*/ EXIT ;\n"
     same = first.replace("/*0010*/", "/*0020*/").replace("/* 0x00 */", "/* 0x01 */")
     other = first.replace("0x2", "0x3")
-    assert code_hashes(first) == code_hashes(same)
-    assert code_hashes(first).keys() == read_opcodes(first).keys() == {"f"}
-    assert read_opcodes(first) == read_opcodes(other)
-    assert code_hashes(first) != code_hashes(other)
+    assert hashes(first) == hashes(same)
+    assert hashes(first).keys() == opcodes(first).keys() == {"f"}
+    assert opcodes(first) == opcodes(other)
+    assert hashes(first) != hashes(other)
