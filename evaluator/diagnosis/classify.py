@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from evaluator.diagnosis.binding_resource import busiest_pipe
-from evaluator.diagnosis.sums import ONE, equation
+from evaluator.diagnosis.derived import ONE, equation
 from evaluator.diagnosis.symptoms import Finding, preferred
 from evaluator.profiling.profile import Launch
 from kbs.hardware.thresholds import Judgement, plain

@@ -8,16 +8,17 @@ be missing, which a device may not have: loads and stores must be there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, localcontext
 
 from evaluator.diagnosis.binding_resource import reading_of
 from evaluator.diagnosis.headroom import Problem
-from evaluator.diagnosis.sums import ONE, equation
 from evaluator.profiling.profile import Launch
+from kbs.evidence.units import format_number
 from kbs.hardware.derived_metrics import ATOMIC_SECTORS, COMPULSORY_BYTES, DRAM_BYTES, L1_SECTORS, TAIL_BOUND
 from kbs.hardware.profile_metrics import profile_metrics
-from kbs.hardware.thresholds import Reading, Readings, plain
+from kbs.hardware.thresholds import DIGITS, Reading, Readings, plain
 
+ONE = Decimal(1)
 SECTOR = Decimal(32)
 """Bytes of a sector. Source: NVIDIA, Nsight Compute Profiling Guide, Quantities."""
 PATHS = (
@@ -26,6 +27,15 @@ PATHS = (
 )
 """Kinds of sectors that reach L1 through the load and store unit."""
 _NEEDED = {"load_sectors", "store_sectors"}
+
+
+def equation(expression: str, value: Decimal) -> tuple[str, Decimal]:
+    """`expression = value`, and the value as it is written: what follows must use no other. Not negative."""
+    with localcontext() as context:
+        context.prec = max(40, value.adjusted() + 2)
+        large = value.adjusted() >= DIGITS
+        rounded = value.quantize(ONE) if large else Decimal(format_number(value, DIGITS).replace(",", ""))
+    return f"{expression} = {plain(rounded)}", rounded
 
 
 def readings(launch: Launch, problem: Problem | None = None) -> Readings:

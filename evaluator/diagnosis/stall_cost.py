@@ -14,9 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 
-from evaluator.diagnosis.derived import SECTOR, readings
+from evaluator.diagnosis.derived import ONE, SECTOR, equation, readings
 from evaluator.diagnosis.headroom import Problem
-from evaluator.diagnosis.sums import ONE, equation
 from evaluator.profiling.profile import Launch
 from kbs.evidence.vocabulary import Symptom
 from kbs.hardware.derived_metrics import ATOMIC_SECTORS, COMPULSORY_BYTES, DRAM_BYTES, L1_SECTORS

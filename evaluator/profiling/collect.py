@@ -1,4 +1,4 @@
-"""One call of a candidate under NVIDIA Nsight Compute (ncu), inside the sandbox, after warm calls.
+"""Profile one call of a candidate with NVIDIA Nsight Compute (ncu), inside the sandbox, after warm-up calls.
 
 The profiler is started and stopped around that call, so that neither the making of inputs nor an autotuner's trials
 stand in the report. The clocks are left as they are. What comes back is as untrusted as the candidate.

@@ -12,7 +12,7 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from evaluator.profiling.ncu_units import NumberForm, find_number_form
+from evaluator.profiling.ncu_numbers import NumberForm, find_number_form
 from kbs.common.errors import ConfigurationError, UsageError
 
 MAX_BYTES = 256 << 20

@@ -93,7 +93,7 @@ def _run(words: list[str], file: Path) -> subprocess.CompletedProcess[bytes]:
         raise _damaged(file, f"Nsight Compute's reader did not end within {_SECONDS:.0f} s") from error
     except OSError as error:
         raise ConfigurationError(
-            f"{words[0]} does not start: {error.strerror}", code="ncu_broken", hint="Mend the installation of ncu."
+            f"{words[0]} cannot be started: {error.strerror}", code="ncu_broken", hint="Repair the installation of ncu."
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""From a candidate to its machine code with no GPU: compiled in one sandbox, disassembled in another.
+"""Compile a candidate to machine code without a GPU: compile in one sandbox, disassemble in another.
 
 A Triton file is executed in the sandbox, since its kernels are Python objects: either its host code is called once
 with a driver that launches nothing (`evaluator/worker/loading/launches.py`), so that Triton's own specialization

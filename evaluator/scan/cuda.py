@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from evaluator.scan import patterns as watched
-from evaluator.scan.found import Found
-from evaluator.scan.hazards import Hazard, Severity
+from evaluator.scan.hazards import Found, Hazard, Severity
 from evaluator.source.cpp_tokens import BEFORE_CALL, Kind, Token, brackets, declarations, lex, macros
 
 REJECT, NOTE = Severity.REJECT, Severity.NOTE

@@ -14,8 +14,7 @@ import ast
 from collections.abc import Callable
 
 from evaluator.scan import patterns as watched
-from evaluator.scan.found import Found
-from evaluator.scan.hazards import Severity
+from evaluator.scan.hazards import Found, Severity
 from evaluator.scan.name_resolution import Names
 
 _DECODERS = {"b64decode", "b32decode", "b16decode", "b85decode", "a85decode", "fromhex", "unhexlify", "decompress"}

@@ -6,8 +6,7 @@ import ast
 import builtins
 
 from evaluator.scan import patterns as watched
-from evaluator.scan.found import Found
-from evaluator.scan.hazards import Severity
+from evaluator.scan.hazards import Found, Severity
 from evaluator.scan.name_resolution import Names
 
 _SETATTR = {"builtins.setattr", "builtins.delattr", "builtins.object.__setattr__", "builtins.type.__setattr__"}

@@ -11,8 +11,7 @@ import ast
 from evaluator.scan import patterns as watched
 from evaluator.scan.cuda import looks_like_cpp, scan_cpp
 from evaluator.scan.dynamic_code import DynamicCode
-from evaluator.scan.found import Found
-from evaluator.scan.hazards import Severity
+from evaluator.scan.hazards import Found, Severity
 from evaluator.scan.host_libraries import HostArrays
 from evaluator.scan.monkeypatches import Patches
 from evaluator.scan.name_resolution import Names

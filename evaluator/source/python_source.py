@@ -66,7 +66,7 @@ def syntax_error(name: str, text: str, line: int, column: int, what: str) -> Usa
     return UsageError(
         f"{name}:{line}:{max(column, 1)}: {what}" + (f"\n    {shown}" if shown else ""),
         code="syntax_error",
-        hint="Mend that line; `python -m py_compile FILE` shows the same for a Python file.",
+        hint="Fix that line; `python -m py_compile FILE` shows the same for a Python file.",
     )
 
 

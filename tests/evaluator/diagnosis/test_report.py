@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluator.diagnosis.report import details, summary
-from evaluator.profiling.ncu_units import NumberForm
+from evaluator.profiling.ncu_numbers import NumberForm
 from evaluator.profiling.profile import read_profile
 from kbs.evidence.arithmetic import equation_holds
 from kbs.evidence.quantities import parse_profiler_unit

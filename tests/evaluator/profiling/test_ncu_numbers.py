@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.profiling.ncu_units import MISSING, NumberForm, find_number_form
+from evaluator.profiling.ncu_numbers import MISSING, NumberForm, find_number_form
 from kbs.evidence.quantities import parse_profiler_unit
 from kbs.evidence.units import Unit
 
