@@ -1,4 +1,4 @@
-"""Which resource binds a kernel of a class, as its profile says it."""
+"""Find the resource that limits a kernel, given its bottleneck class and profile."""
 
 from __future__ import annotations
 

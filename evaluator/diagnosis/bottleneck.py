@@ -1,4 +1,4 @@
-"""What bounds a kernel: its class, the resource that binds, the headroom, and the symptoms, the weightiest first.
+"""Diagnose a launch: bottleneck class, limiting resource, headroom, and symptoms by weight.
 
 Thresholds come as rows with their citations, in the order in which they are preferred: the first row of a metric
 decides, and rows of other sources that judge otherwise are kept beside it.

@@ -1,4 +1,4 @@
-"""The class of a kernel, with the steps that led to it.
+"""Classify a kernel's bottleneck, and record the steps that led to the class.
 
 The branching is that of NVIDIA's rules (SpeedOfLight.py: low, small grid, high, the side that leads, balanced;
 TheoreticalOccupancy.py and AchievedOccupancy.py for what keeps warps away); every number in it is a row of a wiki.

@@ -1,8 +1,7 @@
-"""Values that kopt computes from a launch for thresholds and shares, each with its sums:
-`kbs/hardware/derived_metrics.py`.
+"""Compute derived metrics (`kbs/hardware/derived_metrics.py`) of a launch, each with its arithmetic.
 
-What a sum needs and the profile lacks makes it unknown; nothing is taken to be zero. Only of the sectors may some kinds
-be missing, which a device may not have: loads and stores must be there.
+If the profile lacks a value that a metric needs, the metric is unknown; nothing is assumed to be zero. Only kinds of
+sectors that a device may not have can be missing; loads and stores must be present.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A receipt as a profile without counters: time, and bytes over time against the cited peak.
+"""Turn a receipt into a profile without counters: time, and bytes over time against the cited peak.
 
-It is what can be said of a kernel that ncu has not seen, and everything made of it is called degraded.
+This is what is known about a kernel that was not profiled with ncu; a diagnosis made from it is marked degraded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def launch_of(receipt: Receipt, place: int = 0) -> Launch:
     summary = timing.workloads[place].candidate.summary if timing else None
     if timing is None or summary is None:
         raise UsageError(
-            "the receipt has no times, so nothing says what bounds the kernel",
+            "the receipt has no times, so the bottleneck cannot be determined",
             code="receipt_without_times",
             hint="Run `kopt bench` on a GPU, or diagnose a profile of Nsight Compute.",
         )

@@ -1,7 +1,6 @@
-"""How far a launch is from what its device can do: bytes and operations a second against measured ceilings and cited
-peaks.
+"""Headroom: a launch's bytes and operations per second against measured ceilings and cited peaks.
 
-A profile has no operations that an algorithm needs: they are those of the problem, where somebody says which it is.
+A profile does not contain the operations that the algorithm needs; they come from the problem, where it is known.
 """
 
 from __future__ import annotations

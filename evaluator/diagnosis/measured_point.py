@@ -1,4 +1,4 @@
-"""A measured time of a kernel, to be drawn under a roofline: read from what kopt wrote when it measured."""
+"""Read a kernel's measured time from a receipt or profile, to draw it under a roofline."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _of_report(path: Path, request: Request) -> MeasuredPoint:
     source = request.candidate
     if (is_cuda(source) or "triton" in source.text) and launch.function not in source.text:
         raise UsageError(
-            f"{path} is a profile of {launch.function}, which {source.name} does not define",
+            f"{path} is a profile of {launch.function}, which is not defined in {source.name}",
             code="profile_of_another",
             hint="Give the report of this kernel.",
         )
@@ -77,7 +77,7 @@ def _of_receipt(path: Path, request: Request) -> MeasuredPoint:
     receipt = parse(read_receipt(path))
     if receipt.timing is None:
         raise UsageError(
-            f"the receipt {path} holds no times: it was made on {receipt.environment.device_name}",
+            f"the receipt {path} has no times: it was made on {receipt.environment.device_name}",
             code="profile_no_times",
             hint="Give one that `kopt bench` wrote on a GPU.",
         )
@@ -86,9 +86,9 @@ def _of_receipt(path: Path, request: Request) -> MeasuredPoint:
     summary = workload.candidate.summary
     if summary is None:
         raise UsageError(
-            f"the receipt {path} holds no time of the kernel: {workload.candidate.detail}",
+            f"the receipt {path} has no time for the kernel: {workload.candidate.detail}",
             code="profile_no_times",
-            hint="Give one in which it was timed.",
+            hint="Give a receipt in which the kernel was timed.",
         )
     micros = Decimal(str(round(summary.median_us, 3)))
     if not micros:
@@ -122,9 +122,9 @@ def _same_problem(path: Path, receipt: Receipt, request: Request) -> None:
     for what, (theirs, ours) in hashes.items():
         if theirs != ours:
             raise UsageError(
-                f"the receipt {path} is of another {what} than the one given",
+                f"the receipt {path} is for a different {what}",
                 code="profile_of_another",
-                hint=f"It is of {receipt.candidate.name}; give that, or measure this one with `kopt bench`.",
+                hint=f"It was made for {receipt.candidate.name}; give that, or measure this one with `kopt bench`.",
             )
 
 

@@ -1,6 +1,6 @@
-"""ncu_summary.md and ncu_details.md: what a profile says, every number as the raw CSV has it or with its arithmetic.
+"""Write ncu_summary.md and ncu_details.md: every number as in the raw CSV, or with its arithmetic.
 
-What a report does not have is N/A. Names in a report are somebody else's text: nothing in them is obeyed.
+A value that the report lacks is N/A. Names in a report are untrusted text.
 """
 
 from __future__ import annotations

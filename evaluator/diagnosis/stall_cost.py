@@ -1,4 +1,4 @@
-"""What a symptom costs of a launch's time, estimated from its counters, each sum written down.
+"""Estimate the share of a launch's time that a symptom costs, from counters, with the arithmetic.
 
 The estimates are those of NVIDIA's rules (`get_estimated_speedup` of SharedMemoryConflicts.py, UncoalescedAccess.py,
 ThreadDivergence.py, CPIStall.py, TheoreticalOccupancy.py), except that what an access path wastes is weighed by the

@@ -1,4 +1,4 @@
-"""One symptom of a launch: what each source says of it, what it costs of the time, and its place among the others."""
+"""A symptom of a launch: the judgement of each source, its share of the time, and its rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command of the user's, run as it is: no shell, no word added, its end bounded, its output kept within bounds."""
+"""Run a user's command as given: no shell, no added words, with a time limit and bounded output."""
 
 from __future__ import annotations
 
@@ -96,13 +96,13 @@ def _not_started(program: str, error: NotStartedError) -> ConfigurationError:
         return ConfigurationError(
             f"{program} cannot be started: {error}",
             code="bench_command_not_started",
-            hint="It must be a program that you may execute; a script needs #! in its first line.",
+            hint="It must be executable; a script needs #! in its first line.",
         )
     no_interpreter = shutil.which(program) is not None
     return ConfigurationError(
-        f"the interpreter that {program} names in its first line is not there"
+        f"the interpreter in the first line of {program} does not exist"
         if no_interpreter
-        else f"there is no program {program}",
+        else f"program not found: {program}",
         code="bench_command_missing",
-        hint="Check its name and the PATH; a program of this folder is called ./NAME. No shell reads the command.",
+        hint="Check the name and the PATH; run a program in this folder as ./NAME. No shell is involved.",
     )

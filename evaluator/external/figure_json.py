@@ -1,4 +1,4 @@
-"""Numbers in the JSON that a benchmark printed, each with the place where it stands."""
+"""Find the numbers in JSON that a benchmark printed, each with its position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks for patterns in lines, as a program of its own: a pattern that never comes to an end can be ended with it.
+"""Search lines for patterns in a process of its own, which can be killed if a pattern never finishes.
 
 Standard library only. stdin: one JSON object, `{"patterns": [regex], "streams": [[line]], "most": int}`. stdout: for
 each pattern, as soon as it is done, one JSON list of `[stream, line, start, end]` of its group, all counted from 0.

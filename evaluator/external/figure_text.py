@@ -1,6 +1,6 @@
-"""Numbers with units as benchmarks print them, and the usual words that stand beside them.
+"""Find numbers with units as benchmarks print them, next to the usual words.
 
-Every repetition is bounded or cannot be read in two ways: the text is a stranger's, and matching is linear in it.
+The text is untrusted, so every repetition is bounded or unambiguous, and matching takes linear time.
 """
 
 from __future__ import annotations

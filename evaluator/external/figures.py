@@ -1,7 +1,7 @@
-"""Figures that a command printed, read and not guessed: each has the line that it stands in.
+"""Read the figures that a command printed, each with its line.
 
-Where the user names patterns, these are read and nothing else. Otherwise JSON on stdout: all of it, or its last line
-that is an object. Otherwise the usual words and units, in both streams (`docs/evaluator.md` lists them).
+If the user gave patterns, only these are used. Otherwise JSON on stdout: all of it, or its last line that is an object.
+Otherwise the usual words and units in both streams (`docs/evaluator.md` lists them).
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _json(lines: list[str], whole: bool, notes: list[str]) -> list[_Found] | Non
 
 def read_patterns(texts: Iterable[str]) -> dict[str, str]:
     """Name → regular expression, from `NAME=REGEX`. UsageError `figure_invalid`."""
-    hint = "Such as --figure 'median=median latency: ([0-9.]+)': one group, around the number. (?:…) is no group."
+    hint = "Such as --figure 'median=median latency: ([0-9.]+)': one group, around the number. (?:…) does not count."
     found: dict[str, str] = {}
     for text in texts:
         name, _, regex = text.partition("=")

@@ -1,6 +1,6 @@
-"""The user's own benchmark: a command that is run as it is, and the sealed record of what it printed.
+"""Run the user's own benchmark, and seal a record of what it printed.
 
-kopt measures nothing of it. The record says so wherever it is shown: `evidence: external`.
+kopt measures nothing here, and the record says so wherever it is shown: `evidence: external`.
 """
 
 from __future__ import annotations
@@ -145,11 +145,11 @@ def choose(bench: str | None, signal: str | None, plan: str) -> tuple[Option, tu
     if signal is not None:
         read["--signal-command"] = command.split(signal, "--signal-command")
     if plan not in ("signal", "verdict"):
-        raise UsageError(f"{plan!r} is no plan", code="plan_unknown", hint="Plans are signal and verdict.")
+        raise UsageError(f"unknown plan {plan!r}", code="plan_unknown", hint="Plans are signal and verdict.")
     option: Option = "--signal-command" if plan == "signal" and signal is not None else "--bench-command"
     if option not in read:
         raise UsageError(
-            "--signal-command is run by --plan signal alone",
+            "--signal-command only applies to --plan signal",
             code="bench_command_invalid",
             hint="Add --plan signal, or give --bench-command too.",
         )

@@ -86,7 +86,7 @@ def take_profile(
     ncu = shutil.which("ncu", path=request.environment.get("PATH"))
     if ncu is None:
         raise ConfigurationError(
-            "there is no ncu on the PATH",
+            "ncu is not on the PATH",
             code="no_ncu",
             hint="Install NVIDIA Nsight Compute, or give a report that it made elsewhere with --import.",
         )
@@ -148,7 +148,7 @@ def _chosen(launch: str) -> list[str]:
         return ["--launch-count", str(MOST_LAUNCHES)]
     number = launch_number(launch)
     if number == 0:
-        raise UsageError("there is no launch 0", code="launch_unknown", hint="Launches are counted from 1.")
+        raise UsageError("launch 0 does not exist", code="launch_unknown", hint="Launches are counted from 1.")
     if number is not None:
         return ["--launch-skip", str(number - 1), "--launch-count", "1"]
     return ["--kernel-name", f"regex:{re.escape(launch)}", "--launch-count", str(MOST_LAUNCHES)]
@@ -158,7 +158,7 @@ def _why(said: str, launch: str) -> KoptError:
     """The error for what ncu said."""
     if _NO_PERMISSION.search(said):
         return ConfigurationError(
-            "ncu may not read the GPU's performance counters",
+            "ncu has no permission to read the GPU's performance counters",
             code="no_counter_permission",
             hint="Let the administrator set the module option NVreg_RestrictProfilingToAdminUsers=0. Or run ncu"
             " yourself, as root or in a container with the capability SYS_ADMIN, and read its report with --import: a"
@@ -166,7 +166,7 @@ def _why(said: str, launch: str) -> KoptError:
         )
     if _IN_USE.search(said):
         return ConfigurationError(
-            "another tool has the GPU's performance counters",
+            "another tool is using the GPU's performance counters",
             code="counters_in_use",
             hint="Data Center GPU Manager (DCGM) and other profilers take them: let the administrator run"
             " `dcgmi profile --pause`, or wait until the other profile is done.",
@@ -205,5 +205,5 @@ def _failed(said: str) -> KoptError:
     return KoptError(
         f"the profile was not taken: {' | '.join(last)[:600] or 'ncu said nothing'}",
         code="profile_failed",
-        hint="Run `kopt bench` on the kernel first; `kopt doctor` says what ncu may do.",
+        hint="Run `kopt bench` on the kernel first; `kopt doctor` shows whether ncu works.",
     )

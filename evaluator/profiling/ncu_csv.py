@@ -1,7 +1,7 @@
-"""Reads the CSV that Nsight Compute prints: `--page raw` (a column a metric) and `--page details` (a row a metric).
+"""Parse the CSV that Nsight Compute prints: `--page raw` (a column per metric) and `--page details` (a row per metric).
 
-The file is somebody else's and is not trusted: everything that does not fit has an error of its own, and nothing is
-guessed. Sources: Nsight Compute CLI, `--csv`, `--page`, `--print-units`; docs/sources.md, "Reports of profilers".
+The file is not trusted: everything unexpected is an error with its own code, and nothing is guessed.
+Sources: Nsight Compute CLI, `--csv`, `--page`, `--print-units`; docs/sources.md, "Reports of profilers".
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _decode(data: bytes, name: str) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(
-            f"{name} is no text in UTF-8: byte {error.start} cannot be read",
+            f"{name} is not UTF-8 text: byte {error.start} cannot be decoded",
             code="report_not_text",
             hint=f"Give a report of Nsight Compute, or its export: {EXPORT}",
         ) from error
@@ -137,7 +137,7 @@ def _header_at(text: str, name: str) -> int:
         position += len(line)
     if "ERR_NVGPUCTRPERM" in text:
         raise ConfigurationError(
-            f"{name} has no profile in it: the driver reserves the performance counters (ERR_NVGPUCTRPERM)",
+            f"{name} contains no profile: the driver restricts the performance counters (ERR_NVGPUCTRPERM)",
             code="counters_forbidden",
             hint=PERMISSION_HINT,
         )
@@ -241,7 +241,7 @@ def _long(columns: Sequence[str], body: Sequence[tuple[int, list[str]]]) -> list
 
 def _foreign(name: str, tool: str) -> UsageError:
     return UsageError(
-        f"{name} is no report of Nsight Compute: it looks like {tool}",
+        f"{name} is not a Nsight Compute report: it looks like {tool}",
         code="report_of_another_tool",
         hint=f"Profile with ncu, and give its .ncu-rep file or its export: {EXPORT}",
     )
@@ -265,7 +265,7 @@ def _damaged(name: str, line: int, why: str) -> UsageError:
 
 def _no_kernel(name: str) -> UsageError:
     return UsageError(
-        f"{name} has no kernel in it",
+        f"{name} contains no kernel",
         code="report_no_kernel",
         hint="The kernel was never launched, or the filter (-k, -s, -c) left it out; profile again without the filter.",
     )

@@ -1,4 +1,4 @@
-"""Numbers as locales of Nsight Compute write them: they differ in the marks of decimals and of thousands."""
+"""Parse numbers of Nsight Compute reports, whose decimal and thousands marks depend on the locale."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Prints a .ncu-rep file as Nsight Compute's own `--csv --page raw` would, with NVIDIA's `ncu-report` package.
+"""Print a .ncu-rep file as Nsight Compute's `--csv --page raw` does, with NVIDIA's `ncu-report` package.
 
-Run as a program of its own, `python -I ncu_package.py FILE`: the file is not trusted, and the package's library is
-native code, so a crash of it must not be kopt's. It imports the standard library and `ncu_report` alone.
+Runs as its own program, `python -I ncu_package.py FILE`, because the file is not trusted and the package is native code
+that must not crash kopt. It imports only the standard library and `ncu_report`.
 Source: Nsight Compute, Python Report Interface.
 """
 

@@ -1,7 +1,7 @@
-"""Finds the report that a path means, and has it as CSV: a CSV, a .ncu-rep file, or a folder that kopt wrote.
+"""Read a Nsight Compute report as CSV, from a CSV, a .ncu-rep file, or a folder that kopt wrote.
 
-A .ncu-rep is read by an installed ncu, else by NVIDIA's `ncu-report` package (the extra `kopt[ncu]`), each a process of
-its own with a time limit.
+An installed ncu reads a .ncu-rep file, or else NVIDIA's `ncu-report` package (the extra `kopt[ncu]`). Either runs in a
+process with a time limit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def report_csv(path: Path) -> tuple[bytes, str]:
     try:
         if not file.exists():
             hint = f"A folder is read if `kopt profile` wrote {RAW} into it." if path.is_dir() else "Check the path."
-            raise UsageError(f"{file} is not there", code="file_not_found", hint=hint)
+            raise UsageError(f"{file} does not exist", code="file_not_found", hint=hint)
         size = file.stat().st_size
         if size > MAX_BYTES:
             raise UsageError(
@@ -47,13 +47,13 @@ def report_csv(path: Path) -> tuple[bytes, str]:
         data = file.read_bytes()
     except OSError as error:
         raise UsageError(
-            f"{file} cannot be read: {error.strerror}", code="file_unreadable", hint="Give a file that you may read."
+            f"{file} cannot be read: {error.strerror}", code="file_unreadable", hint="Check the file's permissions."
         ) from error
     if data.startswith(_MAGIC) or file.suffix == SUFFIX:
         return _exported(file.resolve()), file.name
     if file.suffix in (".nsys-rep", ".qdrep", ".sqlite"):
         raise UsageError(
-            f"{file} is a report of Nsight Systems, which has no counters of a kernel",
+            f"{file} is a report of Nsight Systems, which does not contain kernel counters",
             code="report_of_another_tool",
             hint="Profile with Nsight Compute: ncu --set full -o report …",
         )

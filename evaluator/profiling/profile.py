@@ -1,7 +1,7 @@
-"""A profile: launches of kernels, and what NVIDIA Nsight Compute counted in each, by our names.
+"""A profile: kernel launches with the counters that NVIDIA Nsight Compute collected, by our names.
 
-What a report does not have is missing (None), never zero. Every value keeps the text, the unit and the name with which
-the report states it, so that whoever shows a number can show where it stands.
+A value that the report lacks is None, never zero. Every value keeps the report's own text, unit and metric name,
+so that its source can be shown.
 """
 
 from __future__ import annotations
@@ -143,9 +143,9 @@ class Profile:
         times = [launch.value("duration") for launch in among]
         if any(time is None for time in times):
             raise UsageError(
-                f"{self.name} has {len(among)} launches{asked}, and not of all a duration: which one?",
+                f"{self.name} has {len(among)} launches{asked}, and not all of them have a duration",
                 code="launch_needed",
-                hint=f"Say --launch N, counted from 1: {self._listed()}.",
+                hint=f"Choose one with --launch N, counted from 1: {self._listed()}.",
             )
         slowest = max(among, key=lambda launch: launch.value("duration") or Decimal(0))
         return Chosen(slowest, f"the slowest of {len(among)} launches{asked}")
@@ -159,9 +159,9 @@ class Profile:
             if matches:
                 return matches
         raise UsageError(
-            f"{self.name} is no profile of {visible(wanted)}",
+            f"{self.name} has no launch of {visible(wanted)}",
             code="report_of_another_kernel",
-            hint=f"It has: {self._listed()}. Name one of them with --launch, or profile the kernel that you mean.",
+            hint=f"It has: {self._listed()}. Choose one with --launch, or profile the right kernel.",
         )
 
     def _listed(self) -> str:

@@ -250,7 +250,7 @@ def _asked(worker: Worker, op: str, request: Request, **fields: Any) -> dict[str
     raise KoptError(
         f"{request.candidate.name} stopped before it launched a kernel: {raised['type']}: {raised['message']}",
         code="candidate_failed",
-        hint="Its host code runs on CPU tensors with nothing launched. Name a kernel's types with --signature instead.",
+        hint="Its host code runs on CPU tensors and launches nothing. Give a kernel's types with --signature instead.",
     )
 
 
@@ -258,7 +258,7 @@ def _read(worker: Worker, name: str) -> bytes:
     content = worker.read_file(name, MAX_TEXT)
     if content is None:
         raise KoptError(
-            f"the compiling process left no {name} that can be read",
+            f"the compiling process wrote no readable {name}",
             code="worker_lost",
             hint=f"A file of at most {MAX_TEXT >> 20} MiB is expected; compile fewer kernels at once.",
         )
@@ -290,7 +290,7 @@ def _tool_failed(tool: Path, said: str) -> ConfigurationError:
     return ConfigurationError(
         f"{tool.name} could not read the machine code: {said}",
         code="disassembler_failed",
-        hint="A cuobjdump older than the compiler does not know its code: name a newer CUDA toolkit with --cuda-home.",
+        hint="A cuobjdump older than the compiler cannot read its code: give a newer CUDA toolkit with --cuda-home.",
     )
 
 
@@ -301,7 +301,7 @@ def _functions(instructions: str, resources: str, log: str, version: str, dynami
         raise KoptError(
             f"the disassembly cannot be read: {error}",
             code="disassembly_invalid",
-            hint="Report it with the version of cuobjdump; --cuda-home names another one.",
+            hint="Report it with the version of cuobjdump, or use another toolkit with --cuda-home.",
         ) from error
     usage, spills = read_usage(resources), read_spills(log)
     return [

@@ -1,6 +1,6 @@
-"""What the kernels of a file take of an SM: registers, shared memory, block size, barriers.
+"""Read the SM resources that the kernels of a file need: registers, shared memory, block size, barriers.
 
-A compiled file is read as it is; any other file is compiled in the sandbox first (`evaluator/sass/compile.py`).
+A compiled file is read directly; any other file is first compiled in the sandbox (`evaluator/sass/compile.py`).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def read_cubin(path: Path) -> Cubin:
     """
     if not path.is_file():
         raise UsageError(
-            f"there is no file {path}", code="file_not_found", hint="Give --kernel a .cubin, a .cu or a .py file."
+            f"{path} does not exist", code="file_not_found", hint="Give --kernel a .cubin, a .cu or a .py file."
         )
     tool = str(disassembler(os.environ))
     printed = _run([tool, "-res-usage", "-elf", str(path.resolve())])
@@ -83,7 +83,7 @@ def read_cubin(path: Path) -> Cubin:
     if printed.returncode or not targets:
         said = printed.stderr.strip().splitlines()[-1:]
         raise UsageError(
-            f"{path.name} is no compiled kernel" + (f" ({' '.join(said[0].split())})" if said else ""),
+            f"{path.name} is not a compiled kernel" + (f" ({' '.join(said[0].split())})" if said else ""),
             code="not_a_cubin",
             hint="Give a .cubin (`nvcc -cubin`, or Triton's from its cache), or a .cu or .py file.",
         )
@@ -92,7 +92,7 @@ def read_cubin(path: Path) -> Cubin:
         raise UsageError(
             f"{path.name} has code for several targets: {names}",
             code="several_targets",
-            hint="Take the one for your GPU out: `cuobjdump -xelf all FILE`.",
+            hint="Extract the one for your GPU: `cuobjdump -xelf all FILE`.",
         )
     ((number, suffix),) = targets
     kernels = [

@@ -1,4 +1,4 @@
-"""Two versions of a kernel, compared by their machine code."""
+"""Compare two versions of a kernel by their machine code."""
 
 from __future__ import annotations
 

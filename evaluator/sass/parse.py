@@ -1,4 +1,4 @@
-"""Reads what disassembler and assembler print: machine code, resources, spills. Text in, plain values out.
+"""Parse the output of disassembler and assembler: machine code, resources, spills.
 
 Formats: `cuobjdump -sass` and `nvdisasm` (instructions), `cuobjdump -res-usage -elf` (resources), `ptxas -v` (spills).
 `-res-usage` prints registers and memory; `-elf` prints the attributes that the compiler left for the driver:

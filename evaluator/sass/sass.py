@@ -1,4 +1,4 @@
-"""Machine code of a candidate, function by function, and what it shows of the methods that a kernel claims to use."""
+"""The machine code of a candidate by function, and whether it shows the methods that a kernel claims to use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs that read a GPU's machine code, where they are installed, and the targets that code is compiled for."""
+"""Find the installed tools that read machine code, and parse the names of compile targets."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def disassembler(environment: Mapping[str, str], cuda_home: Path | None = None) 
     found = find_tool("cuobjdump", environment, cuda_home)
     if found is None:
         raise ConfigurationError(
-            "there is no cuobjdump, which reads machine code",
+            "cuobjdump, which reads machine code, was not found",
             code="no_disassembler",
-            hint="Install triton, whose package has it, put the CUDA toolkit on the PATH, or name it with --cuda-home.",
+            hint="Install triton, which includes it, put the CUDA toolkit on the PATH, or use --cuda-home.",
         )
     return found

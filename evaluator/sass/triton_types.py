@@ -1,4 +1,4 @@
-"""Types of a Triton kernel's parameters as a person writes them, in the form of Triton's own ahead-of-time tool.
+"""Parse the parameter types of a Triton kernel, written as for Triton's own ahead-of-time compiler.
 
 `softmax_kernel: *fp32:16, *fp32:16, i32, 1024` names a kernel and, for each parameter in order, a type (`*` for a
 pointer, `:16` where address or value is a multiple of 16) or the value of a `tl.constexpr`.

@@ -1,4 +1,4 @@
-"""Hazards of CUDA and C++ text: a `.cu` file, or the sources that a Python file gives to a compiler."""
+"""Scan CUDA and C++ text for hazards: a `.cu` file, or the sources that a Python file passes to a compiler."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""Code and names that are made while a candidate runs: exec, eval, getattr, imports by name.
+"""Find code and names that are generated at run time: exec, eval, getattr, imports by name.
 
-What is rejected: text and names that come out of a decoder (base64, reversed, chr), since hiding is all that this is
-for; and names of sys, gc, inspect, builtins and importlib that the text does not hold. What is noted: templates that
-are filled and executed, as code generators do; attributes of torch and triton by a name that is computed, as in
-`getattr(torch, dtype)`; modules that are imported by a computed name, as those that a candidate has just built.
-Text that is given in full is read like the file itself, and a name that is put together of constants is resolved: the
-hazard is then what it stands for.
+Rejected: text and names that come out of a decoder (base64, reversed, chr), which serve only to hide something, and
+computed attribute names on sys, gc, inspect, builtins and importlib. Noted: filled-in templates that are executed, as
+code generators do; computed attribute names on torch and triton, as in `getattr(torch, dtype)`; and imports by a
+computed name, as of a module that the candidate has just built. Text that is given in full is scanned like the file
+itself, and a name that is concatenated from constants is resolved and judged as what it stands for.
 """
 
 from __future__ import annotations

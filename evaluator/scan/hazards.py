@@ -1,4 +1,4 @@
-"""What speaks against a measurement: names, severities and meanings of hazards."""
+"""Hazards: what can make a measurement untrustworthy, with their severities, meanings, and a collector."""
 
 from __future__ import annotations
 
@@ -34,49 +34,49 @@ class Hazard(Record):
 HAZARDS: dict[str, str] = {
     # What was done to the evaluator or to the libraries that it measures with.
     "patched": "A function or class of torch, triton, numpy or the standard library was replaced, or set to be.",
-    "hides_operations": "The candidate switches off, or steps between, the watch that is kept on library operations.",
+    "hides_operations": "The candidate disables or bypasses the monitoring of library operations.",
     "imports_evaluator": "The candidate imports or opens a module of the evaluator, or the reference.",
-    "scans_memory": "The candidate looks through memory that is not its own: the garbage collector, /proc, ptrace.",
+    "scans_memory": "The candidate reads memory that is not its own: the garbage collector, /proc, ptrace.",
     "reads_frames": "The candidate reads or traces the call stack of the code that called it.",
     "reads_modules": "The candidate reaches into modules that it did not import: sys.modules, __main__, __globals__.",
-    "detects_benchmark": "The candidate asks whether it is being measured: arguments, environment, tracers.",
+    "detects_benchmark": "The candidate checks whether it is being measured: arguments, environment, tracers.",
     "replays_rng": "The candidate reads the state or seed of the random numbers from which inputs are drawn.",
-    "instructions": "The file holds text that is addressed to a language model instead of a reader or compiler.",
-    "hidden_text": "The file holds characters that do not show: direction overrides, tags, zero-width letters.",
+    "instructions": "The file contains text addressed to a language model instead of a reader or compiler.",
+    "hidden_text": "The file contains invisible characters: direction overrides, tags, zero-width letters.",
     # How the process ended or what it left behind.
     "exits_early": "The candidate can end its process, or run code when it ends, before its result is complete.",
     "signals_processes": "The candidate sends signals, or handles them.",
     "threads_left": "Threads of the candidate were still running after its call had returned.",
     "processes_left": "Processes that the candidate started were still running after its call had returned.",
     # What was computed, and with what.
-    "library_call": "The candidate computes with the library that it should replace.",
+    "library_call": "The candidate calls the library that it should replace.",
     "input_changed": "The candidate changed an input that the reference leaves alone.",
     "output_type": "A returned output is not exactly a torch.Tensor.",
     "output_aliases_input": "A returned output shares memory with an input where the reference's does not.",
     "guard_overwritten": "The candidate wrote outside an output buffer.",
-    "output_unwritten": "The candidate left elements of an output as they were before its call.",
-    "nondeterministic": "Repeated calls on the same inputs gave results that differ in their bits.",
+    "output_unwritten": "The candidate did not write some elements of an output.",
+    "nondeterministic": "Repeated calls with the same inputs gave results that are not bitwise equal.",
     "low_precision_text": "The text names TF32, 8-bit floats or casts to 16 bits.",
-    "tensor_subclass": "The candidate defines a kind of tensor of its own, which can delay work until it is read.",
-    "persisting_l2": "The candidate sets memory aside in the L2 cache beyond its call.",
+    "tensor_subclass": "The candidate defines its own tensor subclass, which can delay work until it is read.",
+    "persisting_l2": "The candidate reserves part of the L2 cache beyond its call.",
     # What was done to the clock.
-    "outside_window": "Work of the candidate ran on the device before or after the window that was timed.",
-    "slower_than_claimed": "Many calls took longer by kopt's own clock than the candidate's process claimed for them.",
-    "impossible_time": "The time is shorter than the problem's bytes need at the device's cited peak.",
-    "slows_baseline": "The baseline was much slower beside the candidate than alone, at the same clock.",
-    "device_time_unconfirmed": "No witness confirms the time that the candidate's process measured.",
-    "host_bound": "The host was slower than the device, or waited for it, in every call.",
+    "outside_window": "The candidate ran work on the device outside the timed window.",
+    "slower_than_claimed": "Many calls took longer by kopt's own clock than the candidate's process reported.",
+    "impossible_time": "The time is shorter than moving the problem's bytes takes at the cited peak bandwidth.",
+    "slows_baseline": "The baseline was much slower next to the candidate than alone, at the same clock frequency.",
+    "device_time_unconfirmed": "No independent clock confirms the time that the candidate's process reported.",
+    "host_bound": "In every call the host was slower than the device or waited for it.",
     # What limits the measurement.
-    "noncontiguous_inputs": "The candidate was not tried on, or fails on, inputs that are not contiguous.",
-    "fixed_inputs": "The inputs cannot be drawn anew: a result could be remembered instead of computed.",
+    "noncontiguous_inputs": "The candidate was not tested with non-contiguous inputs, or fails on them.",
+    "fixed_inputs": "The inputs cannot be redrawn, so a result could be cached instead of computed.",
     # What a reader may want to look at.
-    "dynamic_code": "The candidate makes code or names while it runs, so that its text does not say what it does.",
+    "dynamic_code": "The candidate generates code or names at run time, so its text does not show what it does.",
     "starts_processes": "The candidate starts other programs.",
     "uses_threads": "The candidate starts threads.",
-    "network": "The candidate imports or calls something that reaches the network.",
+    "network": "The candidate uses the network.",
     "writes_files": "The candidate writes files.",
-    "file_descriptors": "The candidate handles descriptors of open files by number.",
-    "loads_libraries": "The candidate loads shared libraries by itself.",
+    "file_descriptors": "The candidate uses file descriptors by number.",
+    "loads_libraries": "The candidate loads shared libraries itself.",
     "raw_memory": "The candidate reads or writes host memory by address.",
 }
 """What each hazard means, by id."""

@@ -1,8 +1,8 @@
-"""Whether a candidate's result is computed by an array library of the host: NumPy, SciPy, CuPy, JAX.
+"""Find results that an array library computes in place of the kernel: NumPy, SciPy, CuPy, JAX.
 
-PyTorch's own operators are found while they run, by the dispatcher. NumPy goes past it, so it is looked for in the
-text: an input that becomes an array, a computation on it, and the result in what the entry returns or writes. Sizes,
-scales, tables and schedules made with NumPy are honest, and do not end there.
+The dispatcher sees PyTorch's operators at run time but not NumPy's, so the text is searched: an input becomes an array,
+something is computed from it, and the entry returns or writes the result. Sizes, scales, tables and schedules made with
+NumPy are honest and do not end up there.
 """
 
 from __future__ import annotations

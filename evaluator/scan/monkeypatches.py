@@ -1,4 +1,4 @@
-"""Assignments to what belongs to libraries: `torch.allclose = ...` in all its spellings."""
+"""Find monkeypatches: assignments to library attributes such as `torch.allclose = ...`, however they are spelled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the names of a Python file stand for, as far as its text says: `t.compile` after `import torch as t`."""
+"""Resolve the names of a Python file from its text: after `import torch as t`, `t.compile` is `torch.compile`."""
 
 from __future__ import annotations
 

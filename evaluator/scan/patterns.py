@@ -1,4 +1,4 @@
-"""Names that a candidate's text is searched for: which hazard each one is, and how severe."""
+"""The names that the scan looks for, with the hazard and severity of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text in a candidate's file that is addressed to a language model, and characters that hide text from a person."""
+"""Find text addressed to a language model, and characters that hide text from a person."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Hazards of a candidate's Python text. Nothing is executed; what the text does not say is left to the worker.
+"""Scan Python text for hazards. Nothing is executed.
 
-Only names that no honest kernel uses where it can run are rejected. The worker's own watch (audit hooks, the
-dispatcher, what changed in torch) is what binds: text can always be written so that it does not say what it does.
+Only names that an honest kernel never uses in live code are rejected. Text can always hide what it does, so the
+worker's run-time monitoring (audit hooks, the dispatcher, changes in torch) has the final say.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which parts of a candidate's file can run when the evaluator calls it.
+"""Find the parts of a candidate's file that can run when the evaluator calls it.
 
-What stands under `if __name__ == "__main__":`, and functions and classes that only it uses, never run: an honest file
-may time itself there, read `sys.argv`, and exit.
+Code under `if __name__ == "__main__":`, and functions and classes used only there, never runs: an honest file may time
+itself there, read `sys.argv`, and exit.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _runs_on_definition(node: ast.AST, child: ast.AST) -> bool:
 
 
 def _skipped(tree: ast.Module, known: Definitions, entry: str, stem: str, guards_hold: bool) -> set[ast.AST]:
-    """Functions and classes at the top level that nothing live names; methods of such classes with them."""
+    """Top-level functions and classes that live code never names, with the methods of these classes."""
     dead: dict[str, list[ast.AST]] = {}
     for node in _defined(tree, guards_hold):
         dead.setdefault(node.name, []).append(node)

@@ -1,4 +1,4 @@
-"""What a candidate's text says against it. Nothing of it is executed."""
+"""Scan a candidate's text for hazards. Nothing is executed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""C types of kernel parameters, and what they are in ctypes and torch."""
+"""Map the C types of kernel parameters to ctypes and torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""C++ and CUDA source as tokens. It is never preprocessed or compiled here; what cannot be read is one token more."""
+"""Split C++ and CUDA source into tokens, and find its functions. Nothing is preprocessed or compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `solve` function of a `.cu` file: its parameters, and which of them are outputs. Nothing is compiled here."""
+"""Read the `solve` function of a `.cu` file: its parameters, and which of them are outputs. Nothing is compiled."""
 
 from __future__ import annotations
 
@@ -329,14 +329,14 @@ def evaluate_size(
                 if right == 0:
                     raise refuse("it divides by zero")
                 return left // right if isinstance(node.op, ast.FloorDiv) else left % right
-        raise refuse("it has something else than whole numbers, names and + - * // % ( )")
+        raise refuse("only whole numbers, names and + - * // % ( ) are allowed")
 
     if len(expression) > _MAX_EXPRESSION:
         raise refuse(f"it is longer than {_MAX_EXPRESSION} characters")
     try:
         size = value(ast.parse(expression.strip(), mode="eval").body)
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        raise refuse("it is no expression") from error
+        raise refuse("it is not an expression") from error
     if not 0 < size <= most:
         found = size if abs(size) < 2**63 else "a number that is too large"
         raise refuse(f"it gives {found}, not 1 to 2^{most.bit_length() - 1}")

@@ -1,4 +1,4 @@
-"""Which form a candidate and its reference have, found by their content."""
+"""Recognise the form of a candidate and its reference from their content."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _backend(name: str | None) -> Backend | None:
     except ValueError:
         known = ", ".join(Backend)
         raise UsageError(
-            f"there is no backend {name!r}", code="backend_unknown", hint=f"The backends are {known}."
+            f"unknown backend {name!r}", code="backend_unknown", hint=f"The backends are {known}."
         ) from None
 
 
@@ -198,9 +198,9 @@ def _public_functions(own: Definitions) -> list[str]:
 def _two_kernels(file: str, names: list[str]) -> UsageError:
     listed = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
     return UsageError(
-        f"{file} has {len(names)} that could be the kernel: {listed}",
+        f"{file} has {len(names)} functions or classes that could be the kernel: {listed}",
         code="two_kernels",
-        hint="Say which with --entry NAME, or give the helpers names that begin with an underscore.",
+        hint="Choose one with --entry NAME, or start the names of helpers with an underscore.",
     )
 
 
@@ -216,7 +216,7 @@ def _no_kernel(file: str, own: Definitions) -> UsageError:
     }
     listed = "\n".join(f"    {form}: {what}" for form, what in missing.items())
     return UsageError(
-        f"{file} holds no kernel that can be called; what is missing for each form:\n{listed}",
+        f"{file} has no kernel that can be called; what is missing for each form:\n{listed}",
         code="no_kernel",
         hint="Add what one of the forms needs, or name a function with --entry NAME.",
     )
@@ -224,7 +224,7 @@ def _no_kernel(file: str, own: Definitions) -> UsageError:
 
 def _reference_form(reference: SourceFile, form: Form, missing: list[str]) -> UsageError:
     return UsageError(
-        f"{reference.name} is no reference for the {form} form of the candidate; it lacks {', '.join(missing)}",
+        f"{reference.name} is not a reference for the {form} form of the candidate; it lacks {', '.join(missing)}",
         code="reference_form",
         hint="Add it, or give another file with --ref.",
     )
@@ -328,7 +328,7 @@ def _solve_form(
         raise UsageError(
             f'{candidate.name} has no extern "C" void solve(...), but {", ".join(exported)}',
             code="no_kernel",
-            hint="Say which with --entry NAME.",
+            hint="Choose one with --entry NAME.",
         )
     solve_parameters(candidate, name)
     oracle: Literal["reference", "original kernel"]

@@ -1,4 +1,4 @@
-"""The GPU kernels that a file defines, by name: read from its text, which is never executed or compiled."""
+"""Find the GPU kernels that a file defines. The file is never executed or compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python source as text: parsed, never executed or imported."""
+"""Parse Python source. It is never executed or imported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Definitions:
-    """What a module binds at its top level, inside `if`, `try` and `with` too; not under `__name__ == "__main__"`."""
+    """Names that a module binds at its top level, also in `if`, `try` and `with`, but not under a `__main__` guard."""
 
     functions: dict[str, Function]
     """Functions by name; the last definition of a name counts."""

@@ -52,7 +52,7 @@ def read_source(path: Path, role: str) -> SourceFile:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise UsageError(
-            f"the {role} {path} is no UTF-8 text: byte 0x{content[error.start]:02x} in line {line}",
+            f"the {role} {path} is not UTF-8 text: byte 0x{content[error.start]:02x} in line {line}",
             code="file_not_text",
             hint=hint,
         ) from None
@@ -60,7 +60,7 @@ def read_source(path: Path, role: str) -> SourceFile:
 
 def _too_large(path: Path, role: str, hint: str) -> UsageError:
     return UsageError(
-        f"the {role} {path} has more than {MAX_BYTES / 1e6:.0f} MB, too much for source",
+        f"the {role} {path} has more than {MAX_BYTES / 1e6:.0f} MB, the limit for source files",
         code="file_too_large",
         hint=hint,
     )

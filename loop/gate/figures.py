@@ -1,4 +1,4 @@
-"""Numbers with units in a text, and where they may stand: in cited lines, in what was measured, in shown arithmetic."""
+"""Collect the numbers with units of a text, and look them up in cited lines, measurements and shown arithmetic."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def failure(asked: Request) -> UsageError:
         ("M*Q", "there is no size Q"),
         ("M**2", "it has something else"),
         ("M/2", "it has something else"),
-        ("M*", "it is no expression"),
+        ("M*", "it is not an expression"),
         ("M-4", "it gives 0, not 1 to 2^53"),
         ("-M", "it gives -4, not 1 to 2^53"),
         ("M//0", "it divides by zero"),

@@ -1,4 +1,4 @@
-"""Numbers of metrics as others write them: `81.2`, `81.2 %`, `268 Mbyte`, `32 register/thread`."""
+"""Read metric values of imported logs: `81.2`, `81.2 %`, `268 Mbyte`, `32 register/thread`."""
 
 from __future__ import annotations
 

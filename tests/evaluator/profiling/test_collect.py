@@ -18,7 +18,7 @@ def test_launches_are_chosen_by_name_or_number() -> None:
     assert _chosen("") == ["--launch-count", "16"]
     assert _chosen("3") == ["--launch-skip", "2", "--launch-count", "1"]
     assert _chosen("²")[0] == "--kernel-name"
-    with pytest.raises(UsageError, match="no launch 0"):
+    with pytest.raises(UsageError, match="launch 0 does not exist"):
         _chosen("0")
     assert _chosen("soft.max<int>")[:2] == ["--kernel-name", r"regex:soft\.max<int>"]
 
