@@ -50,15 +50,15 @@ def failure(asked: Request) -> UsageError:
     ("expression", "said"),
     [
         ("M*Q", "there is no size Q"),
-        ("M**2", "it has something else"),
-        ("M/2", "it has something else"),
+        ("M**2", "only whole numbers, names and"),
+        ("M/2", "only whole numbers, names and"),
         ("M*", "it is not an expression"),
         ("M-4", "it gives 0, not 1 to 2^53"),
         ("-M", "it gives -4, not 1 to 2^53"),
         ("M//0", "it divides by zero"),
         ("M*4503599627370496", "not 1 to 2^53"),
         ("M" + "*1" * 101, "it is longer than"),
-        ("len('x')", "it has something else"),
+        ("len('x')", "only whole numbers, names and"),
     ],
 )
 def test_what_gives_no_number_is_refused(name: str, expression: str, said: str) -> None:

@@ -285,5 +285,5 @@ def test_programs_that_cannot_be_started(tmp_path: Path) -> None:
             run([word], 5)
         assert (caught.value.code, caught.value.exit_code) == (code, ExitCode.CONFIGURATION), word
         assert caught.value.hint
-    with pytest.raises(ConfigurationError, match=r"interpreter that .*script names"):
+    with pytest.raises(ConfigurationError, match=r"interpreter in the first line of .*script"):
         run([str(tmp_path / "script")], 5)
