@@ -11,8 +11,8 @@
     def run(candidate: Annotated[Path, typer.Argument()], limits: LimitOptions) -> Reply:
         ...
 
-`kopt bench run --restarts 7` calls `run(candidate, limits=LimitOptions(restarts=7))`. Every command gets `--json` and
-`--debug`; a function that needs to know of one takes it as a parameter of that name. An option with
+`kopt bench run --restarts 7` calls `run(candidate, limits=LimitOptions(restarts=7))`. Groups may hold groups. Every
+command gets `--json` and `--debug`; a function that needs one takes it as a parameter of that name. An option with
 `rich_help_panel=RARE` is shown by `--help-all` only.
 """
 
@@ -22,7 +22,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import Field, field, fields, is_dataclass, make_dataclass
+from dataclasses import field, is_dataclass, make_dataclass
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
@@ -33,46 +33,37 @@ from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
 RARE = "Rarely needed"
 """Panel of the options that only `--help-all` shows."""
 
-_Options = list[tuple[str, Any, Any]]
-"""Name, annotation, and default (a dataclass field) of each option of a command."""
+_Option = tuple[str, Any, Any]
+"""Name, annotation, and default (a dataclass field) of an option."""
 
 
 def command(name: str) -> Callable[[Callable[..., Reply]], Callable[..., None]]:
-    """Declare the command `name`: runs the function, prints its reply, and ends with its exit code."""
+    """Declare the command `name`: it runs the function, prints its reply, and ends with its exit code."""
 
     def declare(work: Callable[..., Reply]) -> Callable[..., None]:
-        own = inspect.signature(work).parameters
-
-        def run(**given: Any) -> None:
+        def run(given: dict[str, Any]) -> None:
             json, debug = given["json"], given["debug"]
-            asked = {key: value for key, value in given.items() if key in own or key not in ("json", "debug")}
-            deliver(name, json, debug, lambda: work(**asked))
+            arguments = _arguments(work, given)
+            deliver(name, json, debug, lambda: work(**arguments))
 
-        flags = [("json", JsonFlag, field(default=False)), ("debug", DebugFlag, field(default=False))]
-        return _taking_options(work, run, [flag for flag in flags if flag[0] not in own])
+        return _callback(
+            work, run, [("json", JsonFlag, field(default=False)), ("debug", DebugFlag, field(default=False))]
+        )
 
     return declare
 
 
 def grouped(function: Callable[..., None]) -> Callable[..., None]:
     """A command that prints by itself, with options in groups as in `command`."""
-    return _taking_options(function, function, [])
+    return _callback(function, lambda given: function(**_arguments(function, given)), [])
 
 
-def _taking_options(function: Callable[..., Any], call: Callable[..., None], more: _Options) -> Callable[..., None]:
-    """`call`, which takes the parameters of `function`, as a callback for Typer: each field of a group is an option."""
-    groups: dict[str, type[Any]] = {}
-    options: _Options = []
-    hints = get_type_hints(function, include_extras=True)
-    for parameter in inspect.signature(function).parameters.values():
-        annotation = hints[parameter.name]
-        if is_dataclass(annotation):
-            groups[parameter.name] = annotation  # type: ignore[assignment]  # the class, not an instance
-            options += _fields_of(groups[parameter.name])
-        else:
-            default = field() if parameter.default is parameter.empty else field(default=parameter.default)
-            options.append((parameter.name, annotation, default))
-    options += more
+def _callback(
+    function: Callable[..., Any], run: Callable[[dict[str, Any]], None], flags: list[_Option]
+) -> Callable[..., None]:
+    """What Typer calls with the values of all options of `function` and the `flags`."""
+    options = list(_options(function))
+    options += [flag for flag in flags if flag[0] not in (name for name, _, _ in options)]
     if any(_panel(annotation) == RARE for _, annotation, _ in options):
         options.append(("help_all", HelpAllFlag, field(default=False)))
     # Typer reads options from a constructor as well as from a function: it follows `__wrapped__` to this class.
@@ -80,25 +71,39 @@ def _taking_options(function: Callable[..., Any], call: Callable[..., None], mor
 
     @functools.wraps(flat, updated=())
     def callback(**given: Any) -> None:
-        given.pop("help_all", None)
-        for name, group in groups.items():
-            given[name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
-        call(**given)
+        run(given)
 
     return callback
 
 
-def _fields_of(group: type[Any]) -> Iterator[tuple[str, Any, Field[Any]]]:
-    """The options of a group, in the group's panel unless they name another."""
-    hints = get_type_hints(group, include_extras=True)
-    for one in fields(group):
-        annotation = hints[one.name]
-        if _panel(annotation) is None and hasattr(group, "panel"):
-            kind, info = get_args(annotation)
-            info = copy.copy(info)
-            info.rich_help_panel = group.panel
-            annotation = Annotated[kind, info]
-        yield one.name, annotation, field(default=one.default)
+def _options(owner: Callable[..., Any]) -> Iterator[_Option]:
+    """The options of a command or a group, and of the groups in it."""
+    hints = get_type_hints(owner, include_extras=True)
+    for name, parameter in inspect.signature(owner).parameters.items():
+        if is_dataclass(hints[name]):
+            yield from _options(hints[name])
+        else:
+            default = field() if parameter.default is parameter.empty else field(default=parameter.default)
+            yield name, _in_panel(hints[name], getattr(owner, "panel", None)), default
+
+
+def _arguments(owner: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a command or a group, made from the values of all options."""
+    hints = get_type_hints(owner)
+    return {
+        name: hints[name](**_arguments(hints[name], given)) if is_dataclass(hints[name]) else given[name]
+        for name in inspect.signature(owner).parameters
+    }
+
+
+def _in_panel(annotation: Any, panel: str | None) -> Any:
+    """An option in its group's panel, unless it names another."""
+    if panel is None or _panel(annotation) is not None:
+        return annotation
+    kind, info = get_args(annotation)
+    info = copy.copy(info)
+    info.rich_help_panel = panel
+    return Annotated[kind, info]
 
 
 def _panel(annotation: Any) -> str | None:

@@ -1,27 +1,470 @@
-"""`kopt run`: gated optimization runs."""
+"""`kopt run`: plan a run, start it, take it on, change it, and look at it."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
 import typer
 
-from kopt.cli.run.change import apply, extend, mask, stop
-from kopt.cli.run.drive import final, gate, next_, resume, submit
-from kopt.cli.run.look import list_, report, show, status
-from kopt.cli.run.start import plan, start
+from kbs.common.errors import ExitCode, UsageError
+from kbs.common.visible_text import visible
+from kopt.cli.command import command
+from kopt.cli.options import YesFlag
+from kopt.cli.output import JsonFlag, Reply, progress_bar, tell
+from kopt.cli.run.options import CommandTimeoutOption, PlanOptions, RunOption, VersionArgument
+from kopt.services.arguments import read_version
 
-run = typer.Typer(help="Make a kernel faster in steps that are measured, sourced and gated.", no_args_is_help=True)
-run.command("plan")(plan)
-run.command("start")(start)
-run.command("next")(next_)
-run.command("submit")(submit)
-run.command("gate")(gate)
-run.command("status")(status)
-run.command("resume")(resume)
-run.command("extend")(extend)
-run.command("mask")(mask)
-run.command("stop")(stop)
-run.command("final")(final)
-run.command("apply")(apply)
-run.command("report")(report)
-run.command("list")(list_)
-run.command("show")(show)
+if TYPE_CHECKING:
+    from kbs.common.json_model import JsonModel
+    from kopt.services.engine import Engine
+    from kopt.services.results.runs import RunPlanData, RunSubmitData
+    from kopt.services.runs.service import Driving
+    from loop.journal.state import Phase
+    from loop.planning.plan import ResolvedPlan
+    from loop.run.submission import Submission
+
+run = typer.Typer(help="Optimize a kernel in steps that are measured, cited and gated.", no_args_is_help=True)
+
+
+# --- beginning a run ------------------------------------------------------------------------------------------------
+
+
+@run.command("plan")
+@command("run plan")
+def plan(options: PlanOptions) -> Reply:
+    """Show the plan of a run: what was found, limits, rules, and what would be created.
+
+    Takes the options of `kopt run start` and creates nothing.
+    """
+    engine, resolved = _resolved(options)
+    shown = _plan_data(resolved)
+    return _reply(shown, shown.text.splitlines(), engine.warnings)
+
+
+@run.command("start")
+@command("run start")
+def start(
+    options: PlanOptions,
+    yes: YesFlag = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")] = False,
+    json: JsonFlag = False,
+) -> Reply:
+    """Start a run: show the plan, ask, create the run's folder, and measure version 0.
+
+    The run then waits for a proposal; with `--proposer command` or `llm` it continues to the final report. Nothing is
+    created before you accept the plan. Exit codes: 4 if version 0 is not accepted, 3 if you decline the plan.
+    """
+    from kopt.services.results.runs import RunData, RunStartData
+    from kopt.services.runs.service import begin
+
+    engine, resolved = _resolved(options)
+    shown = _plan_data(resolved)
+    if dry_run:
+        return _reply(RunStartData(plan=shown, run=None), shown.text.splitlines(), engine.warnings)
+    if not _confirmed(f"{shown.text}\n", "Start the run?", yes=yes, json=json):
+        return _reply(RunStartData(plan=shown, run=None), ["nothing was created"], engine.warnings, ExitCode.ABSTAINED)
+    root = begin(engine, resolved)
+    with _held(str(root)) as at:
+        at.advance(options.proposer.command_timeout)
+        reply = _run_reply(at)
+        assert isinstance(reply.data, RunData)
+        return replace(reply, data=RunStartData(plan=shown, run=reply.data))
+
+
+def _resolved(options: PlanOptions) -> tuple[Engine, ResolvedPlan]:
+    from kopt.cli.support import engine
+
+    with engine() as eng:
+        return eng, options.resolve(eng)
+
+
+def _plan_data(plan: ResolvedPlan) -> RunPlanData:
+    """A plan as `--json` has it."""
+    from kopt.services.results.runs import PlanLineData, RunPlanData
+
+    return RunPlanData(
+        folder=str(plan.folder),
+        settings=[PlanLineData(name=one.name, value=one.value, source=one.source) for one in plan.settings],
+        hints=list(plan.hints.acknowledged),
+        not_used=list(plan.inventory.passed_over),
+        creates=list(plan.creates),
+        notes=list(plan.notes),
+        text="\n".join(plan.lines()),
+    )
+
+
+def _confirmed(shown: str, question: str, *, yes: bool, json: bool) -> bool:
+    """Whether the user agrees to what is shown on stderr. UsageError `not_accepted` if nobody can be asked."""
+    tell(shown)
+    if yes:
+        return True
+    if json or not sys.stdin.isatty():
+        raise UsageError(
+            "nothing was done: it needs your confirmation",
+            code="not_accepted",
+            hint="Check it with --dry-run, then add --yes.",
+        )
+    return typer.confirm(question, err=True)
+
+
+# --- taking a run on ------------------------------------------------------------------------------------------------
+
+
+@run.command("next")
+@command("run next")
+def next_(run: RunOption = None) -> Reply:
+    """Show the request to the proposer: the kernel to change, measurements, evidence, methods, what failed so far.
+
+    `--json` prints all of it, as a program gets it on stdin. Exit code 3 if no proposal is wanted.
+    """
+    from kopt.cli.run.text import next_lines
+    from kopt.services.results.runs import RunNextData, waiting_for
+    from kopt.services.runs.service import brief_of, look
+    from loop.journal.state import Phase
+
+    engine, view = look(run)
+    phase = view.state.phase(view.record)
+    wanted = phase is Phase.PROPOSE
+    go_on = waiting_for(view.record, phase, view.folder)
+    why = f"no proposal is wanted: the run is at `{phase.value}`" + (f"; {go_on}" if go_on else "")
+    data = RunNextData(
+        run=view.record.id,
+        folder=str(view.folder.root),
+        phase=phase,
+        why="" if wanted else why,
+        request=brief_of(engine, view) if wanted else None,
+    )
+    return _reply(data, next_lines(data), engine.warnings, ExitCode.OK if wanted else ExitCode.ABSTAINED)
+
+
+@run.command("submit")
+@command("run submit")
+def submit(
+    proposal: Annotated[str, typer.Argument(help="The proposal: a JSON file, or - for stdin.")],
+    run: RunOption = None,
+) -> Reply:
+    """Submit a proposal: it is gated, evaluated, profiled, gated again, and committed.
+
+    Exit code 4 if the gate refuses it (this does not count as an attempt), if it is not accepted, or if the version
+    fails.
+    """
+    from kopt.cli.run.text import submit_lines
+    from loop.proposers.reading import read_proposal
+
+    data = _read(proposal)
+    with _held(run) as at:
+        number = len(at.driver.state.versions) - 1
+        taken = at.driver.submit(read_proposal(data), data)
+        if taken.accepted:
+            at.driver.advance(at.steps)
+        said = _submitted(at, number, taken)
+        code = ExitCode.OK if said.outcome == "passed" else ExitCode.REJECTED
+        return _reply(said, submit_lines(said), at.notes, code)
+
+
+def _read(place: str) -> bytes:
+    from loop.proposers.reading import MAX_BYTES
+
+    if place == "-":
+        return sys.stdin.buffer.read(MAX_BYTES + 1)
+    try:
+        with Path(place).open("rb") as stream:
+            return stream.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(
+            f"cannot read the proposal {place}: {why}", code="proposal_unreadable", hint="Check the path."
+        ) from error
+
+
+def _submitted(at: Driving, number: int, taken: Submission) -> RunSubmitData:
+    """What came of a proposal for a version."""
+    from kopt.services.results.runs import BrokenData, RunData, RunSubmitData
+
+    version = at.driver.state.versions[number]
+    closed = version.closed
+    outcome: Literal["refused", "attempt_failed", "passed", "failed"]
+    kept, broken = False, list[BrokenData]()
+    if not taken.accepted:
+        outcome, why = "refused", "the gate refused it; nothing ran, and it does not count as an attempt"
+        broken = [
+            BrokenData(rule=one.rule, file=one.file, line=one.line or 0, message=one.message, mend=one.fix)
+            for one in taken.broken
+        ]
+    elif closed is None:
+        done = version.attempts[-1].evaluated
+        outcome, why = "attempt_failed", "it is not evaluated yet: `kopt run resume`"
+        if done:
+            why = f"{done.verdict.value}: {done.reason}"
+    else:
+        outcome, why, kept = closed.outcome, closed.why, closed.kept
+        more = f"Run `kopt run gate v{number} --explain` for details."
+        broken = [
+            BrokenData(rule=rule, file=f"v{number}", line=0, message="", mend=more)
+            for rule in (version.gated.rules if version.gated else ())
+        ]
+    run = RunData.of(at.driver.folder, at.driver.record, at.driver.state)
+    return RunSubmitData(version=number, outcome=outcome, kept=kept, why=why, broken=broken, run=run)
+
+
+@run.command("gate")
+@command("run gate")
+def gate(
+    version: Annotated[
+        str | None, typer.Argument(help="A version, such as v3 (default: the last profiled one).")
+    ] = None,
+    final: Annotated[bool, typer.Option("--final", help="Check the end of the run.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Explain every rule.")] = False,
+    run: RunOption = None,
+) -> Reply:
+    """Check a version on disk against the gate's rules; show what is broken, where, and how to fix it.
+
+    Writes nothing. Exit code 4 if a rule is broken.
+    """
+    from kopt.cli.run.text import gate_lines
+    from kopt.services.results.runs import RuleData, RunGateData
+    from kopt.services.runs.service import gate_look, look
+    from loop.gate.rules import RULES
+
+    if final and version is not None:
+        raise UsageError(
+            "--final checks the whole run, not a version", code="gate_final_version", hint="Leave out the version."
+        )
+    engine, view = look(run)
+    report = gate_look(engine, view, None if version is None else read_version(version), final=final)
+    rules = [RuleData(rule=r.id, stage=r.stage, title=r.title, explain=r.explain) for r in RULES] if explain else []
+    data = RunGateData(run=view.record.id, folder=str(view.folder.root), report=report, rules=rules)
+    return _reply(data, gate_lines(data), engine.warnings, ExitCode.OK if report.passed else ExitCode.REJECTED)
+
+
+@run.command("status")
+@command("run status")
+def status(run: RunOption = None) -> Reply:
+    """Show how a run stands and what comes next."""
+    from kopt.cli.run.text import run_lines
+    from kopt.services.results.runs import RunData
+    from kopt.services.runs.service import look
+
+    engine, view = look(run)
+    data = RunData.of(view.folder, view.record, view.state)
+    torn = ["the journal's last line is incomplete: `kopt run resume` sets it aside"] if view.torn else []
+    return _reply(data, run_lines(data), [*engine.warnings, *torn])
+
+
+@run.command("resume")
+@command("run resume")
+def resume(run: RunOption = None, command_timeout: CommandTimeoutOption = 900.0) -> Reply:
+    """Continue an interrupted or waiting run until it needs a proposal, or to its end.
+
+    The proposer `command` runs its program, `llm` asks its model. Recorded work is not repeated. Exit codes: 3 if
+    nothing is left to do or the run waits for an agent, 4 if version 0 was not accepted.
+    """
+    with _held(run) as at:
+        before = len(at.driver.state.entries)
+        at.advance(command_timeout)
+        return _run_reply(at, idle=len(at.driver.state.entries) == before)
+
+
+@run.command("final")
+@command("run final")
+def final(run: RunOption = None) -> Reply:
+    """End a run: restore the best version, measure it again against version 0, and write the reports."""
+    with _held(run) as at:
+        before = len(at.driver.state.entries)
+        at.finish()
+        return _run_reply(at, idle=len(at.driver.state.entries) == before)
+
+
+# --- changing a run, and using what it found ------------------------------------------------------------------------
+
+
+@run.command("extend")
+@command("run extend")
+def extend(
+    iterations: Annotated[int, typer.Argument(help="Number of iterations to add.", min=1, max=1000)],
+    run: RunOption = None,
+) -> Reply:
+    """Allow more iterations; `kopt run resume` continues a run that had ended."""
+    with _held(run) as at:
+        at.driver.extend(iterations)
+        return _run_reply(at)
+
+
+@run.command("mask")
+@command("run mask")
+def mask(
+    version: VersionArgument,
+    undo: Annotated[bool, typer.Option("--undo", help="Show it to proposers again.")] = False,
+    why: Annotated[str, typer.Option("--why", help="Reason, kept in the journal.")] = "",
+    run: RunOption = None,
+) -> Reply:
+    """Hide a version from proposers. Its files stay; the journal records the change."""
+    number = read_version(version)
+    with _held(run) as at:
+        at.driver.mask(number, not undo, why)
+        return _run_reply(at)
+
+
+@run.command("stop")
+@command("run stop")
+def stop(
+    why: Annotated[str, typer.Option("--why", help="Reason, kept in the journal and the report.")] = "",
+    run: RunOption = None,
+) -> Reply:
+    """Start no more versions. Then `kopt run final` writes the reports, or `kopt run extend` continues."""
+    with _held(run) as at:
+        at.driver.stop(why)
+        return _run_reply(at)
+
+
+@run.command("apply")
+@command("run apply")
+def apply(
+    run: RunOption = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="File to write (default: the kernel that the run started from).")
+    ] = None,
+    yes: YesFlag = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the difference and write nothing.")] = False,
+    json: JsonFlag = False,
+) -> Reply:
+    """Copy the best version over your kernel, after showing the difference.
+
+    The run's folder keeps a copy of the file it replaces. Exit code 3 if there is nothing to change.
+    """
+    import hashlib
+
+    from kopt.services.results.runs import RunApplyData
+
+    with _held(run) as at:
+        target = to.absolute() if to is not None else at.kernel
+        state = at.driver.state
+        difference = at.driver.difference(target)
+        expect = hashlib.sha256(target.read_bytes()).hexdigest()
+        best = state.final.version if state.final else state.best or 0
+        data = RunApplyData(version=best, target=str(target), diff=difference, applied=False)
+        if not difference:
+            return _reply(data, [f"{target} is already v{best}"], at.notes, ExitCode.ABSTAINED)
+        if dry_run:
+            return _reply(data, [difference], at.notes)
+        if not _confirmed(difference, f"Write v{best} to {target}?", yes=yes, json=json):
+            return _reply(data, ["nothing was written"], at.notes, ExitCode.ABSTAINED)
+        at.driver.apply(target, expect)
+        done = data.model_copy(update={"applied": True})
+        return _reply(done, [f"wrote v{best} to {target}"], at.notes)
+
+
+# --- looking at runs: nothing is written, and no lock is needed -------------------------------------------------------
+
+
+@run.command("list")
+@command("run list")
+def list_(
+    folder: Annotated[Path, typer.Argument(help="Workspace whose runs/ to list.")] = Path(),
+    all_: Annotated[bool, typer.Option("--all", help="List all runs of this KOPT_HOME.")] = False,
+) -> Reply:
+    """List finished and unfinished runs. Exit code 3 if there are none."""
+    from kopt.cli.run.text import list_lines
+    from kopt.services.results.runs import RunListData, RunListItem
+    from kopt.services.runs.lookup import runs_below, runs_of_home
+    from kopt.services.settings import load_settings
+
+    found = runs_of_home(load_settings().home) if all_ else runs_below(folder.absolute())
+    data = RunListData(runs=[RunListItem.of(one) for one in found])
+    return _reply(data, list_lines(data), [], ExitCode.OK if data.runs else ExitCode.ABSTAINED)
+
+
+@run.command("show")
+@command("run show")
+def show(
+    version: Annotated[
+        str | None, typer.Argument(help="A version, such as v3 (default: the run's fixed settings).")
+    ] = None,
+    run: RunOption = None,
+) -> Reply:
+    """Show a run's fixed settings, files and journal, or everything about one version."""
+    from kopt.cli.run.text import show_lines
+    from kopt.services.results.runs import RunShowData, VersionData, journal_lines
+    from kopt.services.runs.service import look
+
+    engine, view = look(run)
+    number = None if version is None else read_version(version)
+    if number is not None and number >= len(view.state.versions):
+        last = f"the last one is v{len(view.state.versions) - 1}" if view.state.versions else "it has none yet"
+        raise UsageError(
+            f"the run {view.record.id} has no v{number}: {last}", code="version_unknown", hint="See `kopt run status`."
+        )
+    prefix = "" if number is None else f"v{number}/"
+    data = RunShowData(
+        run=view.record.id,
+        folder=str(view.folder.root),
+        record=view.record,
+        version=None if number is None else VersionData.of(view.state.versions[number]),
+        files={path: hash for path, hash in sorted(view.state.files.items()) if path.startswith(prefix)},
+        journal=journal_lines(view.state, number),
+    )
+    return _reply(data, show_lines(data), engine.warnings)
+
+
+@run.command("report")
+@command("run report")
+def report(run: RunOption = None) -> Reply:
+    """Print final_report.md, or, before the run ends, the report as it would be now."""
+    from kopt.services.results.runs import RunReportData
+    from kopt.services.runs.service import look, report_of
+
+    engine, view = look(run)
+    text, finished = report_of(view)
+    data = RunReportData(
+        run=view.record.id,
+        folder=str(view.folder.root),
+        finished=finished,
+        markdown=text,
+        files=sorted(view.state.reported.files) if view.state.reported else [],
+    )
+    notes = [] if finished else ["the run has not ended: this is its current state, with nothing measured again"]
+    return Reply(data, lambda console: console.print(text, markup=False, end=""), warnings=[*engine.warnings, *notes])
+
+
+# --- what the commands share ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _held(run: str | None) -> Iterator[Driving]:
+    """The run that is meant, locked; each step is reported on stderr."""
+    from kopt.services.runs.service import driving
+
+    def step(phase: Phase, words: str) -> None:
+        sys.stderr.write(f"{phase.value} {visible(words)}".rstrip() + "\n")
+        sys.stderr.flush()
+
+    with progress_bar() as bar, driving(run, bar, step) as at:
+        yield at
+
+
+def _reply(data: JsonModel, lines: Iterable[str], warnings: list[str], code: ExitCode = ExitCode.OK) -> Reply:
+    from kopt.cli.run.text import print_lines
+
+    return Reply(data, lambda console: print_lines(console, lines), code, warnings)
+
+
+def _run_reply(at: Driving, *, idle: bool = False) -> Reply:
+    """How the run stands after something was done; `idle`: nothing was."""
+    from kopt.cli.run.text import run_lines
+    from kopt.services.results.runs import BrokenData, RunData
+    from loop.journal.state import Phase
+
+    data = RunData.of(at.driver.folder, at.driver.record, at.driver.state)
+    rejected = at.driver.rejected
+    broken = [] if rejected is None else BrokenData.of(rejected)
+    code = ExitCode.ABSTAINED if idle else ExitCode.OK
+    if data.phase is Phase.BASELINE_FAILED or broken:
+        code = ExitCode.REJECTED
+    errors = [{"code": b.rule, "message": f"{b.file}:{b.line}: {b.message}", "hint": b.mend} for b in broken]
+    lines = [*run_lines(data), *(rejected.lines() if rejected is not None else ())]
+    return replace(_reply(data, lines, at.notes, code), errors=errors)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kbs.common.visible_text import visible
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         RunGateData,
         RunListData,
         RunNextData,
-        RunPlanData,
         RunShowData,
         RunSubmitData,
         VersionData,
@@ -31,15 +30,10 @@ def ratio(found: Interval | None) -> str:
     return "" if found is None else f"{found[0]:.3g}x (95% interval {found[1]:.3g} to {found[2]:.3g})"
 
 
-def print_lines(console: Console, lines: Iterator[str]) -> None:
+def print_lines(console: Console, lines: Iterable[str]) -> None:
     """Lines as they are, what a terminal would obey written out."""
     for line in lines:
         console.print(visible(line), markup=False)
-
-
-def plan_lines(plan: RunPlanData) -> Iterator[str]:
-    """The plan as it is shown before it is accepted."""
-    yield from plan.text.splitlines()
 
 
 def run_lines(run: RunData) -> Iterator[str]:

@@ -1,0 +1,245 @@
+"""Options of `kopt run` in groups, and what they ask for."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import typer
+
+from kopt.cli.command import RARE
+from kopt.cli.options import AnyDeviceOption, ProblemOptions, TimingOptions
+
+if TYPE_CHECKING:
+    from kopt.services.engine import Engine
+    from loop.journal.language_model import ModelChoice
+    from loop.planning.plan import ResolvedPlan, Wanted
+
+RunOption = Annotated[
+    str | None,
+    typer.Option("--run", help="Folder, name or id of the run (default: the one here or below ./runs)."),
+]
+CommandTimeoutOption = Annotated[
+    float, typer.Option("--command-timeout", help="Seconds for each answer of --command.", min=0.1, max=86400)
+]
+VersionArgument = Annotated[str, typer.Argument(help="A version, such as v3.")]
+
+
+@dataclass(frozen=True)
+class ProposerOptions:
+    """Who proposes versions."""
+
+    panel: ClassVar[str] = "Proposer"
+    proposer: Annotated[
+        str | None,
+        typer.Option(
+            "--proposer", help="agent: wait for `kopt run submit`; command: run a program; llm: ask a model. Required."
+        ),
+    ] = None
+    command: Annotated[
+        str, typer.Option("--command", help="Program that reads a request on stdin and prints a proposal.")
+    ] = ""
+    command_timeout: CommandTimeoutOption = 900.0
+    model: Annotated[
+        str, typer.Option("--model", help="openai:NAME or anthropic:NAME (default: the setting `model`).")
+    ] = ""
+    max_calls: Annotated[int | None, typer.Option("--max-calls", help="Model calls in the whole run.")] = None
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", help="Tokens of prompts and answers in the whole run.")
+    ] = None
+    max_cost: Annotated[float | None, typer.Option("--max-cost", help="US dollars, at the prices in the settings.")] = (
+        None
+    )
+
+    def choice(self, engine: Engine) -> ModelChoice | None:
+        """The language model; None for another proposer. Raises `KoptError`."""
+        from decimal import Decimal
+
+        from kbs.common.errors import UsageError
+
+        if self.proposer != "llm":
+            options = ("model", "max_calls", "max_tokens", "max_cost")
+            given = next((name for name in options if getattr(self, name) not in (None, "")), None)
+            if given is not None:
+                raise UsageError(
+                    f"--{given.replace('_', '-')} needs the proposer `llm`",
+                    code="model_not_asked",
+                    hint="Add --proposer llm.",
+                )
+            return None
+        from kopt.services.runs.models import ModelLimits, choose
+        from kopt.services.settings import ModelServices
+
+        cost = None if self.max_cost is None else Decimal(str(self.max_cost))
+        limits = ModelLimits(calls=self.max_calls, tokens=self.max_tokens, cost=cost)
+        return choose(self.model, engine.settings.values, ModelServices(), limits)
+
+
+@dataclass(frozen=True)
+class LimitOptions:
+    """When the run ends."""
+
+    panel: ClassVar[str] = "Limits"
+    iterations: Annotated[int | None, typer.Option("--iterations", help="Versions after version 0 (default: 3).")] = (
+        None
+    )
+    attempts: Annotated[int | None, typer.Option("--attempts", help="Attempts per version (default: 3).")] = None
+    time: Annotated[str | None, typer.Option("--time", help="Time for the whole run: 90, 30min, 2h.")] = None
+    target: Annotated[str, typer.Option("--target", help="Stop at 2.0x (of version 0) or 90% (of the floor).")] = ""
+
+
+@dataclass(frozen=True)
+class RuleOptions:
+    """Which versions are kept, and what proposals may do."""
+
+    panel: ClassVar[str] = "Rules"
+    minimum_effect: Annotated[
+        float,
+        typer.Option("--minimum-effect", help="Keep a version whose gain is surely above this.", min=0, max=0.99),
+    ] = 0.01
+    accept_unmeasured: Annotated[
+        bool, typer.Option("--accept-unmeasured", help="Keep correct versions if nothing can be timed.")
+    ] = False
+    forbid: Annotated[list[str] | None, typer.Option("--forbid", help="Method not to use. Repeatable.")] = None
+    prefer: Annotated[list[str] | None, typer.Option("--prefer", help="Method to try first. Repeatable.")] = None
+    precision: Annotated[
+        str, typer.Option("--precision", help="Lowest-precision element type allowed: fp32.", rich_help_panel=RARE)
+    ] = ""
+    registers: Annotated[
+        int | None, typer.Option("--registers", help="Most registers per thread.", rich_help_panel=RARE)
+    ] = None
+    shared_memory: Annotated[
+        str, typer.Option("--shared-memory", help="Most shared memory per block: '48 KiB'.", rich_help_panel=RARE)
+    ] = ""
+    no_ncu: Annotated[bool, typer.Option("--no-ncu", help="Do not profile with ncu.", rich_help_panel=RARE)] = False
+    partial_restart: Annotated[
+        bool,
+        typer.Option(
+            "--partial-restart", help="If progress stalls, mask half of the rejected versions.", rich_help_panel=RARE
+        ),
+    ] = False
+    least_confidence: Annotated[
+        str,
+        typer.Option(
+            "--least-confidence",
+            help="Lowest confidence a spec may have to be used as a target.",
+            rich_help_panel=RARE,
+        ),
+    ] = "source-reported"
+
+
+@dataclass(frozen=True)
+class PlaceOptions:
+    """On which device, and where files go."""
+
+    panel: ClassVar[str] = "Device and folder"
+    device: AnyDeviceOption = None
+    gpu: Annotated[
+        str | None, typer.Option("--gpu", help="Product whose specs are used (default: the GPU present).")
+    ] = None
+    out: Annotated[Path | None, typer.Option("--out", help="The run's folder (default: WORKSPACE/runs/NAME-NNN).")] = (
+        None
+    )
+    in_place: Annotated[
+        bool, typer.Option("--in-place", help="Commit to branch opt/KERNEL of the workspace's repository.")
+    ] = False
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """Everything that a run is planned from."""
+
+    proposer: ProposerOptions
+    limits: LimitOptions
+    problem: ProblemOptions
+    timing: TimingOptions
+    rules: RuleOptions
+    place: PlaceOptions
+    workspace: Annotated[Path, typer.Argument(help="Folder with the kernel and its reference.")] = Path()
+    kernel: Annotated[
+        Path | None, typer.Option("--kernel", help="The kernel, if the folder has several candidates.")
+    ] = None
+    ref: Annotated[Path | None, typer.Option("--ref", help="The reference, if the folder has several candidates.")] = (
+        None
+    )
+
+    def resolve(self, engine: Engine) -> ResolvedPlan:
+        """The plan of the run. Raises `KoptError`."""
+        from kopt.services.runs.service import Named, plan
+
+        named = Named(
+            workspace=self.workspace,
+            kernel=self.kernel,
+            reference=self.ref,
+            inputs=self.problem.inputs,
+            device=self.place.device,
+            gpu=self.place.gpu,
+        )
+        return plan(engine, named, self.wanted(engine))
+
+    def wanted(self, engine: Engine) -> Wanted:
+        """What the options ask for. Raises `KoptError`."""
+        from pydantic import ValidationError
+
+        from evaluator.receipt.document import first_of
+        from kbs.common.errors import UsageError
+        from kopt.services.arguments import read_baselines, read_dims, read_seconds, read_tolerance
+        from kopt.services.bench.request import read_workloads
+        from loop.planning.plan import Wanted
+        from loop.proposers.command import split_command
+
+        self._check()
+        rules, out = self.rules, self.place.out
+        try:
+            return Wanted(
+                proposer=self.proposer.proposer,  # type: ignore[arg-type]  # checked above
+                model=self.proposer.choice(engine),
+                command=split_command(self.proposer.command) if self.proposer.command else (),
+                iterations=self.limits.iterations,
+                attempts=self.limits.attempts,
+                seconds=read_seconds(self.limits.time),
+                target=self.limits.target,
+                out=None if out is None else str(out.absolute()),
+                in_place=self.place.in_place,
+                **{
+                    **asdict(rules),
+                    "forbid": tuple(rules.forbid or ()),
+                    "prefer": tuple(rules.prefer or ()),
+                    **self.problem.arguments(),
+                    "dims": read_dims(self.problem.dims),
+                    "workloads": read_workloads(self.problem.workloads),
+                    "tolerance": read_tolerance(self.problem.tolerance),
+                    **self.timing.arguments(),
+                    "baselines": read_baselines(self.timing.baselines),
+                },
+            )
+        except ValidationError as error:
+            where, what = first_of(error)
+            raise UsageError(
+                f"--{where.replace('_', '-')}: {what}", code="limit_invalid", hint="See `kopt run start --help-all`."
+            ) from error
+
+    def _check(self) -> None:
+        """Refuse options that name nothing known, or do not fit together. UsageError."""
+        from kbs.common.errors import UsageError
+        from kbs.evidence.spec import CONFIDENCES
+
+        name = self.proposer.proposer
+        if name not in ("agent", "command", "llm"):
+            raise UsageError(
+                "--proposer is required" if name is None else f"unknown proposer {name!r}",
+                code="proposer_missing" if name is None else "proposer_unknown",
+                hint="--proposer agent waits for `kopt run submit`; --proposer command --command 'python p.py' runs "
+                "p.py; --proposer llm --model openai:NAME asks a language model.",
+            )
+        if name != "command" and self.proposer.command:
+            raise UsageError(
+                "--command needs the proposer `command`", code="command_not_asked", hint="Add --proposer command."
+            )
+        if self.rules.least_confidence not in CONFIDENCES:
+            raise UsageError(
+                f"unknown confidence {self.rules.least_confidence!r}",
+                code="confidence_unknown",
+                hint=f"From highest to lowest: {', '.join(CONFIDENCES)}.",
+            )
