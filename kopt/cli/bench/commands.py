@@ -63,12 +63,7 @@ bench = typer.Typer(
 def run(
     context: typer.Context,
     candidate: CandidateArgument,
-    problem: ProblemOptions,
-    timing: TimingOptions,
-    environment: EnvironmentOptions,
-    files: FileOptions,
-    build: BuildOptions,
-    own: OwnBenchmarkOptions,
+    *,
     ref: Annotated[
         Path | None, typer.Option("--ref", help="The reference (default: the kernel itself, at float64).")
     ] = None,
@@ -77,6 +72,12 @@ def run(
     ] = None,
     plan: PlanOption = "verdict",
     device: AnyDeviceOption = None,
+    problem: ProblemOptions,
+    timing: TimingOptions,
+    environment: EnvironmentOptions,
+    files: FileOptions,
+    build: BuildOptions,
+    own: OwnBenchmarkOptions,
 ) -> Reply:
     """Check a kernel against its reference, look for cheating, time it, and write a sealed receipt.
 
