@@ -191,7 +191,7 @@ def _submitted(at: Driving, number: int, taken: Submission) -> RunSubmitData:
     outcome: Literal["refused", "attempt_failed", "passed", "failed"]
     kept, broken = False, list[BrokenData]()
     if not taken.accepted:
-        outcome, why = "refused", "the gate refused it; nothing ran, and it does not count as an attempt"
+        outcome, why = "refused", "the gate refused it; nothing ran, and it is no attempt"
         broken = [
             BrokenData(rule=one.rule, file=one.file, line=one.line or 0, message=one.message, mend=one.fix)
             for one in taken.broken
@@ -203,7 +203,7 @@ def _submitted(at: Driving, number: int, taken: Submission) -> RunSubmitData:
             why = f"{done.verdict.value}: {done.reason}"
     else:
         outcome, why, kept = closed.outcome, closed.why, closed.kept
-        more = f"Run `kopt run gate v{number} --explain` for details."
+        more = f"`kopt run gate v{number} --explain` says more."
         broken = [
             BrokenData(rule=rule, file=f"v{number}", line=0, message="", mend=more)
             for rule in (version.gated.rules if version.gated else ())
