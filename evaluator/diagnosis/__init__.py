@@ -1,1 +1,1 @@
-"""What bounds a kernel, from its profile."""
+"""Diagnose what limits a kernel, from its profile."""

@@ -1,1 +1,1 @@
-"""The user's own benchmark command and the figures that it prints."""
+"""Run the user's own benchmark command, and read the figures that it prints."""

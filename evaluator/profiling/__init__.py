@@ -1,1 +1,1 @@
-"""Profiles of NVIDIA Nsight Compute: taken, read, brought to one set of names."""
+"""Take and read NVIDIA Nsight Compute profiles, with one set of metric names."""

@@ -1,1 +1,1 @@
-"""Machine code: compiled, disassembled, compared."""
+"""Compile, disassemble and compare machine code."""

@@ -1,1 +1,1 @@
-"""Hazards found in a text."""
+"""Scan a candidate's text for hazards."""

@@ -24,6 +24,13 @@ REJECT, NOTE = Severity.REJECT, Severity.NOTE
 _MAX_NESTED = 3
 _EXITS = {"sys.exit", "builtins.exit", "builtins.quit", "builtins.SystemExit"}
 _TIDYING = {"close", "cleanup", "destroy", "rmtree", "remove", "unlink", "free", "clear", "shutdown", "terminate"}
+_OF_THE_C_LIBRARY = watched.table(
+    patched="mprotect",
+    scans_memory="ptrace process_vm_readv process_vm_writev",
+    exits_early="_exit abort",
+    signals_processes="kill killpg",
+)
+_READS_VARIABLE = watched.names("os.getenv os.environ.get os.environ.pop os.environ.__getitem__ os.environb.get")
 _LOW_PRECISION = ("tf32", "fp8", "float8", "e4m3", "e5m2", "allow_tf32")
 _NARROW = {"half", "bfloat16"}
 
@@ -117,21 +124,10 @@ class PythonScan:
             self._add(watched.FRAME_ATTRIBUTES[name], severity, name, node)
         elif watched.LIBRARY_FUNCTION.match(name):
             self._add("library_call", REJECT, name, node)
-        elif name in (
-            "mprotect",
-            "ptrace",
-            "process_vm_readv",
-            "process_vm_writev",
-            "_exit",
-            "abort",
-            "kill",
-            "killpg",
-        ):
+        elif name in _OF_THE_C_LIBRARY:
             loaders = ("ctypes.CDLL()", "ctypes.PyDLL()", "ctypes.cdll.LoadLibrary()", "ctypes.cdll.")
             if any(base.startswith(loaders) for base in self.names.meanings(node.value)):
-                ids = {"mprotect": "patched", "_exit": "exits_early", "abort": "exits_early"}
-                default = "signals_processes" if "kill" in name else "scans_memory"
-                self._add(ids.get(name, default), REJECT, f"{name} of the C library", node)
+                self._add(_OF_THE_C_LIBRARY[name], REJECT, f"{name} of the C library", node)
         elif name in ("_make_subclass", "_make_wrapper_subclass"):
             self._add("tensor_subclass", NOTE, name, node)
         elif name in ("from_address", "in_dll"):
@@ -220,13 +216,7 @@ class PythonScan:
         self._patches.called(node)
         self._dynamic.called(node)
         for callee in self.names.meanings(node.func):
-            if callee in (
-                "os.getenv",
-                "os.environ.get",
-                "os.environ.pop",
-                "os.environ.__getitem__",
-                "os.environb.get",
-            ):
+            if callee in _READS_VARIABLE:
                 if node.args:
                     self._variable(node.args[0], node)
             elif callee in _EXITS:

@@ -1,1 +1,1 @@
-"""Source files of candidates and references, read as text and never executed."""
+"""Parse source files of candidates and references. They are read as text and never executed."""
