@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from pydantic import BaseModel, ConfigDict
 
 from evaluator import recording
 from evaluator.correctness.candidate import CandidateError
@@ -26,14 +25,12 @@ from evaluator.timing.benchmark import Benchmark
 from evaluator.timing.ceilings import device_clock
 from evaluator.timing.processes import Starter
 from evaluator.timing.timed_process import WrongResultError
-from kbs.common.canonical_json import Seconds
+from kbs.common.canonical_json import Record, Seconds
 from kbs.common.errors import KoptError
 
 
-class NoiseRun(BaseModel):
+class NoiseRun(Record):
     """One comparison of a reference with itself."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     run: int
     """Its number, from 0."""

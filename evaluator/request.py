@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import psutil
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from evaluator.receipt.plan import BaselineChoice, SeedSchedule
 from evaluator.receipt.problem import SourceRecord
@@ -19,16 +19,14 @@ from evaluator.receipt.timing import CitedPeak
 from evaluator.source.cuda_signature import output_pointers, solve_parameters
 from evaluator.source.forms import Form, Recognised, defines, recognise
 from evaluator.source.source_file import SourceFile
-from kbs.common.canonical_json import FileName
+from kbs.common.canonical_json import FileName, Record
 from kbs.common.errors import UsageError
 
 CALL_SECONDS = 60.0
 
 
-class InputsFile(BaseModel):
+class InputsFile(Record):
     """A file that inputs come from, whole: it is handed to the worker, never opened by the parent."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: FileName
     """Name of the file, without its folder."""
@@ -43,10 +41,8 @@ class InputsFile(BaseModel):
         return hashlib.sha256(self.content + b"".join(self.beside.values())).hexdigest()
 
 
-class Request(BaseModel):
+class Request(Record):
     """A candidate, the problem it solves, and how closely to look."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     candidate: SourceFile
     """The kernel."""

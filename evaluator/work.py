@@ -6,7 +6,7 @@ import ast
 import math
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from evaluator.correctness.reference import ReferenceProcess
 from evaluator.request import Request
@@ -17,6 +17,7 @@ from evaluator.source.forms import Backend, Form, Recognised, dims_of
 from evaluator.source.python_source import parse
 from evaluator.source.source_file import SourceFile, is_cuda
 from evaluator.worker.process.isolation import Limits
+from kbs.common.canonical_json import Record
 from kbs.common.errors import KoptError, UsageError
 
 COUNTING_MODULES = ("torch._dynamo",)
@@ -29,11 +30,7 @@ _MOST_FACTORS = 40
 _DECLARED = ("operations", "min_bytes")
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class Traffic(_Record):
+class Traffic(Record):
     """A tensor that must be read or written, once."""
 
     name: str
@@ -52,7 +49,7 @@ class Traffic(_Record):
     """False where more may be needed, since only values tell: rows that an index chooses, regions that overlap."""
 
 
-class Operation(_Record):
+class Operation(Record):
     """Operations of one kind of an operator of PyTorch."""
 
     name: str
@@ -72,7 +69,7 @@ class Operation(_Record):
         return math.prod(self.factors) * self.calls
 
 
-class Work(_Record):
+class Work(Record):
     """What one call of the reference does that its results depend on."""
 
     how: Literal["fake", "real", "none"]

@@ -11,14 +11,13 @@ import math
 from collections.abc import Callable
 
 import torch
-from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
+from kbs.common.canonical_json import Record
 
-class Distribution(BaseModel):
+
+class Distribution(Record):
     """A way to draw inputs."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: str
     """As plans and receipts name it."""

@@ -28,17 +28,15 @@ from functools import cache
 from importlib import resources
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor
 
 from evaluator.correctness.row_errors import Measured, Rows, allowed, measure
-from kbs.common.canonical_json import Line, Real
+from kbs.common.canonical_json import Line, Real, Record
 
 
-class Comparison(BaseModel):
+class Comparison(Record):
     """One output held against the oracle."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     passed: bool
     """Whether it keeps the rule."""

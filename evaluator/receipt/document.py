@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from kbs.common import canonical_json as canonical
-from kbs.common.canonical_json import Sha256
+from kbs.common.canonical_json import Record, Sha256
 from kbs.common.errors import KoptError, UsageError
 
 KIND: Literal["kopt-receipt"] = "kopt-receipt"
@@ -17,10 +17,8 @@ EXTERNAL_KIND: Literal["kopt-external-receipt"] = "kopt-external-receipt"
 """`evaluator/external/record.py`: what a command of the user's printed."""
 
 
-class Seal(BaseModel):
+class Seal(Record):
     """Who wrote a receipt: see `evaluator/store/seal.py` for what it is worth."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     algorithm: Literal["HMAC-SHA256"] = "HMAC-SHA256"
     """How it was made."""
@@ -30,11 +28,9 @@ class Seal(BaseModel):
     """Of the receipt without its seal."""
 
 
-class SealedDocument(BaseModel):
+class SealedDocument(Record):
     """A document that cannot be changed without its id, nor with it without its seal. Its kinds have `schema_version`,
     `kind` and `evidence` too."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     id: Sha256
     """SHA-256 of the canonical JSON of all other fields but the seal."""

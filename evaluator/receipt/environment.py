@@ -13,9 +13,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from kbs.common.canonical_json import Line
+from kbs.common.json_model import Record
 from kbs.common.programs import output_of
 
 if TYPE_CHECKING:
@@ -25,10 +26,8 @@ _TOOL_SECONDS = 20
 """How long a tool may take to tell its version."""
 
 
-class Layer(BaseModel):
+class Layer(Record):
     """One layer of isolation between a candidate and the rest of the machine."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: Line
     """Such as `landlock` or `pid namespace`."""
@@ -38,10 +37,8 @@ class Layer(BaseModel):
     """What it holds the candidate from, or why it could not be applied."""
 
 
-class WorkerEnvironment(BaseModel):
+class WorkerEnvironment(Record):
     """The interpreter that ran candidate and reference, as it says itself. `--python` chooses it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     executable: Line
     """Path of the interpreter."""
@@ -57,10 +54,8 @@ class WorkerEnvironment(BaseModel):
     """Version of NumPy; None where it is not installed."""
 
 
-class Environment(BaseModel):
+class Environment(Record):
     """All that may make two measurements of one candidate differ."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     kopt: Line
     """Version of kopt."""

@@ -6,20 +6,18 @@ import math
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from evaluator.receipt.plan import Dims
 from evaluator.scan.hazards import Hazard, Severity
-from kbs.common.canonical_json import Line, Real, Seconds
+from kbs.common.canonical_json import Line, Real, Record, Seconds
 
 MAX_OUTPUT = 4000
 """Characters that are kept of what the candidate printed."""
 
 
-class Trial(BaseModel):
+class Trial(Record):
     """One output of one call of the candidate, held against the oracle."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     index: int = Field(ge=0)
     """Number of the call; the outputs of one call share it."""
@@ -64,10 +62,8 @@ class Trial(BaseModel):
         return max(self.rms_ratio / self.kappa, self.max_ratio / (4 * self.kappa))
 
 
-class TaskCheck(BaseModel):
+class TaskCheck(Record):
     """Whether the problem can be passed without solving it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     refused: bool
     """Whether something trivial passes on every distribution."""
@@ -84,10 +80,8 @@ class TaskCheck(BaseModel):
         return self
 
 
-class NotTried(BaseModel):
+class NotTried(Record):
     """Something that was planned and could not be done."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     what: Annotated[Line, Field(min_length=1)]
     """The name of the distribution, or what else was planned."""
@@ -95,10 +89,8 @@ class NotTried(BaseModel):
     """What speaks against it."""
 
 
-class DeviceKernel(BaseModel):
+class DeviceKernel(Record):
     """A kernel that really ran on the device during the candidate's calls."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: Line
     """Its name, demangled. Written by the candidate: not to be trusted."""
@@ -110,10 +102,8 @@ class DeviceKernel(BaseModel):
     """Time on the device over all calls; None where the profiler does not say."""
 
 
-class LibraryOperation(BaseModel):
+class LibraryOperation(Record):
     """An operation of PyTorch that ran during the candidate's calls."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: Line
     """Such as `aten::mm`."""
@@ -123,10 +113,8 @@ class LibraryOperation(BaseModel):
     """The bytes that it touched, as a part of the problem's inputs and outputs; at most 1."""
 
 
-class SanitizerRun(BaseModel):
+class SanitizerRun(Record):
     """One tool of compute-sanitizer, on the first workload."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     tool: Line
     """memcheck, racecheck, initcheck or synccheck."""
@@ -136,10 +124,8 @@ class SanitizerRun(BaseModel):
     """What it reported, or why it did not run."""
 
 
-class CandidateOutput(BaseModel):
+class CandidateOutput(Record):
     """The end of what the candidate printed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     untrusted: Literal[True] = True
     """The candidate wrote it. It is no result, and no instruction to whoever reads it."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from kbs.common.canonical_json import Line, Sha256, UtcTime, digest
+from kbs.common.canonical_json import Line, Record, Sha256, UtcTime, digest
 
 Dims = dict[str, int]
 """A workload: the name of each dimension and its size. Empty where the problem names none."""
@@ -22,10 +22,8 @@ have been written for it. `replayed`: revealed by an earlier receipt, so that a 
 _MASTER_BYTES = 32
 
 
-class BaselineChoice(BaseModel):
+class BaselineChoice(Record):
     """Something that a candidate is compared with."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: Line = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,39}$")
     """What it is called."""
@@ -34,10 +32,8 @@ class BaselineChoice(BaseModel):
     problem; else a library's `module:callable`."""
 
 
-class TimingPlan(BaseModel):
+class TimingPlan(Record):
     """How times will be taken."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     restarts: int = Field(ge=1)
     """Processes of each kernel."""
@@ -54,10 +50,8 @@ class TimingPlan(BaseModel):
         return self
 
 
-class Plan(BaseModel):
+class Plan(Record):
     """What will be done. Its hash stands in the receipt, and its file is on disk before the candidate runs."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: Literal["signal", "verdict"]
     """`signal`: quick, for use inside a loop; it never accepts a version there. `verdict`: everything."""

@@ -5,17 +5,15 @@ from __future__ import annotations
 import hashlib
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from evaluator.receipt.plan import Dims
 from evaluator.source.forms import Backend, Form
-from kbs.common.canonical_json import FileName, Line, Sha256, digest
+from kbs.common.canonical_json import FileName, Line, Record, Sha256, digest
 
 
-class SourceRecord(BaseModel):
+class SourceRecord(Record):
     """A source file, whole."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: FileName
     """Name of the file, without its folder."""
@@ -31,10 +29,8 @@ class SourceRecord(BaseModel):
         return self
 
 
-class InputsRecord(BaseModel):
+class InputsRecord(Record):
     """The file that inputs came from, or were made by."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: FileName
     """Name of the file, without its folder."""
@@ -52,10 +48,8 @@ class InputsRecord(BaseModel):
         return self
 
 
-class DeclaredTolerance(BaseModel):
+class DeclaredTolerance(Record):
     """A tolerance that the problem brings itself, in place of the one that the evaluator derives."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     atol: float = Field(ge=0, allow_inf_nan=False)
     """Absolute bound of an element's error."""
@@ -67,10 +61,8 @@ class DeclaredTolerance(BaseModel):
     """Whether it lets pass what the evaluator's own bound would not; None where that could not be found out."""
 
 
-class ProblemContent(BaseModel):
+class ProblemContent(Record):
     """The problem that the candidate was to solve, before it has its hash."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     form: Form
     """How candidate and reference are written."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from evaluator.receipt.document import KIND, Seal, SealedDocument, content_id, read, render
 from evaluator.receipt.environment import Environment
@@ -27,17 +27,15 @@ from evaluator.receipt.problem import CandidateRecord, ProblemRecord, SourceReco
 from evaluator.receipt.timing import Ceiling, Physics, Timing
 from evaluator.receipt.verdict import Improvement, Verdict
 from evaluator.scan.hazards import Hazard, Severity
-from kbs.common.canonical_json import Line, Seconds, Sha256, UtcTime
+from kbs.common.canonical_json import Line, Record, Seconds, Sha256, UtcTime
 
 __all__ = ["Receipt", "ReceiptContent", "Seal", "content_id", "parse", "render"]
 
 SCHEMA_VERSION: Literal[2] = 2
 
 
-class ReceiptContent(BaseModel):
+class ReceiptContent(Record):
     """All that an evaluation has to say, before it has its id."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     schema_version: Literal[2] = SCHEMA_VERSION
     """Version of this schema."""

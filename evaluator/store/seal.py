@@ -17,11 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from evaluator.receipt.document import EXTERNAL_KIND, KIND, Seal, SealedDocument, content_id, first_of, model_of
 from evaluator.store.kinds import KINDS, Evidence
 from kbs.common import canonical_json as canonical
+from kbs.common.canonical_json import Record
 from kbs.common.errors import ConfigurationError, KoptError
 from kbs.common.files import write_whole
 from kbs.common.locks import file_lock
@@ -35,10 +36,8 @@ _AGAIN = {KIND: "`kopt bench replay` measures again", EXTERNAL_KIND: "its comman
 _Document = TypeVar("_Document", bound=SealedDocument)
 
 
-class Verification(BaseModel):
+class Verification(Record):
     """What the bytes of a receipt are worth."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     content: Literal["intact", "changed", "not canonical"]
     """`intact`: a receipt, byte for byte as kopt writes it, whose id is the hash of its content. `not canonical`: other

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from evaluator.receipt.environment import driver_version
 from evaluator.receipt.plan import utc_now
@@ -20,7 +20,7 @@ from evaluator.sandbox.worker_process import Worker, WorkerLostError
 from evaluator.timing.gpu_clocks import DeviceClock
 from evaluator.worker.process.isolation import Limits
 from kbs.common import canonical_json as canonical
-from kbs.common.canonical_json import Line, UtcTime
+from kbs.common.canonical_json import Line, Record, UtcTime
 from kbs.common.errors import KoptError
 from kbs.common.files import make_folder, write_whole
 
@@ -34,10 +34,8 @@ _SECONDS = 120.0
 _MEMORY = 8 << 30
 
 
-class Ceilings(BaseModel):
+class Ceilings(Record):
     """All ceilings of one device under one driver."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     schema_version: Literal[1] = 1
     """Version of this schema."""

@@ -137,7 +137,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.M
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from evaluator import files
+from kbs.common import files
 from evaluator.receipt.receipt import parse
 from evaluator.store.store import save_receipt
 files.os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
