@@ -10,14 +10,11 @@ from typing import Any
 import torch
 
 from evaluator import conclusion, recording
-from evaluator import plan_request as planning
 from evaluator.correctness.candidate import CandidateError, KernelProcess
 from evaluator.correctness.cases import Case, Cases
 from evaluator.correctness.degenerate_task import TaskExaminer
 from evaluator.correctness.protocol import Protocol
 from evaluator.correctness.reference import Values
-from evaluator.correctness.sanitizer import TOOLS
-from evaluator.plan_request import compiles, make_plan
 from evaluator.receipt.environment import WorkerEnvironment, gather
 from evaluator.receipt.findings import CandidateOutput, Findings, SanitizerRun, TaskCheck
 from evaluator.receipt.plan import Plan, SeedSchedule, utc_now
@@ -28,7 +25,7 @@ from evaluator.sandbox import messages
 from evaluator.sandbox.devices import crowded, require_gpu
 from evaluator.sandbox.fork_server import ForkServer
 from evaluator.sandbox.worker_process import WorkerLostError
-from evaluator.sanitize import sanitize_candidate
+from evaluator.sanitizer import TOOLS, sanitize_candidate
 from evaluator.scan.hazards import Hazard, Severity
 from evaluator.scan.scan import scan
 from evaluator.source.forms import Form, Recognised
@@ -70,9 +67,9 @@ def evaluate(
     own, baselines = server, None
     try:
         server = server or ForkServer(_kind(request), request.python, request.environment)
-        if compiles(request, recognised):
+        if recording.compiles(request, recognised):
             baselines = ForkServer(_kind(request), request.python, request.environment, COMPILE_MODULES)
-        seeds = schedule or planning.schedule(request)
+        seeds = schedule or recording.schedule(request)
         run = _Evaluation(Starter(request, recognised, server, baselines or server, seeds), kopt, progress)
         on_plan(run.plan)
         return run.receipt(started)
@@ -121,7 +118,7 @@ class _Evaluation:
         self.kopt = kopt
         self.progress = progress
         self.workloads = workloads(self.request)
-        self.plan = make_plan(self.request, self.recognised, self.workloads, self.seeds)
+        self.plan = recording.make_plan(self.request, self.recognised, self.workloads, self.seeds)
         self.found = Findings()
         self.task = TaskExaminer(declared=recording.tolerance(self.request))
         self.lost: WorkerLostError | None = None

@@ -186,7 +186,7 @@ class KernelProcess:
             changed=[
                 values.specs[n]["name"]
                 for n, shared in enumerate(place.arguments)
-                if n not in written and not _same_bits(shared.tensor, values.tensors[n])
+                if n not in written and not same_bits(shared.tensor, values.tensors[n])
             ],
             moved=moved,
             seconds=float(reply["seconds"]),
@@ -275,8 +275,9 @@ def _unwritten(output: torch.Tensor) -> int:
     return int((output.view(_INTEGERS[output.element_size()]) == _NAN[output.dtype]).sum())
 
 
-def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors have the same shape, element type and bits."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
     kind = _INTEGERS.get(a.element_size(), torch.uint8)
-    if a.numel() == 0:
-        return True
-    return bool(torch.equal(a.contiguous().view(-1).view(kind), b.contiguous().view(-1).view(kind)))
+    return torch.equal(a.contiguous().view(-1).view(kind), b.contiguous().view(-1).view(kind))

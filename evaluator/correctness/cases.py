@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from evaluator.correctness import weights
-from evaluator.correctness.candidate import fill
+from evaluator.correctness.candidate import fill, same_bits
 from evaluator.correctness.distributions import DISTRIBUTIONS, Distribution, draw, jitter, must_be_exact
 from evaluator.correctness.reference import ReferenceProcess, Results, Values
 from evaluator.correctness.tolerance import Comparison, compare
@@ -299,13 +299,6 @@ class Cases:
             exact=case.exact[n],
             declared=self.tolerance,
         )
-
-
-def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two tensors have the same shape, element type and bits."""
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    return torch.equal(a.contiguous().flatten().view(torch.uint8), b.contiguous().flatten().view(torch.uint8))
 
 
 def _same_classes(a: torch.Tensor, b: torch.Tensor) -> bool:

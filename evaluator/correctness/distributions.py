@@ -1,73 +1,46 @@
-"""What inputs are drawn from: numbers of one magnitude hide errors that others show.
+"""The distributions that inputs are drawn from: numbers of one magnitude hide errors that others reveal.
 
-A problem has to be right on all of them. The plain ones judge precision and are held against the smaller κ; on the
-stretched ones honest kernels lose digits too, and what is looked for is what breaks
-(`evaluator/correctness/tolerance.py`).
+A candidate must be correct on all of them. Plain distributions judge precision, with the smaller κ. On stretched ones
+honest kernels lose digits as well, so κ is larger and only kernels that break fail (see
+`evaluator/correctness/tolerance.py`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from kbs.common.canonical_json import Record
 
-
-class Distribution(Record):
+class Distribution(NamedTuple):
     """A way to draw inputs."""
 
     name: str
     """As plans and receipts name it."""
     stretched: bool
-    """Whether the larger κ is in force."""
+    """Whether the larger κ applies."""
     meaning: str
-    """What is drawn, and what it is to find."""
+    """What is drawn, and which faults it reveals."""
 
 
 DISTRIBUTIONS = (
+    Distribution("given", False, "what the problem itself gives"),
+    Distribution("normal", False, "standard normal numbers: errors of inputs do not average out in sums of products"),
     Distribution(
-        name="given",
-        stretched=False,
-        meaning="what the problem itself gives",
+        "spikes",
+        False,
+        "a few elements of a row outweigh all others: errors of inputs do not average out in long means",
     ),
+    Distribution("small", True, "normal × 1e-3: absolute errors, and epsilons that were changed"),
+    Distribution("large", True, "normal × 64 (fp16: × 16): a maximum that is not taken off, a range that was assumed"),
+    Distribution("offset", True, "normal + 10: cancellation"),
     Distribution(
-        name="normal",
-        stretched=False,
-        meaning="standard normal numbers: errors of inputs do not average out in sums of products",
+        "mixed", True, "magnitudes from 1e-3 to 1e3 (fp16: to 1e2) in one tensor, the largest at the end of each row"
     ),
-    Distribution(
-        name="spikes",
-        stretched=False,
-        meaning="a few elements of a row outweigh all others: errors of inputs do not average out in long means",
-    ),
-    Distribution(
-        name="small",
-        stretched=True,
-        meaning="normal × 1e-3: absolute errors, and epsilons that were changed",
-    ),
-    Distribution(
-        name="large",
-        stretched=True,
-        meaning="normal × 64 (fp16: × 16): a maximum that is not taken off, a range that was assumed",
-    ),
-    Distribution(
-        name="offset",
-        stretched=True,
-        meaning="normal + 10: cancellation",
-    ),
-    Distribution(
-        name="mixed",
-        stretched=True,
-        meaning="magnitudes from 1e-3 to 1e3 (fp16: to 1e2) in one tensor, the largest at the end of each row",
-    ),
-    Distribution(
-        name="binary",
-        stretched=True,
-        meaning="0 and 1 alike often: sums of them are exact in any order",
-    ),
+    Distribution("binary", True, "0 and 1 alike often: sums of them are exact in any order"),
 )
 """All of them, the given one first."""
 

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from evaluator.correctness import library_use as library
-from evaluator.correctness.candidate import Called, CandidateError, KernelProcess
-from evaluator.correctness.cases import GIVEN, Case, Cases, same_bits
+from evaluator.correctness.candidate import Called, CandidateError, KernelProcess, same_bits
+from evaluator.correctness.cases import GIVEN, Case, Cases
 from evaluator.correctness.degenerate_task import TaskExaminer
 from evaluator.correctness.distributions import DISTRIBUTIONS
 from evaluator.correctness.reference import LARGE

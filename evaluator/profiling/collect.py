@@ -18,7 +18,6 @@ from typing import Literal
 
 import torch
 
-from evaluator import plan_request as planning
 from evaluator import recording
 from evaluator.correctness.candidate import CandidateError
 from evaluator.correctness.cases import Cases
@@ -31,8 +30,7 @@ from evaluator.sandbox.fork_server import ForkServer, package_folder
 from evaluator.sandbox.replies import checked_reply
 from evaluator.sandbox.worker_process import WorkerLostError
 from evaluator.source.forms import Form
-from evaluator.timing.processes import Starter, UnplacedError
-from evaluator.timing.standalone_job import job_of
+from evaluator.timing.processes import Starter, UnplacedError, job_of
 from evaluator.workloads import check_dims
 from kbs.common.errors import ConfigurationError, KoptError, UsageError
 
@@ -92,7 +90,7 @@ def take_profile(
         )
     recognised = request.recognised()
     check_dims(request, recognised)
-    starter = Starter(request, recognised, server, server, planning.schedule(request))
+    starter = Starter(request, recognised, server, server, recording.schedule(request))
     reference = starter.start_reference(request.dims)
     try:
         progress("profiling", 0, 1)

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -183,21 +183,28 @@ def _gpu(device: str) -> tuple[str, int, str]:
 
 
 def _driver_by_nvml() -> str | None:
+    nvml = load_nvml()
+    if nvml is None:
+        return None
+    try:
+        version = nvml.nvmlSystemGetDriverVersion()
+    except nvml.NVMLError:
+        return None
+    finally:
+        nvml.nvmlShutdown()
+    return version.decode("ascii", "replace") if isinstance(version, bytes) else str(version)
+
+
+def load_nvml() -> Any:
+    """The NVML package, initialised; None where it or the driver is missing."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the older of the two packages of this name warns on import
-            nvml = importlib.import_module("pynvml")
-    except ImportError:
-        return None
-    try:
+            nvml: Any = importlib.import_module("pynvml")
         nvml.nvmlInit()
-        try:
-            version = nvml.nvmlSystemGetDriverVersion()
-        finally:
-            nvml.nvmlShutdown()
-    except nvml.NVMLError:
+    except Exception:  # ImportError, or whatever NVML raises without a driver
         return None
-    return version.decode("ascii", "replace") if isinstance(version, bytes) else str(version)
+    return nvml
 
 
 def _first_line(command: list[str]) -> str | None:

@@ -219,7 +219,7 @@ class Receipt(ReceiptContent, SealedDocument):
 
 
 def parse(data: bytes) -> Receipt:
-    """Read the receipt of an evaluation; `evaluator.store.kinds.parse` reads every kind.
+    """Read the receipt of an evaluation; `evaluator.store.store.parse` reads every kind.
 
     Raises `UsageError`: `external_receipt` for what a command of the user's printed, `receipt_invalid` for all else.
     """

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import ValidationError
 
 from evaluator.receipt.document import EXTERNAL_KIND, KIND, Seal, SealedDocument, content_id, first_of, model_of
-from evaluator.store.kinds import KINDS, Evidence
+from evaluator.store.store import KINDS, Evidence
 from kbs.common import canonical_json as canonical
 from kbs.common.canonical_json import Record
 from kbs.common.errors import ConfigurationError, KoptError

@@ -5,16 +5,27 @@ from __future__ import annotations
 import re
 import stat
 from pathlib import Path
+from typing import Literal
 
-from evaluator.receipt.document import SealedDocument, render
+from evaluator.external.record import ExternalReceipt
+from evaluator.receipt.document import EXTERNAL_KIND, KIND, SealedDocument, read, render
 from evaluator.receipt.plan import Plan
-from evaluator.store.kinds import parse
+from evaluator.receipt.receipt import Receipt
 from kbs.common import canonical_json as canonical
 from kbs.common.errors import UsageError
 from kbs.common.files import make_folder, write_error, write_whole
 
 FOLDER = "receipts"
 """In KOPT_HOME."""
+Evidence = Literal["measured", "external"]
+"""Of what a receipt is the record: `measured` by kopt, or `external`, printed by a command of the user's."""
+KINDS: dict[str, type[Receipt | ExternalReceipt]] = {KIND: Receipt, EXTERNAL_KIND: ExternalReceipt}
+"""What stands in a document's `kind`, and its model."""
+
+
+def parse(data: bytes) -> Receipt | ExternalReceipt:
+    """Read a receipt of any kind. Raises `UsageError` (`receipt_invalid`) for anything else, or what was changed."""
+    return read(data, KINDS)
 
 
 def save_plan(home: Path, plan: Plan) -> Path:

@@ -6,14 +6,13 @@ Source: NVML API reference, nvmlDeviceGetClockInfo, nvmlDeviceGetCurrentClocksEv
 from __future__ import annotations
 
 import contextlib
-import importlib
 import statistics
 import threading
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from evaluator.receipt.environment import load_nvml
 from evaluator.receipt.timing import Clocks
 
 SLOW = 0.75
@@ -45,18 +44,6 @@ class Watched:
     def throttled(self) -> tuple[str, ...]:
         """Why the clock was held back."""
         return tuple(text for bit, text in _REASONS.items() if self.reasons & bit)
-
-
-def load_nvml() -> Any:
-    """The NVML package, initialised; None where it or the driver is missing."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the older of the two packages of this name warns on import
-            nvml: Any = importlib.import_module("pynvml")
-        nvml.nvmlInit()
-    except Exception:  # ImportError, or whatever NVML raises without a driver
-        return None
-    return nvml
 
 
 class DeviceClock:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import torch
 
 from evaluator.correctness import weights
 from evaluator.correctness.candidate import CandidateError, KernelProcess
 from evaluator.correctness.cases import Cases
-from evaluator.correctness.reference import ReferenceProcess
+from evaluator.correctness.reference import ReferenceProcess, Values
 from evaluator.receipt.findings import NotTried
 from evaluator.receipt.plan import SeedSchedule
 from evaluator.request import Request
 from evaluator.sandbox import messages
 from evaluator.sandbox.fork_server import CacheScope, ForkServer
+from evaluator.sandbox.shared_buffers import SharedTensor, shared_tensor
 from evaluator.sandbox.worker_process import Worker
 from evaluator.scan.hazards import Severity
 from evaluator.source.forms import Form, Recognised
@@ -31,8 +34,10 @@ class UnplacedError(Exception):
 
 
 class Starter:
-    """Starts processes for one request. What its candidates' compilers keep is theirs together, and so for each
-    baseline."""
+    """Starts the processes of one request.
+
+    The candidate's processes share a folder for compiler caches; so do the processes of each baseline.
+    """
 
     def __init__(
         self,
@@ -42,7 +47,7 @@ class Starter:
         baselines: ForkServer,
         seeds: SeedSchedule,
     ) -> None:
-        """`baselines` is the server that baselines come from; it may be the same."""
+        """`baselines` is the server that forks baselines; it may be the same."""
         self.request = request
         self.recognised = recognised
         self.server = server
@@ -62,15 +67,6 @@ class Starter:
         request = self.request
         return Limits(request.memory_limit, request.process_limit, 8 << 30, self.device.type == "cpu")
 
-    def _cache_scope(self, server: ForkServer, name: str) -> CacheScope:
-        if name not in self._cache_scopes:
-            self._cache_scopes[name] = server.cache_scope(name)
-        return self._cache_scopes[name]
-
-    def _kernel(self, worker: Worker, index: int, places: int) -> KernelProcess:
-        draw = random.Random(self.seeds.seed("memory", index))
-        return KernelProcess(worker, self.device, self.request.load_seconds, self.request.call_seconds, draw, places)
-
     def start_reference(self, dims: dict[str, int]) -> ReferenceProcess:
         """A process that has loaded the reference. Raises `UsageError` and `KoptError` as the reference makes them."""
         files = messages.reference_files(self.request, self.recognised, dims)
@@ -84,12 +80,10 @@ class Starter:
         return reference
 
     def spawn_candidate(self, index: int, places: int = 2) -> KernelProcess:
-        """A process for the candidate, in which nothing of it has run yet. Raises `WorkerLostError`."""
-        files = messages.candidate_files(self.request)
-        cache_scope = self._cache_scope(self.server, "candidate")
-        worker = self.server.spawn("candidate", self.limits, files, self.reading, cache_scope=cache_scope)
-        self.workers.append(worker)
-        return self._kernel(worker, index, places)
+        """A process for the candidate in which none of its code has run yet. Raises `WorkerLostError`."""
+        kernel = self._spawn(self.server, "candidate", messages.candidate_files(self.request), index, places)
+        self.workers.append(kernel.worker)
+        return kernel
 
     def load_candidate(self, kernel: KernelProcess, cases: Cases, dims: dict[str, int]) -> None:
         """Load the candidate and give it the reference's weights.
@@ -104,66 +98,93 @@ class Starter:
             skipped = NotTried(what="shared memory filled beforehand", why=why[:500].replace("\n", " "))
             if skipped not in cases.found.not_tried:
                 cases.found.not_tried.append(skipped)
-        if self.recognised.form is not Form.KERNELBENCH:
-            return
-        own = kernel.build(cases.init, self.seeds.seed("weights", 0))
-        if cases.weights.specs:
-            names = weights.matched(cases.weights.specs, own)
-            if isinstance(names, str):
-                raise UnplacedError(names)
-            self.names = names
-            kernel.set_weights(cases.weights, names)
+        if self.recognised.form is Form.KERNELBENCH:
+            self.names = self._build(kernel, cases)
 
     def start_baseline(
         self, how: str, cases: Cases, dims: dict[str, int], index: int, places: int = 1
     ) -> KernelProcess:
-        """The reference, `eager` or `compile`d, the incumbent, or a library's `module:callable`, in its own process.
+        """A process that has loaded a baseline.
 
-        Raises `CandidateError` and `WorkerLostError`.
+        That is the reference, `eager` or `compile`d, the parent kernel (`incumbent`), which is as isolated as a
+        candidate, or a library's `module:callable`. Raises `CandidateError` and `WorkerLostError`.
         """
+        request, recognised = self.request, self.recognised
         if how == "incumbent":
-            return self._start_parent(cases, dims, index, places)
-        files = messages.reference_files(self.request, self.recognised, dims)
-        worker = self.baselines.spawn(
-            "baseline",
-            self.limits,
-            files,
-            self.reading,
-            cache_scope=self._cache_scope(self.baselines, how.replace("/", "-")),
-        )
-        kernel = self._kernel(worker, index, places)
+            request = self.request.of_parent()
+            recognised = request.recognised()
+            message = messages.candidate_message(request, recognised, dims)
+            kernel = self._spawn(self.server, "parent", messages.candidate_files(request), index, places)
+        else:
+            files = messages.reference_files(request, recognised, dims)
+            message = messages.baseline_message(request, recognised, dims, how)
+            scope = how.replace("/", "-")
+            kernel = self._spawn(self.baselines, "baseline", files, index, places, scope=scope)
         try:
-            kernel.load(messages.baseline_message(self.request, self.recognised, dims, how))
-            if self.recognised.form is Form.KERNELBENCH:
-                kernel.build(cases.init, self.seeds.seed("weights", 0))
-                if cases.weights.specs and ":" not in how:
-                    kernel.set_weights(cases.weights, [spec["name"] for spec in cases.weights.specs])
+            kernel.load(message)
+            if recognised.form is Form.KERNELBENCH:
+                if ":" in how:
+                    kernel.build(cases.init, self.seeds.seed("weights", 0))
+                else:
+                    self._build(kernel, cases)
+        except UnplacedError as error:
+            kernel.close()
+            raise CandidateError("weights", {"type": "the incumbent", "message": str(error)}) from error
         except BaseException:
             kernel.close()
             raise
         return kernel
 
-    def _start_parent(self, cases: Cases, dims: dict[str, int], index: int, places: int) -> KernelProcess:
-        """The incumbent, as isolated as a candidate, with a compilers' folder of its own."""
-        request = self.request.of_parent()
-        recognised = request.recognised()
-        files = messages.candidate_files(request)
-        cache_scope = self._cache_scope(self.server, "parent")
-        worker = self.server.spawn("parent", self.limits, files, self.reading, cache_scope=cache_scope)
-        kernel = self._kernel(worker, index, places)
-        try:
-            kernel.load(messages.candidate_message(request, recognised, dims))
-            if recognised.form is Form.KERNELBENCH:
-                own = kernel.build(cases.init, self.seeds.seed("weights", 0))
-                names = weights.matched(cases.weights.specs, own) if cases.weights.specs else []
-                if isinstance(names, str):
-                    raise CandidateError("weights", {"type": "the incumbent", "message": names})
-                if names:
-                    kernel.set_weights(cases.weights, names)
-        except BaseException:
-            kernel.close()
-            raise
-        return kernel
+    def _spawn(
+        self, server: ForkServer, name: str, files: dict[str, bytes], index: int, places: int, *, scope: str = ""
+    ) -> KernelProcess:
+        """A process for a kernel; `index` is its number among all of the evaluation's."""
+        scope = scope or name
+        if scope not in self._cache_scopes:
+            self._cache_scopes[scope] = server.cache_scope(scope)
+        worker = server.spawn(name, self.limits, files, self.reading, cache_scope=self._cache_scopes[scope])
+        rng = random.Random(self.seeds.seed("memory", index))
+        return KernelProcess(worker, self.device, self.request.load_seconds, self.request.call_seconds, rng, places)
+
+    def _build(self, kernel: KernelProcess, cases: Cases) -> list[str]:
+        """KernelBench form: construct the model and load the reference's weights; its names for them."""
+        own = kernel.build(cases.init, self.seeds.seed("weights", 0))
+        if not cases.weights.specs:
+            return []
+        names = weights.matched(cases.weights.specs, own)
+        if isinstance(names, str):
+            raise UnplacedError(names)
+        kernel.set_weights(cases.weights, names)
+        return names
+
+
+@contextmanager
+def job_of(
+    starter: Starter, cases: Cases, inputs: Values, dims: dict[str, int]
+) -> Iterator[tuple[dict[str, Any], list[SharedTensor]]]:
+    """(the message for `Worker.do_sanitize` or `Worker.do_profile` but for the tool, the tensors that it names): the
+    candidate, its weights and one draw of inputs."""
+    request, recognised = starter.request, starter.recognised
+    groups = {"init": cases.init, "weights": cases.weights, "inputs": inputs}
+    host = torch.device("cpu")
+    lent = {name: [shared_tensor({**s, "stride": None}, host) for s in v.specs] for name, v in groups.items()}
+    for name, values in groups.items():
+        for shared, tensor in zip(lent[name], values.tensors, strict=True):
+            shared.tensor.copy_(tensor)
+    built = recognised.form is Form.KERNELBENCH
+    job = {
+        "load": messages.candidate_message(request, recognised, dims),
+        "build": {"tree": cases.init.tree, "seed": starter.seeds.seed("weights", 0)} if built else None,
+        "names": starter.names,
+        "tree": inputs.tree,
+        **{name: [t.message for t in tensors] for name, tensors in lent.items()},
+    }
+    every = [t for tensors in lent.values() for t in tensors]
+    try:
+        yield job, every
+    finally:
+        for shared in every:
+            shared.close()
 
 
 def check_parent_baseline(request: Request, recognised: Recognised) -> None:

@@ -7,7 +7,8 @@ import random
 
 import torch
 
-from evaluator.correctness.cases import Case, Cases, same_bits
+from evaluator.correctness.candidate import same_bits
+from evaluator.correctness.cases import Case, Cases
 from evaluator.receipt.timing import CitedPeak, Physics
 from kbs.common.errors import UsageError
 

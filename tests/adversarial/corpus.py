@@ -1,7 +1,7 @@
-"""The table of cheats, and the page docs/cheats.md that is made of it.
+"""The table of cheats, and the page docs/cheats.md that is generated from it.
 
-What caught a cheat is taken from the recorded test runs in benchmarks/results/evaluator
-(`pytest --record FILE`); where a row was not run, the defences that should catch it stand in its place.
+What caught a cheat is read from the recorded test runs in benchmarks/results/evaluator (`pytest --record FILE`); for a
+row that was not run, the page names the defences that should catch it.
 """
 
 from __future__ import annotations
@@ -144,14 +144,14 @@ def table(corpus: Corpus, results: Mapping[str, list[str]]) -> str:
 RECORDS = HERE.parent.parent / "benchmarks" / "results" / "evaluator"
 _PAGE = """# Cheats
 
-Each row is a working cheat of the corpus in `tests/adversarial/cheats`: it passes a naive evaluator
-(`tests/adversarial/naive.py`) and is held against this one by `pytest tests/adversarial/test_cheats.py`. No two rows
-differ in names or constants alone. *Caught by* is what the evaluator reported in the recorded runs
-([benchmarks/results/evaluator](../benchmarks/results/evaluator/README.md)), verdict and hazards, notes among them, and
-the improvement where it is none; the [evaluator's page](evaluator.md) says what each means. Cheats of the clock pass a
-naive evaluator that takes the time as public ones do (`tests/adversarial/naive_timing.py`), and are held against this
-one by `pytest tests/adversarial/test_timing.py`. Where the speed alone is false, `accepted` with `same`, `slower` or
-`unstable` is what an honest clock says of them.
+Each row is a working cheat from the corpus in `tests/adversarial/cheats`. It passes a naive evaluator
+(`tests/adversarial/naive.py`), and `pytest tests/adversarial/test_cheats.py` runs it against this one. No two rows
+differ only in names or constants. *Caught by* lists what the evaluator reported in the recorded runs
+([benchmarks/results/evaluator](../benchmarks/results/evaluator/README.md)): the verdict, the hazards including notes, and
+the improvement if it is none; the [evaluator's page](evaluator.md) explains them. Cheats of the clock pass a
+naive evaluator that takes times as public ones do (`tests/adversarial/naive_timing.py`), and
+`pytest tests/adversarial/test_timing.py` runs them against this one. Where only the speed is false, an honest clock
+reports `accepted` with `same`, `slower` or `unstable`.
 
 """
 

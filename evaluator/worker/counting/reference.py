@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import torch
 from evaluator.worker.loading.subjects import KernelBench, Setup, Solve
 from evaluator.worker.measurement.operations import watching
 from evaluator.worker.memory import tensors as memory
+from evaluator.worker.memory.state import WorkerState
 from evaluator.worker.memory.values import UnsupportedValueError, flatten, names_of, rebuild
 
 _WRITES = (Setup, Solve)
@@ -20,12 +20,8 @@ _LARGE = 1 << 30
 PRECISIONS = {"double": torch.float64, "lower": torch.bfloat16}
 
 
-class ReferenceWorker(ABC):
+class ReferenceWorker(WorkerState):
     """What a worker does with a reference; `evaluator.worker.process.child.Worker` is one."""
-
-    device: torch.device
-    subject: Any
-    tensors: dict[str, list[torch.Tensor]]
 
     def do_init(self, message: dict[str, Any]) -> dict[str, Any]:
         """The constructor's arguments, KernelBench form."""
@@ -48,8 +44,8 @@ class ReferenceWorker(ABC):
         """Copy kept tensors into the parent's buffers."""
         kept = self.tensors[message["what"]]
         for spec, tensor in zip(message["tensors"], kept, strict=True):
-            self._shared(spec).copy_(tensor)
-        self._wait()
+            self.shared(spec).copy_(tensor)
+        self.wait()
         del self.tensors[message["what"]]  # not before: where memory was short, it is fetched once more
         if self.device.type == "cuda" and not message["keeps"] and sum(t.nbytes for t in kept) > _LARGE:
             kept.clear()
@@ -60,14 +56,14 @@ class ReferenceWorker(ABC):
     def do_reference(self, message: dict[str, Any]) -> dict[str, Any]:
         """Run the reference on copies of the inputs at a precision; its results are kept until they are fetched."""
         dtype = PRECISIONS.get(message["precision"])
-        shared = self._arguments(message["tensors"])
+        shared = self.arguments(message["tensors"])
         own = [_own(t, dtype) for t in shared]
         before = [t.clone() for t in own] if message["mutations"] else []
         watch = watching(message["watch"])
         call = self.subject.at(dtype)
         with watch:
             result = call(rebuild(message["tree"], own))
-        self._wait()
+        self.wait()
         results, specs = self._results(result, own, message["results"])
         self.tensors["results"] = results
         answer: dict[str, Any] = {"results": specs}
@@ -95,17 +91,6 @@ class ReferenceWorker(ABC):
         from evaluator.worker.counting.counting import count
 
         return {"count": count(self.subject, message["seed"], message["outputs"])}
-
-    # --- what the worker has ----------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def _arguments(self, specs: list[dict[str, Any]]) -> list[torch.Tensor]: ...
-
-    @abstractmethod
-    def _shared(self, spec: dict[str, Any]) -> torch.Tensor: ...
-
-    @abstractmethod
-    def _wait(self) -> None: ...
 
 
 def _specs(tensors: Sequence[torch.Tensor]) -> list[dict[str, Any]]:

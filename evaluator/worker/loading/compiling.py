@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 from typing import Any
 
 from evaluator.worker.loading.cpu_mode import on_the_cpu
 from evaluator.worker.loading.launches import Launches
 from evaluator.worker.loading.subjects import CompileError, KernelBench, MissingError, load_module, make_subject, named
+from evaluator.worker.memory.state import WorkerState
 
 _LOG = 200_000
 """Characters of a compiler's log that are kept."""
 
 
-class CompilingWorker:
+class CompilingWorker(WorkerState):
     """What a worker does with compilers; `evaluator.worker.process.child.Worker` is one."""
-
-    folder: Path
 
     def do_record(self, message: dict[str, Any]) -> dict[str, Any]:
         """Call the candidate once with nothing launched, and keep what Triton compiled for it."""

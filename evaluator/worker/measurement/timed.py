@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +9,7 @@ import torch
 
 from evaluator.worker.measurement.clock import Clock
 from evaluator.worker.measurement.rates import rate
+from evaluator.worker.memory.state import WorkerState
 from evaluator.worker.memory.values import deliver, leaves, rebuild
 
 
@@ -25,11 +25,9 @@ class Lent:
     """Zeros that go there where nothing is called; None: the calls' results do."""
 
 
-class TimedWorker(ABC):
+class TimedWorker(WorkerState):
     """What a worker does with a clock; `evaluator.worker.process.child.Worker` is one."""
 
-    device: torch.device
-    subject: Any
     clock: Clock | None = None
     lent: Lent = Lent([], [], None)
 
@@ -44,7 +42,7 @@ class TimedWorker(ABC):
 
     def do_sample(self, message: dict[str, Any]) -> dict[str, Any]:
         """One timed call of the candidate; its results are copied out in the order of the stream, behind it."""
-        arguments = self._arguments(message["tensors"])
+        arguments = self.arguments(message["tensors"])
         values = rebuild(message["tree"], arguments)
         self.subject.before_call()
         clock = self._clock()
@@ -54,25 +52,25 @@ class TimedWorker(ABC):
 
         if message["spans"]:
             measured, result = clock.spans(call, message["spin_us"])
-            answer = {"returned": self._copy_out(result, message["returns"], arguments)}
+            answer = {"returned": self.copy_out(result, message["returns"], arguments)}
         else:
             enqueued, result = clock.sample(call, message["spin_us"])
-            answer = {"returned": self._copy_out(result, message["returns"], arguments)}
+            answer = {"returned": self.copy_out(result, message["returns"], arguments)}
             measured = clock.finish(enqueued)
         del result
-        self._wait()
-        return {**answer, "sample": measured, **self._findings()}
+        self.wait()
+        return {**answer, "sample": measured, **self.findings()}
 
     def do_lend(self, message: dict[str, Any]) -> dict[str, Any]:
         """Map the buffers of the next cross-check, so that mapping is no part of its time; the parent fills them later.
 
         With `empty` nothing will be called and zeros are copied out: the cost of the copies alone.
         """
-        sets = [self._arguments(specs) for specs in message["sets"]]
-        places = [self._arguments(specs) for specs in message["returns"]]
+        sets = [self.arguments(specs) for specs in message["sets"]]
+        places = [self.arguments(specs) for specs in message["returns"]]
         blank = [torch.zeros_like(place) for one in places for place in one] if message["empty"] else None
         self.lent = Lent([rebuild(message["tree"], arguments) for arguments in sets], places, blank)
-        self._wait()
+        self.wait()
         return {}
 
     def do_cross_check(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -89,7 +87,7 @@ class TimedWorker(ABC):
                     deliver(value, place)
         elif lent.blank:  # by one launch: what the device needs for it, and next to nothing of the host
             torch._foreach_copy_([place for one in lent.places for place in one], lent.blank)
-        self._wait()
+        self.wait()
         return {}
 
     def do_rate(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -106,19 +104,3 @@ class TimedWorker(ABC):
         if self.clock is None:
             raise RuntimeError("the clock was not made")
         return self.clock
-
-    # --- what the worker has ----------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def _arguments(self, specs: list[dict[str, Any]]) -> list[torch.Tensor]: ...
-
-    @abstractmethod
-    def _copy_out(
-        self, result: Any, specs: list[dict[str, Any]], arguments: list[torch.Tensor]
-    ) -> list[dict[str, Any]]: ...
-
-    @abstractmethod
-    def _findings(self) -> dict[str, Any]: ...
-
-    @abstractmethod
-    def _wait(self) -> None: ...

@@ -26,7 +26,7 @@ from evaluator.worker.measurement.threads import Threads
 from evaluator.worker.measurement.timed import TimedWorker
 from evaluator.worker.memory import tensors as memory
 from evaluator.worker.memory.inputs import InputsError
-from evaluator.worker.memory.values import UnsupportedValueError, deliver, is_exact, leaves, rebuild
+from evaluator.worker.memory.values import UnsupportedValueError, rebuild
 from evaluator.worker.process import bootstrap, protocol
 from evaluator.worker.process.isolation import Sandbox
 
@@ -40,17 +40,13 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
     """One process, one subject."""
 
     def __init__(self, channel: socket.socket, sandbox: Sandbox) -> None:
+        super().__init__(Path(sandbox.folder))
         self.channel = channel
-        self.folder = Path(sandbox.folder)
         self.sandbox = sandbox
-        self.buffers: dict[int, memory.Mapping] = {}
-        self.subject: Any = None
-        self.device = torch.device("cpu")
-        self.tensors: dict[str, list[torch.Tensor]] = {}
-        """What was made and can be fetched: inputs, init, weights, results."""
         self.changed: Callable[[], list[str]] = list
         self.threads = Threads()
         self.mapping = contextlib.ExitStack()
+        self.findings = self._findings
 
     def serve(self) -> None:
         """Answer messages until the parent hangs up."""
@@ -94,14 +90,6 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
                 mapping = memory.map_device(descriptor, buffer["size"], self.device.index or 0)
             self.buffers[buffer["id"]] = mapping
 
-    def _shared(self, spec: dict[str, Any]) -> torch.Tensor:
-        return memory.view(self.buffers[spec["buffer"]].base, spec["offset"], spec)
-
-    def _arguments(self, specs: list[dict[str, Any]]) -> list[torch.Tensor]:
-        """The tensors of a message on the worker's device: shared ones as they are, host ones copied over."""
-        shared = [self._shared(spec) for spec in specs]
-        return [t if t.device.type == self.device.type else t.to(self.device) for t in shared]
-
     # --- loading ----------------------------------------------------------------------------------------------------
 
     def do_load(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -138,7 +126,7 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
 
     def do_build(self, message: dict[str, Any]) -> dict[str, Any]:
         """KernelBench form: construct the model from the arguments that the oracle made."""
-        arguments = rebuild(message["tree"], self._arguments(message["tensors"]))
+        arguments = rebuild(message["tree"], self.arguments(message["tensors"]))
         state = self.subject.build(arguments, message["seed"])
         self.tensors["weights"] = list(state.values())
         weights = [{"name": name, **memory.spec_of(tensor)} for name, tensor in state.items()]
@@ -146,7 +134,7 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
 
     def do_set_weights(self, message: dict[str, Any]) -> dict[str, Any]:
         """Load parameters and buffers that the parent chose."""
-        tensors = self._arguments(message["tensors"])
+        tensors = self.arguments(message["tensors"])
         self.subject.load(dict(zip(message["names"], tensors, strict=True)))
         return {}
 
@@ -154,7 +142,7 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
 
     def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
         """One call of the candidate; what it returns is judged by type and copied into the parent's buffers at once."""
-        arguments = self._arguments(message["tensors"])
+        arguments = self.arguments(message["tensors"])
         values = rebuild(message["tree"], arguments)
         self.subject.before_call()
         late = self._make_late(arguments) if message["late"] else nothing
@@ -163,17 +151,17 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
             late()
             result = self.subject.call(values)
         # In the order of the stream, not after all of the device: work on a stream that nobody joins comes too late.
-        answer: dict[str, Any] = {"returned": self._copy_out(result, message["returns"], arguments)}
+        answer: dict[str, Any] = {"returned": self.copy_out(result, message["returns"], arguments)}
         written = [(arguments[n], arguments[n].clone()) for n in message["written"]] if message["late"] else []
         del result
-        self._wait()
+        self.wait()
         for argument, in_order in written:
             argument.copy_(in_order)
         for spec, tensor in zip(message["tensors"], arguments, strict=True):
-            shared = self._shared(spec)
+            shared = self.shared(spec)
             if shared.device != tensor.device:
                 shared.copy_(tensor)
-        self._wait()
+        self.wait()
         answer["operators"] = watch.table()
         return {**answer, **self._findings()}
 
@@ -194,34 +182,9 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
 
         return bring_back
 
-    def _copy_out(
-        self, result: Any, specs: list[dict[str, Any]], arguments: list[torch.Tensor]
-    ) -> list[dict[str, Any]]:
-        found = []
-        for n, value in enumerate(leaves(result)):
-            exact = is_exact(value)
-            entry: dict[str, Any] = {
-                "type": f"{type(value).__module__}.{type(value).__qualname__}"[:200],
-                "exact": exact,
-            }
-            if exact:
-                entry |= {**memory.spec_of(value), "device": value.device.type, "alias": memory.alias(value, arguments)}
-            elif isinstance(value, (int, float)) and n < len(specs) and specs[n]["shape"] == []:
-                entry |= {
-                    "exact": True,
-                    "shape": [],
-                    "dtype": specs[n]["dtype"],
-                    "device": self.device.type,
-                    "alias": None,
-                }
-            if n < len(specs):
-                deliver(value, self._shared(specs[n]))
-            found.append(entry)
-        return found
-
     def do_kernels(self, message: dict[str, Any]) -> dict[str, Any]:
         """Which device kernels one call runs."""
-        values = rebuild(message["tree"], self._arguments(message["tensors"]))
+        values = rebuild(message["tree"], self.arguments(message["tensors"]))
         return {"kernels": device_kernels(lambda: self.subject.call(values))}
 
     def do_sanitize(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -246,12 +209,8 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         self.device = torch.device(message["load"]["device"])
         if message["load"]["form"] == "solve":
             compiled(message["load"], self.folder)
-        tensors = {name: [self._shared(spec) for spec in message[name]] for name in ("init", "weights", "inputs")}
+        tensors = {name: [self.shared(spec) for spec in message[name]] for name in ("init", "weights", "inputs")}
         standalone.write_job(message, self.folder, tensors, profile=profile)
-
-    def _wait(self) -> None:
-        if self.device.type == "cuda":
-            torch.cuda.synchronize()
 
 
 def _failure(error: BaseException) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 
@@ -76,16 +76,20 @@ def write_job(message: dict[str, Any], folder: Path, tensors: dict[str, list[tor
 
 
 def profiled(ncu: list[str], folder: Path, program: str, package: str, seconds: float) -> dict[str, Any]:
-    """Run a folder's job under ncu, and have it print its report as CSV: `report` and `csv` are files of the folder,
-    empty where there are none; `text` is what ncu said last."""
+    """Run a folder's job under ncu, and have it print its report as CSV.
+
+    `report` and `csv` name files in the folder, empty where there are none; `text` is the end of what ncu printed.
+    """
     job = [sys.executable, "-P", "-c", program, package, str(folder)]
     report, table = folder / "profile.ncu-rep", folder / "profile.csv"
     until = time.monotonic() + seconds
     try:
-        taken = _finished([*ncu, "--force-overwrite", "--export", str(report), *job], folder, until)
+        taken = _finished(_started([*ncu, "--force-overwrite", "--export", str(report), *job], folder), until)
         if taken["code"] != 0 or not report.exists():
             return {**taken, "report": "", "csv": ""}
-        printed = _finished([ncu[0], "--import", str(report), "--csv", "--page", "raw"], folder, until, into=table)
+        with table.open("wb") as rows:
+            printing = _started([ncu[0], "--import", str(report), "--csv", "--page", "raw"], folder, stdout=rows)
+            printed = _finished(printing, until)
     except FileNotFoundError:
         return {"code": None, "text": f"{ncu[0]} is not on the PATH", "report": "", "csv": ""}
     done = printed["code"] == 0
@@ -97,30 +101,53 @@ def profiled(ncu: list[str], folder: Path, program: str, package: str, seconds: 
     }
 
 
-def _finished(command: list[str], folder: Path, until: float, into: Path | None = None) -> dict[str, Any]:
-    """Exit code and the end of what a command printed; `into` takes its stdout."""
-    with open(into or os.devnull, "wb") as stream:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=stream if into else subprocess.PIPE,
-            stderr=subprocess.PIPE if into else subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            cwd=folder,
-            start_new_session=True,
-        )
-        try:
-            out, err = process.communicate(timeout=max(0.1, until - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            return {"code": None, "text": f"{_stopped(process)}\nit did not end in time".lstrip()}
-    return {"code": process.returncode, "text": ((err if into else out) or "")[-6000:]}
+def under(tools: list[str], folder: Path, program: str, package: str, seconds: float) -> list[dict[str, Any]]:
+    """Run a folder's job under tools of compute-sanitizer, side by side: exit code and the end of what each printed."""
+    options = ["--error-exitcode", "86", "--print-limit", "5", "--show-backtrace", "device"]
+    job = [sys.executable, "-P", "-c", program, package, str(folder)]
+    # Each tensor an allocation, so that none hides behind another.
+    environment = {**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+    try:
+        started = [
+            _started(["compute-sanitizer", *options, "--tool", tool, *job], folder, environment=environment)
+            for tool in tools
+        ]
+    except FileNotFoundError:
+        return [{"code": None, "text": "compute-sanitizer is not on the PATH"} for _ in tools]
+    until = time.monotonic() + seconds
+    return [_finished(process, until, f"within {seconds:g} s") for process in started]
+
+
+def _started(
+    command: list[str], folder: Path, *, stdout: IO[bytes] | None = None, environment: dict[str, str] | None = None
+) -> subprocess.Popen[str]:
+    """A command in a session of its own. Where its stdout goes to a file, its stderr is kept, else both together."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=stdout or subprocess.PIPE,
+        stderr=subprocess.PIPE if stdout else subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        cwd=folder,
+        env=environment,
+        start_new_session=True,
+    )
+
+
+def _finished(process: subprocess.Popen[str], until: float, limit: str = "in time") -> dict[str, Any]:
+    """Exit code, None where it had to be stopped, and the end of what it printed."""
+    try:
+        out, err = process.communicate(timeout=max(0.1, until - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return {"code": None, "text": f"{_stopped(process)}\nit did not end {limit}".lstrip()}
+    return {"code": process.returncode, "text": (out or err or "")[-6000:]}
 
 
 def _stopped(process: subprocess.Popen[str]) -> str:
     """The end of what a session of processes printed until it was killed.
 
-    All of it is: a tool is a script that starts it, and it starts the program, and each of them holds the pipe.
+    All of it is: a tool is a script that starts the tool, which starts the program, and each of them holds the pipe.
     """
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -129,47 +156,3 @@ def _stopped(process: subprocess.Popen[str]) -> str:
     except subprocess.TimeoutExpired:  # what left the session goes with the worker
         return ""
     return (out or err or "")[-6000:].rstrip()
-
-
-def under(tools: list[str], folder: Path, program: str, package: str, seconds: float) -> list[dict[str, Any]]:
-    """Run a folder's job under tools of compute-sanitizer, side by side: exit code and the end of what each printed."""
-    started: list[subprocess.Popen[str]] = []
-    words = [
-        "compute-sanitizer",
-        "--error-exitcode",
-        "86",
-        "--print-limit",
-        "5",
-        "--show-backtrace",
-        "device",
-        "--tool",
-    ]
-    job = [sys.executable, "-P", "-c", program, package, str(folder)]
-    # Each tensor an allocation, so that none hides behind another.
-    environment = {**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
-    try:
-        for tool in tools:
-            started += [
-                subprocess.Popen(
-                    [*words, tool, *job],
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    text=True,
-                    errors="replace",
-                    cwd=folder,
-                    env=environment,
-                    start_new_session=True,
-                )
-            ]
-    except FileNotFoundError:
-        return [{"code": None, "text": "compute-sanitizer is not on the PATH"} for _ in tools]
-    until = time.monotonic() + seconds
-    return [_ended(process, until, seconds) for process in started]
-
-
-def _ended(process: subprocess.Popen[str], until: float, seconds: float) -> dict[str, Any]:
-    try:
-        text, _ = process.communicate(timeout=max(0.1, until - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        return {"code": None, "text": f"{_stopped(process)}\nit did not end within {seconds:g} s".lstrip()}
-    return {"code": process.returncode, "text": text[-6000:]}

@@ -39,9 +39,9 @@ def make_request(
 
     Raises `UsageError` for what cannot be read.
     """
-    from evaluator.correctness.sanitizer import TOOLS
     from evaluator.receipt.plan import BaselineChoice
     from evaluator.request import Request
+    from evaluator.sanitizer import TOOLS
     from evaluator.source.source_file import read_source
 
     if plan not in ("signal", "verdict"):

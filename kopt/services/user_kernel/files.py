@@ -14,7 +14,7 @@ from evaluator.profiling.ncu_report import RAW, report_csv
 from evaluator.profiling.profile import Chosen, Counter, Profile, read_profile
 from evaluator.receipt.receipt import Receipt
 from evaluator.source.kernel_names import defined_kernels, is_of
-from evaluator.store.kinds import parse
+from evaluator.store.store import parse
 from kbs.common.errors import UsageError
 from kbs.common.visible_text import visible
 from kbs.evidence.file_evidence import FileEvidence

@@ -21,8 +21,8 @@ from evaluator.receipt.problem import SourceRecord
 from evaluator.receipt.receipt import parse as parse_measured
 from evaluator.source.source_file import SourceFile
 from evaluator.store import seal, store
-from evaluator.store.kinds import KINDS, parse
 from evaluator.store.seal import verify
+from evaluator.store.store import KINDS, parse
 from kbs.common import canonical_json as canonical
 from kbs.common.errors import ExitCode, UsageError
 from tests.evaluator.receipts import receipt, source_record

@@ -208,7 +208,7 @@ class Recorded:
 
     def cache_scope(self, name: str) -> Any:
         """The server's."""
-        self.names.append(f"lineage of {name}")
+        self.names.append(f"cache of {name}")
         return self.server.cache_scope(name)
 
 
@@ -236,10 +236,10 @@ def test_baselines_come_from_their_own_server(make: Make, server: ForkServer) ->
     field.candidate()
     field.baseline("eager")
     field.baseline("torch:nn.functional.relu")
-    assert candidates.names == ["lineage of candidate", "candidate"]
+    assert candidates.names == ["cache of candidate", "candidate"]
     assert baselines.names == [
-        *("lineage of eager", "baseline"),
-        *("lineage of torch:nn.functional.relu", "baseline"),
+        *("cache of eager", "baseline"),
+        *("cache of torch:nn.functional.relu", "baseline"),
     ]
     assert [worker.name for worker in field.starter.workers] == ["candidate"]
 

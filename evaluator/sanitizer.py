@@ -11,11 +11,15 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from evaluator.correctness.cases import Cases
+from evaluator.correctness.reference import Values
 from evaluator.receipt.findings import SanitizerRun
+from evaluator.sandbox import messages
 from evaluator.sandbox.fork_server import ForkServer, package_folder
 from evaluator.sandbox.replies import checked_reply
 from evaluator.sandbox.shared_buffers import SharedTensor
 from evaluator.sandbox.worker_process import WorkerLostError
+from evaluator.timing.processes import Starter, job_of
 from evaluator.worker.process.isolation import Limits
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
@@ -23,6 +27,15 @@ SECONDS = 240.0
 """For one tool; instrumented kernels run tens of times slower."""
 _FOUND = 86
 """Exit code that the tool is told to give when it found something."""
+
+
+def sanitize_candidate(
+    tools: Sequence[str], starter: Starter, cases: Cases, inputs: Values, dims: dict[str, int]
+) -> list[SanitizerRun]:
+    """Run the tools over a few calls of the candidate on these inputs."""
+    files = messages.candidate_files(starter.request)
+    with job_of(starter, cases, inputs, dims) as (job, lent):
+        return sanitize(tools, starter.server, starter.limits, files, starter.reading, job, lent)
 
 
 def sanitize(

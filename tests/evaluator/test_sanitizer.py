@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.correctness import sanitizer as sanitize
-from evaluator.correctness.sanitizer import TOOLS
+from evaluator import sanitizer as sanitize
 from evaluator.receipt.findings import SanitizerRun
 from evaluator.sandbox.worker_process import WorkerLostError
+from evaluator.sanitizer import TOOLS
 from evaluator.worker.process.isolation import Limits
 
 LIMITS = Limits(1 << 30, 8, 1 << 20, False)

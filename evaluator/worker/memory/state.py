@@ -1,0 +1,61 @@
+"""What every part of a worker works on: its device, the code under examination, and the parent's buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from evaluator.worker.memory import tensors as memory
+from evaluator.worker.memory.values import deliver, is_exact, leaves
+
+
+class WorkerState:
+    """Base of the parts of `evaluator.worker.process.child.Worker`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.device = torch.device("cpu")
+        self.subject: Any = None
+        """The code under examination, see `evaluator.worker.loading.subjects`."""
+        self.buffers: dict[int, memory.Mapping] = {}
+        """The parent's buffers that are mapped, by number."""
+        self.tensors: dict[str, list[torch.Tensor]] = {}
+        """What was made and can be fetched: inputs, init, weights, results."""
+        self.findings: Callable[[], dict[str, Any]] = dict
+        """What the candidate left behind: replaced functions, threads, processes."""
+
+    def shared(self, spec: dict[str, Any]) -> torch.Tensor:
+        """The tensor that a message describes, in the parent's buffer."""
+        return memory.view(self.buffers[spec["buffer"]].base, spec["offset"], spec)
+
+    def arguments(self, specs: list[dict[str, Any]]) -> list[torch.Tensor]:
+        """The tensors of a message on the worker's device: shared ones as they are, host ones copied over."""
+        shared = [self.shared(spec) for spec in specs]
+        return [t if t.device.type == self.device.type else t.to(self.device) for t in shared]
+
+    def copy_out(self, result: Any, specs: list[dict[str, Any]], arguments: list[torch.Tensor]) -> list[dict[str, Any]]:
+        """Copy what the candidate returned into the parent's buffers; type, shape and place of each value."""
+        found = []
+        for n, value in enumerate(leaves(result)):
+            exact = is_exact(value)
+            entry: dict[str, Any] = {
+                "type": f"{type(value).__module__}.{type(value).__qualname__}"[:200],
+                "exact": exact,
+            }
+            if exact:
+                entry |= {**memory.spec_of(value), "device": value.device.type, "alias": memory.alias(value, arguments)}
+            elif isinstance(value, (int, float)) and n < len(specs) and specs[n]["shape"] == []:
+                number = {"shape": [], "dtype": specs[n]["dtype"], "device": self.device.type, "alias": None}
+                entry |= {"exact": True, **number}
+            if n < len(specs):
+                deliver(value, self.shared(specs[n]))
+            found.append(entry)
+        return found
+
+    def wait(self) -> None:
+        """Wait until the device has done what was asked of it."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
