@@ -1,4 +1,4 @@
-"""What an evaluation comes to: its verdict, its improvement, and what it does not say."""
+"""The conclusions of an evaluation: its verdict, its improvement, and what it does not say."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def _check_device(request: Request, recognised: Recognised) -> None:
 
 
 class _Evaluation:
-    """The state of one evaluation."""
+    """One evaluation in progress."""
 
     def __init__(self, starter: Starter, kopt: str, progress: Progress) -> None:
         self.starter = starter

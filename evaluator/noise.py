@@ -45,7 +45,7 @@ class NoiseRun(Record):
     seconds: Seconds
     """Time of the run with the start of its processes."""
     turn_seconds: Seconds
-    """Time of its turns."""
+    """Time of its samples."""
 
 
 def compare_with_itself(

@@ -45,7 +45,7 @@ def make_plan(request: Request, recognised: Recognised, workloads: tuple[Dims, .
 
 
 def timing_plan(request: Request, recognised: Recognised) -> TimingPlan | None:
-    """None on the CPU. A signal has one process and no baselines; nor has a candidate that is its own oracle, or one
+    """None on the CPU. A signal has one process and no baselines; nor has a candidate that is its own reference, or one
     whose reference is a `.cu` file."""
     if request.device == "cpu":
         return None

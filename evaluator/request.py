@@ -1,4 +1,4 @@
-"""What a person asks the evaluator to do."""
+"""What the evaluator is asked to do."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class InputsFile(Record):
 
 
 class Request(Record):
-    """A candidate, the problem it solves, and how closely to look."""
+    """A candidate, the problem that it solves, and how thoroughly to check it."""
 
     candidate: SourceFile
     """The kernel."""
@@ -83,9 +83,9 @@ class Request(Record):
     )
     """What the candidate is compared with, where it is timed and there is a reference."""
     restarts: int = Field(default=5, ge=1, le=50)
-    """Processes of each kernel, for a verdict."""
+    """Process restarts per kernel, for a verdict."""
     timing_seconds: float = Field(default=10.0, gt=0)
-    """Limit of the turns of one workload."""
+    """Seconds of timed samples per workload."""
     bytes: str = ""
     """Bytes that the bandwidth counts, as an expression of the dims; empty: those of inputs, weights and results."""
     operations: str = ""

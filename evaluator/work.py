@@ -113,9 +113,9 @@ def sizes(request: Request, recognised: Recognised) -> dict[str, int]:
 def count_work(request: Request, recognised: Recognised, server: ForkServer) -> Work:
     """Count it in the sandbox, without a GPU.
 
-    A kernel that is its own oracle, in Triton or CUDA, is not run: its arguments are what it must move, and nothing is
-    said of operations. Raises `UsageError`: `work_uncountable` where the reference computes outside PyTorch's
-    operators, and what the oracle raises.
+    A kernel that is its own reference, in Triton or CUDA, is not run: its arguments are what it must move, and its
+    operations are not counted. Raises `UsageError`: `work_uncountable` if the reference computes outside PyTorch's
+    operators, and what the reference's process raises.
     """
     source = request.reference or request.candidate
     runs = not is_cuda(source) and (recognised.oracle == "reference" or recognised.backend is Backend.TORCH)

@@ -1,4 +1,4 @@
-"""The candidate in its worker: every call gets fresh inputs and filled outputs, and is judged from memory alone."""
+"""A kernel in its worker: every call gets fresh inputs and filled outputs, and only memory decides about its result."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _GUARD = 0xA5
 
 @dataclass
 class Called:
-    """What one call left behind."""
+    """What one call returned and changed."""
 
     outputs: list[torch.Tensor]
     """Copies of the results, in the order of the reference's: returned tensors, then written arguments."""
@@ -48,12 +48,12 @@ class Called:
 
 @dataclass(frozen=True)
 class SampleOptions:
-    """How a call is timed."""
+    """How a timed call is made."""
 
     spin_us: float
     """Length of the spin kernel before it."""
     spans: bool = False
-    """Whether the profiler looks on."""
+    """Whether it runs under the profiler."""
 
 
 class CandidateError(Exception):
@@ -78,7 +78,7 @@ class _Memory:
 
 
 class KernelProcess:
-    """One candidate process and the memory that it is lent."""
+    """The process of a candidate or baseline, and the memory that it is lent."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class KernelProcess:
         sample: SampleOptions | None = None,
         seconds: float | None = None,
     ) -> Called:
-        """One call, timed on the device where `turn` says how; `seconds` in place of the usual limit.
+        """One call, timed on the device where `sample` says how; `seconds` in place of the usual limit.
 
         `returned` are the shapes that it should return, `written` the arguments that it should write, `filled` those of
         them whose former content does not count. `watch` says how operators are counted, see

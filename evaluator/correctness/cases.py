@@ -91,7 +91,7 @@ class Cases:
         self.exact = True
         """Whether the oracle runs in float64."""
         self._slow: bool | None = None
-        """Whether drawing inputs takes too long for each turn; None before the first."""
+        """Whether drawing inputs takes too long for each sample; None before the first."""
         self._drawn: Values | None = None
 
     def prepare(self, *, kernelbench: bool, outputs: Any) -> Case:
@@ -289,7 +289,7 @@ class Cases:
         self.exact = False
 
     def compare(self, case: Case, n: int, got: torch.Tensor) -> Comparison:
-        """Hold one output against the oracle's."""
+        """Compare one output with the reference's."""
         native = None if self.own_reference or case.reference is case.native else case.native[n]
         return compare(
             got,

@@ -1,4 +1,4 @@
-"""The correctness protocol: the candidate called on every case, its every output held against the oracle."""
+"""The correctness protocol: call the candidate on every case and compare every output with the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The oracle: a worker that makes inputs, and says what the right result is and how near PyTorch itself comes to it."""
+"""The reference in its worker: it makes inputs, correct results, and PyTorch's own at the problem's precision."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from kbs.common.canonical_json import Line, Real, Record
 
 
 class Comparison(Record):
-    """One output held against the oracle."""
+    """One output compared with the reference."""
 
     passed: bool
     """Whether it keeps the rule."""

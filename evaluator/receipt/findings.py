@@ -17,7 +17,7 @@ MAX_OUTPUT = 4000
 
 
 class Trial(Record):
-    """One output of one call of the candidate, held against the oracle."""
+    """One output of one call of the candidate, compared with the reference."""
 
     index: int = Field(ge=0)
     """Number of the call; the outputs of one call share it."""

@@ -36,9 +36,9 @@ class TimingPlan(Record):
     """How times will be taken."""
 
     restarts: int = Field(ge=1)
-    """Processes of each kernel."""
+    """Process restarts per kernel."""
     seconds: float = Field(gt=0, allow_inf_nan=False)
-    """Limit of the turns of one workload."""
+    """Seconds of timed samples per workload."""
     baselines: tuple[BaselineChoice, ...]
     """What the candidate is compared with; the verdict on speed speaks of the first."""
 
@@ -46,7 +46,7 @@ class TimingPlan(Record):
     def _each_name_once(self) -> Self:
         names = [baseline.name for baseline in self.baselines]
         if len(set(names)) != len(names) or "candidate" in names:
-            raise ValueError("two contenders have one name")
+            raise ValueError("two kernels have the same name")
         return self
 
 
@@ -58,7 +58,7 @@ class Plan(Record):
     candidate_hash: Sha256
     """Of the candidate's text."""
     reference_hash: Sha256 | None
-    """Of the reference's text; None where the candidate is its own oracle."""
+    """Of the reference's text; None where the candidate is its own reference."""
     distributions: tuple[str, ...] = Field(min_length=1)
     """Names of the distributions that inputs are drawn from."""
     workloads: tuple[Dims, ...] = Field(min_length=1)

@@ -69,7 +69,7 @@ class ProblemContent(Record):
     oracle: Literal["reference", "original kernel"]
     """What says which result is right; `original kernel` where there is no reference."""
     reference: SourceRecord | None
-    """The file that the oracle stands in; None where the candidate is its own oracle."""
+    """The file that the oracle stands in; None where the candidate is its own reference."""
     entry: Line
     """Class or function of the oracle that is run."""
     dims: Dims

@@ -161,7 +161,7 @@ class ReceiptContent(Record):
         if against:
             return f"a workload is {min(against)}"
         if not all(workload.confirmed for workload in self.timing.workloads):
-            return "no witness confirms a workload's device time"
+            return "no cross-check confirms a workload's device time"
         if self.improvement is Improvement.FASTER and ratio.ci_low <= 1:
             return "the interval of the ratio reaches down to 1"
         return ""
@@ -190,7 +190,7 @@ class ReceiptContent(Record):
             return f"{unsound[0]} failed"
         for workload in () if self.timing is None else self.timing.workloads:
             if "refuted" in (workload.spans.status, workload.audit.status):
-                return "a witness refutes its time"
+                return "a cross-check refutes its time"
             if workload.physics.status == "impossible":
                 return "its time is impossible"
         silent = [tool for tool in self.plan.sanitizers if all(run.tool != tool for run in self.sanitizers)]

@@ -17,7 +17,7 @@ from evaluator.receipt.verdict import Improvement
 
 RESAMPLES = 2000
 _AT_ONCE = 1 << 20
-"""Values that are held in memory at once: an hour of turns, resampled as a whole, would need tens of gigabytes."""
+"""Values that are held in memory at once: an hour of samples, resampled as a whole, would need tens of gigabytes."""
 LEVEL = 0.95
 NARROW = 0.01
 """Sampling stops when the interval is narrower than this part of the median."""
@@ -102,7 +102,7 @@ def is_narrow(median: float, low: float, high: float, *, median_us: float) -> bo
 
 def next_look(blocks: int) -> int:
     """After how many blocks of pairs the interval is looked at next, so many having been made: later and later, since
-    each look takes longer, and its time is taken from the turns'."""
+    each look takes longer, and its time is taken from the samples'."""
     return blocks + max(2, blocks // 10)
 
 

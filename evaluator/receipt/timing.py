@@ -1,4 +1,4 @@
-"""Times as a receipt keeps them: every sample, what was made of them, and what stands witness for them.
+"""Times as a receipt keeps them: every sample, what was made of them, and the cross-checks of them.
 
 Times are in microseconds on the device unless a name says otherwise.
 """
@@ -25,20 +25,20 @@ def _is_none(value: object) -> bool:
 
 
 class Series(Record):
-    """Every turn of one kernel, in the order in which it was made: one entry a turn in each field."""
+    """Every sample of one kernel, in the order in which it was made: one entry a sample in each field."""
 
     restart: tuple[int, ...] = ()
     """Number of the process, from 0."""
     pair: tuple[int, ...] = ()
-    """Number of the pair within the restart: turns of one number had the same inputs."""
+    """Number of the pair within the restart: samples of one number had the same inputs."""
     us: tuple[Micros, ...] = ()
     """Device time between the two events, the empty pair's included."""
     enqueue_us: tuple[Micros, ...] = ()
     """Time that the host needed until the call had returned."""
     clock_mhz: tuple[int, ...] = ()
-    """Clock of the multiprocessors right after the turn; 0 where NVML did not say."""
+    """Clock of the multiprocessors right after the sample; 0 where NVML did not say."""
     dropped: tuple[Literal["", "late", "clock"], ...] = ()
-    """Why a turn does not count: `late`, the host was slower than the spin kernel; `clock`, below 75 % of the highest
+    """Why a sample does not count: `late`, the host was slower than the spin kernel; `clock`, below 75 % of the highest
     clock seen. Empty for those that count."""
 
     @model_validator(mode="after")
@@ -71,7 +71,7 @@ class Summary(Record):
     std_us: Micros
     """Standard deviation of the sample; 0 for one."""
     ci_low_us: Micros
-    """Lower end of the 95 % interval of the median: restarts are resampled, then turns."""
+    """Lower end of the 95 % interval of the median: restarts are resampled, then samples."""
     ci_high_us: Micros
     """Upper end of it."""
 
@@ -96,12 +96,12 @@ class Timed(Record):
     slow_clock: int = Field(default=0, ge=0)
     """Turns dropped for the device's clock."""
     series: Series = Series()
-    """Every turn."""
+    """Every sample."""
 
     @model_validator(mode="after")
     def _timed_with_times(self) -> Self:
         if (self.status == "timed") != (self.summary is not None):
-            raise ValueError("a contender has a summary exactly where it was timed")
+            raise ValueError("a kernel has a summary exactly if it was timed")
         return self
 
 
@@ -115,7 +115,7 @@ class Ratio(Record):
     ci_high: Positive
     """Upper end of it."""
     pairs: int = Field(ge=1)
-    """Pairs of turns on the same inputs."""
+    """Pairs of samples on the same inputs."""
     restarts: tuple[Positive, ...]
     """Median of each restart."""
     noise: float = Field(ge=0, allow_inf_nan=False)
@@ -166,13 +166,13 @@ class AuditWitness(Record):
     status: Literal["confirmed", "refuted", "not binding", "not run"]
     """`not binding`: the host or the resolution of the clock leaves room for anything."""
     calls: int = Field(ge=0)
-    """Calls in a turn."""
+    """Calls in a sample."""
     turns: int = Field(ge=0)
-    """How many such turns; the fastest counts."""
+    """How many such samples; the fastest counts."""
     per_call_us: Micros | None
-    """Wall time of a call, less that of a turn of the reference's process with no calls in it."""
+    """Wall time of a call, less that of a sample of the reference's process with no calls in it."""
     empty_us: Micros | None
-    """Wall time of that empty turn."""
+    """Wall time of that empty sample."""
     claim_us: Micros | None
     """The candidate's claimed median."""
     allowed_us: Micros | None
@@ -194,7 +194,7 @@ class Row(Record):
     calls: int = Field(ge=1)
     """Calls in a half."""
     per_call_us: Micros
-    """Wall time of a call in the longer half by kopt's own clock, less that of a turn with no calls: the median of
+    """Wall time of a call in the longer half by kopt's own clock, less that of a sample with no calls: the median of
     three rows."""
     alone_us: Positive
     """Its median over all timed samples of the same process, with the rest between them."""
@@ -223,7 +223,7 @@ class BackToBack(Record):
 
 
 class Clocks(Record):
-    """The device's clocks and limits during the turns, sampled through NVML."""
+    """The device's clocks and limits during the samples, sampled through NVML."""
 
     status: Literal["sampled", "not sampled"]
     """Whether NVML answered."""
@@ -253,7 +253,7 @@ class Figure(Record):
     unit: Literal["GB/s", "TFLOP/s", "us"]
     """Its unit; GB/s count bytes read and written."""
     us: Positive
-    """Median time of a turn."""
+    """Median time of a sample."""
     n: int = Field(ge=1)
     """Turns."""
 
@@ -319,17 +319,17 @@ class WorkloadTiming(Record):
     unstable: tuple[Line, ...] = ()
     """Why nothing can be said, where the improvement is `unstable`."""
     spans: SpanWitness
-    """First witness."""
+    """Cross-check by the driver's profiling interface."""
     audit: AuditWitness
-    """Second witness."""
+    """Cross-check by kopt's own clock."""
     confirmed: bool
-    """Whether a witness confirms the device time."""
+    """Whether one of the two cross-checks confirms the device time, and none refutes it."""
     empty_us: Micros
     """Median time of a pair of events with nothing between; never subtracted."""
     flush_bytes: int = Field(ge=0)
-    """Bytes written before each turn, so that the cache holds nothing of the call's."""
+    """Bytes written before each sample, so that the cache holds nothing of the call's."""
     spin_us: Micros
-    """Length of the spin kernel before the candidate's turns."""
+    """Length of the spin kernel before the candidate's samples."""
     read_bytes: int = Field(ge=0)
     """Bytes of the inputs and weights."""
     written_bytes: int = Field(ge=0)
@@ -355,7 +355,7 @@ class WorkloadTiming(Record):
     notes: tuple[Line, ...] = ()
     """What a reader should know."""
     seconds: Seconds
-    """Time that the turns and the start of their processes took."""
+    """Time that the samples and the start of their processes took."""
 
     @model_validator(mode="after")
     def _rows_of_its_contenders(self) -> Self:
@@ -379,7 +379,7 @@ class Timing(Record):
     ratio: Ratio | None
     """Baseline's time over candidate's: the geometric mean over the workloads."""
     clocks: Clocks
-    """Of the device during all turns."""
+    """Of the device during all samples."""
     seconds: Seconds
     """The workloads' together."""
 

@@ -1,6 +1,7 @@
-"""Times and what stands witness for them in words: the same in the terminal's report and in benchmark.md.
+"""Times and their cross-checks as text, the same in the terminal and in benchmark.md.
 
-Nothing is measured or judged here. Texts that a record brings along (details, names) are passed on as they are.
+Nothing is measured or judged here. Texts of the record (details, names) are passed on as they are. Reports of finished
+runs are compared with what this renders, so a change of wording here makes old ones differ.
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ def peak(found: CitedPeak) -> str:
 
 
 def drops(timed: Timed) -> str:
-    """Which turns of a kernel do not count; empty where all do."""
+    """Which samples of a kernel do not count; empty where all do."""
     causes = [f"{timed.late} late"] if timed.late else []
     causes += [f"{timed.slow_clock} at a slow clock"] if timed.slow_clock else []
     turns = timed.late + timed.slow_clock + (0 if timed.summary is None else timed.summary.n)
@@ -171,7 +172,7 @@ def drops(timed: Timed) -> str:
 
 
 def spans(found: SpanWitness) -> str:
-    """What the first witness says."""
+    """What the spans under the profiler say."""
     if found.status == "not run":
         return _said("not run", found.detail)
     seen = f"{found.kernels} kernels and copies in {found.turns} watched turns"
@@ -184,7 +185,7 @@ def spans(found: SpanWitness) -> str:
 
 
 def audit(found: AuditWitness) -> str:
-    """What the second witness says."""
+    """What the calls timed by kopt's own clock say."""
     if found.status == "not run":
         return _said("not run", found.detail)
     seen = f"{found.calls} calls in a row, {found.turns} times"
@@ -195,8 +196,8 @@ def audit(found: AuditWitness) -> str:
     return f"confirmed: {seen}" if found.status == "confirmed" else f"{_said(found.status, found.detail)} ({seen})"
 
 
-def witnesses(workload: WorkloadTiming) -> list[str]:
-    """Both witnesses, and what they come to."""
+def cross_checks(workload: WorkloadTiming) -> list[str]:
+    """Both cross-checks of the device time, and what follows from them."""
     whole = "is confirmed" if workload.confirmed else "is not confirmed by either"
     return [f"spans: {spans(workload.spans)}", f"audit: {audit(workload.audit)}", f"the device time {whole}"]
 
@@ -227,7 +228,7 @@ def _said(status: str, detail: str) -> str:
 
 
 def clocks(found: Clocks) -> str:
-    """Clocks during the turns in one line."""
+    """Clocks during the samples in one line."""
     if found.status == "not sampled":
         return _said("not sampled", found.detail)
     fixed = {"yes": "locked", "no": "not locked", "unknown": "not known whether locked"}[found.locked]
@@ -237,7 +238,7 @@ def clocks(found: Clocks) -> str:
 
 
 def overhead(workload: WorkloadTiming) -> str:
-    """What a turn costs beside the call."""
+    """What a sample costs beside the call."""
     return (
         f"an empty pair of events reads {duration(workload.empty_us)}, not subtracted; before each turn"
         f" {size(workload.flush_bytes)} are written and a spin kernel runs for {duration(workload.spin_us)}"

@@ -1,1 +1,1 @@
-"""Processes that run code nobody has vouched for, as their parent holds them."""
+"""Start, feed and watch the processes that run untrusted code."""

@@ -1,4 +1,4 @@
-"""The fork server: it starts the processes that run code nobody has vouched for, each in a folder of its own."""
+"""The fork server: starts the processes that run untrusted code, each in a folder of its own."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from kbs.common.errors import ConfigurationError
 START_SECONDS = 120.0
 """Time for the interpreter to import torch and triton, from a cold disk too."""
 OUTPUT = "output.txt"
-"""What a worker prints to; `evaluator.worker.process.child` opens it under this name."""
+"""The file that a worker prints to; `evaluator.worker.process.child` opens it under this name."""
 _POLL_SECONDS = 0.05
-"""After which it is looked whether another thread has read the message that this one waits for."""
+"""How often a waiting thread checks whether another one has read the message that it waits for."""
 PASSED_ON = (
     "PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CUTLASS_PATH",
     "CC", "CXX", "TORCH_CUDA_ARCH_LIST", "VIRTUAL_ENV", "OMP_NUM_THREADS",
@@ -46,7 +46,7 @@ _NO_DEVICE = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "TORCHINDUCTOR_COMPILE_THREA
 
 @dataclass(frozen=True)
 class CacheScope:
-    """What processes of the same code share: a folder for what their compilers keep, and its user."""
+    """What processes of the same code share: a folder for compiler caches, and the user that owns it."""
 
     folder: Path
     uid: int
@@ -215,7 +215,7 @@ class ForkServer:
         return self._exits.get(id)
 
     def _read_exit(self) -> None:
-        """Take note of what the server says. Raises `EOFError` where it is gone."""
+        """Read one message of the server. Raises `EOFError` if it has ended."""
         with self._lock:
             self._control.settimeout(0)
             received = protocol.receive(self._control)
@@ -258,7 +258,7 @@ def passed_environment(names: Iterable[str]) -> dict[str, str]:
 
 
 def _folders(folder: Path, cache: Path) -> dict[str, str]:
-    """Everything that libraries write lies in the worker's own folder, and what compilers keep in its cache scope's."""
+    """Environment variables that send what libraries write to the worker's folder, and compiler caches to `cache`."""
     kept = {
         "TRITON_CACHE_DIR": "triton",
         "TORCHINDUCTOR_CACHE_DIR": "inductor",

@@ -1,4 +1,4 @@
-"""Which layers of isolation hold on this machine, tried out."""
+"""Which layers of isolation work on this machine, found by trying."""
 
 from __future__ import annotations
 

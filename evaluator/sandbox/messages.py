@@ -1,4 +1,4 @@
-"""What oracle and candidate are told to load: files and entry points, a form at a time."""
+"""What the workers of reference and candidate load: files and entry points, for each form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SETUP = "candidate_setup.py"
 
 
 def reference_files(request: Request, recognised: Recognised, dims: dict[str, int]) -> dict[str, bytes]:
-    """The files in the oracle's folder."""
+    """The files in the folder of the reference's worker."""
     source = request.reference or request.candidate
     files: dict[str, bytes] = {}
     if request.inputs is not None:
@@ -34,7 +34,7 @@ def reference_files(request: Request, recognised: Recognised, dims: dict[str, in
 
 
 def reference_message(request: Request, recognised: Recognised, dims: dict[str, int]) -> dict[str, Any]:
-    """What the oracle loads."""
+    """What the worker of the reference loads."""
     source = request.reference or request.candidate
     python = source.name.endswith(".py")
     form = Form.SETUP if recognised.form is Form.SOLVE and python else recognised.form
@@ -80,8 +80,10 @@ def baseline_message(request: Request, recognised: Recognised, dims: dict[str, i
 
 
 def counting_message(request: Request, recognised: Recognised, dims: dict[str, int], *, runs: bool) -> dict[str, Any]:
-    """What the oracle loads to be counted: no compiler and no GPU are needed. `runs`: whether the reference is called,
-    or only its inputs are made."""
+    """What the worker loads to count the reference's work, without a compiler or a GPU.
+
+    `runs`: whether the reference is called, or only its inputs are made.
+    """
     parameters: list[dict[str, Any]] = []
     if recognised.form is Form.SOLVE:
         parameters = [_parameter(p) for p in solve_parameters(request.candidate)]

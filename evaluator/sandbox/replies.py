@@ -1,6 +1,6 @@
-"""What a worker claims in an answer, held to its form: the code that it runs could have written it.
+"""The replies of workers, checked for their form: untrusted code could have written them.
 
-Whether a claim is true is another question; most of what counts is read from memory instead.
+Whether a reply is true is another question; kopt reads most of what counts from memory instead.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a process and its descendants use, and a thread that looks at all workers of a server."""
+"""Resource use of processes and their descendants, and the thread that watches all workers of a server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Watched(Protocol):
 
 
 class Watchdog:
-    """One thread for all workers: looking costs time that theirs is measured in."""
+    """One thread for all workers, because watching costs time while they are measured."""
 
     def __init__(self) -> None:
         self._watched: list[Watched] = []

@@ -1,7 +1,7 @@
-"""A worker, as its parent holds it: a process of the fork server's that runs code nobody has vouched for.
+"""A worker as its parent sees it: a process of the fork server that runs untrusted code.
 
-The parent executes nothing of theirs. A worker's answer is a claim; what it computed is read from memory that the
-parent made. A worker that ends without an answer has failed, whatever it printed.
+The parent executes none of that code. A worker's answer is only a claim; the parent reads what it computed from memory
+that the parent made. A worker that ends without an answer has failed, whatever it printed.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def _times(timing: Timing | None) -> Iterator[str]:
             level = "####"
         yield from _kernels(workload)
         yield from (f"{level} Ratios", "", *_ratios(workload))
-        yield from (f"{level} Witnesses of the device time", "", *bullets(words.witnesses(workload)), "")
+        yield from (f"{level} Cross-checks of the device time", "", *bullets(words.cross_checks(workload)), "")
         if rows := words.back_to_back(workload.back_to_back):
             yield from (f"{level} Back to back", "", *bullets(rows), "")
         yield from (f"{level} Limits", "", *_limits(workload))
@@ -129,7 +129,7 @@ def _workloads(timing: Timing) -> list[str]:
 
 def _kernels(workload: WorkloadTiming) -> list[str]:
     every = words.kernels(workload)
-    head = ("contender", "median", "95% interval", "p20", "p80", "min", "max", "std", "n", "GB/s", "TFLOP/s")
+    head = ("kernel", "median", "95% interval", "p20", "p80", "min", "max", "std", "n", "GB/s", "TFLOP/s")
     flagged = [f"{timed.name}: {', '.join(timed.flags)}" for timed in every if timed.flags]
     said = [f"{timed.name}: {timed.detail}" for timed in every if timed.detail]
     dropped = [text for text in map(words.drops, every) if text]

@@ -1,1 +1,1 @@
-"""How fast a candidate is, and whether its times can be believed."""
+"""Benchmark candidates against baselines, and cross-check the times."""

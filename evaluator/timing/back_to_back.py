@@ -34,7 +34,7 @@ _MEMORY_PART = 1 / 3
 
 
 class Rows:
-    """The rows of one race."""
+    """The rows of one benchmark."""
 
     def __init__(self, cases: Cases, device: torch.device, fresh: Iterator[Case], draw: random.Random) -> None:
         self.cases = cases
@@ -45,8 +45,10 @@ class Rows:
         self.notes: list[str] = []
 
     def call(self, candidate: TimedProcess, places: int) -> None:
-        """The row of a long candidate. `places`: sets of memory that a turn's arguments are drawn from; with one there
-        is no room for several calls'. Raises as `cross_check` does."""
+        """Measure the row of a long candidate. Raises as `cross_check` does.
+
+        `places`: sets of memory that a sample's arguments are drawn from; with one, several calls' do not fit.
+        """
         if statistics.median(candidate.samples.us) < LONG_US:
             return
         found = self._row(candidate, places)
@@ -100,7 +102,7 @@ def row(process: TimedProcess, cases: Cases, fresh: Iterator[Case], calls: int, 
     """What a call takes by kopt's own clock in the longer half of a row; the median of three such rows.
 
     That is the second half, to which the first has brought the device, unless a kernel lets it rest in the first.
-    Inputs and results are those of an audit. Raises as `cross_check` does.
+    Inputs and results are those of a cross-check. Raises as `cross_check` does.
     """
     with process.clock.watched() as seen:
         found = cross_check(

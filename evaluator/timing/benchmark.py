@@ -1,4 +1,4 @@
-"""The race for time: candidate and baselines in turns on the same fresh inputs, in processes that are started anew."""
+"""The benchmark of one workload: candidate and baselines take samples on the same fresh inputs, in new processes."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ class Benchmark:
         self.draw = random.Random(seeds.seed("race", index))
         self.numbers = itertools.count(FIRST_CASE + 100_000 * index)
         self.processes: list[list[TimedProcess]] = []
-        """By restart: the candidate's, then the baselines' that are still in the race."""
+        """By restart: the candidate's, then those of the baselines that have not failed."""
         self.failed: dict[str, str] = {}
-        """Baselines that have no times, and why."""
+        """Why a baseline has no times, by its name."""
         self.cross_checked = CrossCheck(0, (), (), why="no turn was made")
         self.rows = back_to_back.Rows(cases, starter.device, self._fresh(), self.draw)
         self.ceiling: Ceiling | None = None
@@ -83,16 +83,16 @@ class Benchmark:
         """Sets of memory that a candidate's arguments are drawn from."""
         self.span_samples: list[dict[str, Any]] = []
         self.spans_why = ""
-        """Why no turn was watched by the profiler."""
+        """Why no sample was taken under the profiler."""
         self.first: Case | None = None
         self.began = 0.0
         self.sample_seconds = 0.0
-        """Time of the turns that count, with the making of their inputs."""
+        """Seconds that the samples that count took, their inputs included."""
 
     # --- the two plans ----------------------------------------------------------------------------------------------
 
     def verdict(self, peak: CitedPeak | None, *, floor: bool = True) -> WorkloadTiming:
-        """Restarts, baselines, witnesses, and the floor where it is asked for.
+        """Restarts, baselines, cross-checks, and the measured floor if `floor`.
 
         Raises `CandidateError`, `WorkerLostError` and `WrongResultError` for what the candidate did.
         """
@@ -106,7 +106,7 @@ class Benchmark:
         return self._timing(peak, ceiling=floor)
 
     def signal(self, peak: CitedPeak | None) -> WorkloadTiming:
-        """A few turns in one fresh process, on a pool of inputs and some fresh ones. Raises as `verdict` does.
+        """A few samples in one fresh process, on a pool of inputs and some fresh ones. Raises as `verdict` does.
 
         Not in the process that was examined: torch.compile falls back to eager where operators were watched.
         """
@@ -124,8 +124,10 @@ class Benchmark:
         return self._timing(peak, ceiling=False)
 
     def _begin(self) -> None:
-        """Room in the device's memory, and from here on none that is freed: it is cleared then, at the cost of what is
-        timed meanwhile."""
+        """Make room in the device's memory.
+
+        From here on none is freed: the driver clears freed memory, which would slow the samples meanwhile.
+        """
         self.began = time.monotonic()
         torch.cuda.empty_cache()
         if crowded(self.starter.device, self.cases.bytes):
@@ -138,7 +140,7 @@ class Benchmark:
     # --- a wave of restarts -----------------------------------------------------------------------------------------
 
     def _at_once(self, case: Case) -> int:
-        """How many restarts fit into the device's memory side by side. Raises `KoptError` where not one does."""
+        """How many restarts fit into the device's memory side by side. Raises `KoptError` if not even one does."""
         torch.cuda.empty_cache()
         read, written = traffic(self.cases, case)
         both = (self.places * (read + written) + 2 * written) + (read + 3 * written) * len(self.plan.baselines)
@@ -153,7 +155,7 @@ class Benchmark:
         return max(1, min(self.plan.restarts, free // each))
 
     def _batch(self, restarts: Sequence[int], checked_restart: int) -> None:
-        """Some restarts side by side, from their start to their end."""
+        """Run some restarts side by side, from start to end."""
         started: list[TimedProcess] = []
         try:
             by_restart: dict[int, list[TimedProcess]] = {restart: [] for restart in restarts}
@@ -188,14 +190,14 @@ class Benchmark:
             self._end(started)
 
     def _end(self, processes: Sequence[TimedProcess]) -> None:
-        """End processes and wait until they have let go of the device: what comes next is timed."""
+        """End processes and wait until they have released the device: what comes next is timed."""
         for process in processes:
             process.kernel.close()
         for process in processes if not self.stand_in else ():
             process.kernel.worker.gone()
 
     def _start_baseline(self, choice: BaselineChoice, restarts: Sequence[int]) -> list[TimedProcess]:
-        """Its processes, warm; none where it does not run, and then it is out of the race."""
+        """Its processes, warmed up; none if it fails, and then it drops out."""
         if choice.name in self.failed:
             return []
         found: list[TimedProcess] = []
@@ -218,13 +220,13 @@ class Benchmark:
         return found
 
     def _drop(self, name: str, error: Exception) -> None:
-        """A baseline that failed is out of the race, and no fault of the candidate's."""
+        """Drop a baseline that failed; that is not held against the candidate."""
         self.failed[name] = " ".join(str(error).split())[:500]
         for group in self.processes:
             group[:] = [process for process in group if process.name != name]
 
     def _start_candidates(self, restarts: Sequence[int]) -> list[TimedProcess]:
-        """Spawned one after the other, loaded at once, warmed one after the other: autotuners need the device alone."""
+        """Spawn in turn, load all at once, and warm up in turn, because autotuners need the device for themselves."""
         kernels = [self.starter.spawn_candidate(self._number(2, restart), self.places) for restart in restarts]
         try:
             self._together([partial(self.starter.load_candidate, one, self.cases, self.dims) for one in kernels])
@@ -262,18 +264,18 @@ class Benchmark:
         return candidates
 
     def _number(self, kind: int, restart: int) -> int:
-        """Of a process among all of the evaluation's, from which the places of its arguments are drawn."""
+        """The number of a process in the evaluation, which seeds the choice of its memory sets."""
         return kind * 1_000_000 + 1000 * self.index + restart
 
     @staticmethod
     def _together(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
-        """Do them at the same time; the first error is raised when all have ended."""
+        """Run jobs concurrently; raises the first error when all have ended."""
         with ThreadPoolExecutor(max_workers=max(1, len(jobs))) as pool:
             pending = [pool.submit(job) for job in jobs]
         return [one.result() for one in pending]
 
     def _alone(self, by_restart: dict[int, list[TimedProcess]]) -> None:
-        """The first baseline's turns with no candidate about."""
+        """Take samples of the first baseline while no candidate runs."""
         for processes in by_restart.values():
             for process in [one for one in processes if one.name not in self.failed][:1]:
                 try:
@@ -283,7 +285,7 @@ class Benchmark:
                     self._drop(process.name, error)
 
     def _blocks(self, restarts: list[list[TimedProcess]], seconds: float) -> None:
-        """Blocks of two pairs, one restart after the other, until the interval is narrow or the time is over."""
+        """Take blocks of two pairs, one restart after the other, until the interval is narrow or the time is up."""
         began = time.monotonic()
         until, look = began + seconds, LEAST_BLOCKS
         for block in itertools.count():
@@ -305,7 +307,7 @@ class Benchmark:
                 return
 
     def _sample(self, process: TimedProcess, case: Case, pair: int) -> None:
-        """A turn that counts; a baseline that fails in it drops out."""
+        """Take a sample that counts; a baseline that fails in it drops out."""
         if process.name in self.failed:
             return
         try:
@@ -334,7 +336,7 @@ class Benchmark:
         return self.cases.another(next(self.numbers))
 
     def _given(self) -> Case:
-        """The first ones again, for turns that do not count."""
+        """The first inputs again, for samples that do not count."""
         if self.first is None:
             self.first = self._case()
         return self.first

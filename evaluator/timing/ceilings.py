@@ -96,7 +96,7 @@ class RateWorker:
         return reply
 
     def times(self, kind: str, *, samples: int = SAMPLES, **size: Any) -> list[float]:
-        """Microseconds of turns of one kind, see `evaluator.worker.measurement.rates.rate`. Raises `KoptError`."""
+        """Microseconds of samples of one kind, see `evaluator.worker.measurement.rates.rate`. Raises `KoptError`."""
         return list(self._ask("rate", kind=kind, samples=samples, **size)["times"])
 
     def floor(self, read_bytes: int, written_bytes: int, samples: int = SAMPLES) -> Ceiling:

@@ -1,8 +1,8 @@
-"""What stands witness for a device time that the candidate's own process measured.
+"""Cross-checks of a device time that the candidate's own process measured.
 
-Spans: after the turns of one restart, the driver's profiling interface sees every kernel and copy of the candidate;
-they must lie inside the timed window, and may not last longer than the time that was claimed.
-Audit: several calls on as many inputs, one behind the other, timed by kopt's own clock, which no candidate reaches.
+Spans: after the samples of one restart, the driver's profiling interface sees every kernel and copy of the candidate.
+They must lie inside the timed window, and may not take longer than the claimed time.
+Audit: several calls on as many inputs, back to back, timed by kopt's own clock, which no candidate can reach.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ TOLERATED = 1.25
 SHORT_US = 50.0
 """Below this the host's share of a call hides the device's."""
 LEAST_US = 1000.0
-"""What a turn of several calls must take at the claim for the parent's clock to say something."""
+"""What a sample of several calls must take at the claim for the parent's clock to say something."""
 LAUNCH_US = 10.0
 """What a call of a candidate that waits for the device costs besides: its launch is not hidden under a spin kernel."""
 HOST_VARIES = 1.5
-"""How much longer than in its turns the host may need in a row of calls: 1.45 times was seen of an honest kernel."""
+"""How much longer than in its samples the host may need in a row of calls: 1.45 times was seen of an honest kernel."""
 COPY_US = 10.0
 """What launching the copy of one result may cost the host."""
 _JITTER_US = 150.0
-"""Part of a message's way that differs from one turn to the next."""
+"""Part of a message's way that differs from one sample to the next."""
 _SPAN_US = 2.0
 """By how much spans may exceed a claim: the resolution of events and time stamps."""
 _SPAN_PART = 1.10
@@ -36,7 +36,7 @@ _SPAN_PART = 1.10
 
 @dataclass(frozen=True)
 class CrossCheck:
-    """Walls of cross-check samples, in microseconds by kopt's clock."""
+    """Wall times of rows of calls, in microseconds by kopt's own clock."""
 
     calls: int
     walls_us: Sequence[float]
@@ -47,11 +47,11 @@ class CrossCheck:
     why: str = ""
     """Why there are none."""
     before_us: Sequence[float] = ()
-    """Of the calls that come before each turn, where there are some."""
+    """Of the calls that come before each sample, where there are some."""
 
 
 def judge_spans(samples: Sequence[dict[str, Any]], claim_us: float | None, why: str = "") -> SpanWitness:
-    """Judge turns under the profiler, each as `evaluator.sandbox.replies.SampleReply` says."""
+    """Judge samples under the profiler, each as `evaluator.sandbox.replies.SampleReply` says."""
     if why or not samples or not all(sample["watched"] for sample in samples):
         said = why or ("the profiler saw nothing" if samples else "no turn was watched")
         return SpanWitness(

@@ -1,4 +1,4 @@
-"""Audit turns: several calls on as many inputs, with no flush and no spin, between two readings of kopt's own clock."""
+"""The cross-check by kopt's own clock: several calls on as many inputs, back to back, without a flush or a spin."""
 
 from __future__ import annotations
 
@@ -36,13 +36,12 @@ def cross_check(
     before: int = 0,
     blamed: bool = True,
 ) -> CrossCheck:
-    """Walls of cross-check samples of the candidate, and of turns without calls in the reference's process.
+    """Walls of cross-check samples of the candidate, and of samples without calls in the reference's process.
 
-    In each turn one call, nobody knows which, has inputs whose result is known; the others' are moved a little from
-    them, so that no call was made before. They are filled in when the candidate's process has its arguments: nothing
-    that it does until the turn begins can be of use to it. `before` as many calls come first, of the same kind, with
-    walls of their own. Raises `WrongResultError` where the result that is known is wrong; `blamed`, and it stands among
-    the candidate's trials.
+    In each sample one call, chosen at random, has inputs whose result is known. The inputs of the others are perturbed
+    a little, so that no call was made before. All are filled in after the candidate's process has its arguments, so
+    that nothing it does before the sample begins is of use. `before` calls of the same kind come first, timed separately.
+    Raises `WrongResultError` if the known result is wrong; with `blamed`, it becomes one of the candidate's trials.
     """
     case = next(fresh)
     shape = cases.shape

@@ -134,7 +134,7 @@ class DeviceClock:
             thread.join()
 
     def too_slow(self, megahertz: int) -> bool:
-        """Whether a turn at this clock counts for nothing."""
+        """Whether a sample at this clock counts for nothing."""
         return 0 < megahertz < SLOW * max(self.megahertz, default=0)
 
     def record(self) -> Clocks:

@@ -1,4 +1,4 @@
-"""What a race comes to: summaries, ratios, what the witnesses say, and the improvement that follows."""
+"""The conclusions from a benchmark: summaries, ratios, what the cross-checks say, and the improvement that follows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from evaluator.workloads import declared
 SLOWED = 1.05
 """A baseline that is slower by this beside the candidate makes the comparison unstable."""
 SLOWED_ON_PURPOSE = 1.20
-"""By this, at the same clock, it is held against the candidate."""
+"""If it is slower by this at the same clock, the candidate is rejected."""
 SAME_CLOCK = 0.03
 LARGE = 10.0
 """A ratio above this is worth a second look."""
@@ -43,7 +43,7 @@ _FLAGS = ("TF32 off",)
 
 @dataclass(frozen=True)
 class Results:
-    """All that was measured of one workload."""
+    """All measurements of one workload."""
 
     dims: dict[str, int]
     plan: TimingPlan
@@ -54,12 +54,12 @@ class Results:
     cross_check: CrossCheck
     span_samples: Sequence[dict[str, Any]]
     spans_why: str
-    """Why no turn was watched; empty where some were."""
+    """Why no sample was watched; empty where some were."""
     read_bytes: int
     written_bytes: int
     ceiling: Ceiling | None
     fixed: bool
-    """Whether the inputs were the same in all turns."""
+    """Whether the inputs were the same in all samples."""
     notes: tuple[str, ...]
     seed: int
     seconds: float
@@ -70,7 +70,7 @@ class Results:
 
 @dataclass
 class Found:
-    """The record, and what is held against the candidate or only reported."""
+    """The record, and the hazards that follow from it."""
 
     timing: WorkloadTiming
     hazards: list[tuple[str, Severity, str]] = field(default_factory=list)
@@ -93,8 +93,8 @@ def workload_timing(results: Results, request: Request, physics: Callable[[int, 
     notes = list(results.notes)
     unstable = []
     if not confirmed:
-        unstable.append("no witness confirms the device time")
-        hazards.append(("device_time_unconfirmed", Severity.NOTE, audit.detail or span.detail or "no witness"))
+        unstable.append("no clock cross-check confirms the device time")
+        hazards.append(("device_time_unconfirmed", Severity.NOTE, audit.detail or span.detail or "no cross-check"))
     if timed.late > own.n:
         unstable.append("more than half of the candidate's turns were dropped, by its own word")
     if results.fixed:
@@ -180,7 +180,7 @@ def kept(process: TimedProcess, clock: DeviceClock) -> list[float]:
 
 
 def _timed(name: str, processes: Sequence[TimedProcess], results: Results) -> Timed:
-    """One kernel's times over all restarts. Where each turn was dropped, all of them count, and it is said."""
+    """One kernel's times over all restarts. Where each sample was dropped, all of them count, and it is said."""
     dropped = [
         _why(late, mhz, results.clock)
         for r in processes
@@ -255,7 +255,7 @@ def _baseline(name: str, results: Results, unstable: Sequence[str], median_us: f
 
 
 def quotients(baseline: TimedProcess, candidate: TimedProcess, clock: DeviceClock) -> list[float]:
-    """Baseline over candidate, for each pair in which both turns count."""
+    """Baseline over candidate, for each pair in which both samples count."""
     own = {
         p: t
         for p, t, late, mhz in zip(

@@ -31,7 +31,7 @@ def traffic(cases: Cases, case: Case) -> tuple[int, int]:
 def check(
     cases: Cases, case: Case, peak: CitedPeak | None, l2_bytes: int, fastest_us: float, draw: random.Random
 ) -> Physics:
-    """Hold the candidate's fast turns (their 20th percentile, in microseconds) against the peak.
+    """Hold the candidate's fast samples (their 20th percentile, in microseconds) against the peak.
 
     What counts is the results and the distinct inputs that they depend on: an embedding reads few rows of its table.
     Dependence is only tried where the time would be impossible if all inputs counted.

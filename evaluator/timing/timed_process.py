@@ -1,4 +1,4 @@
-"""One process of one kernel in the benchmark: warmed up, then asked for one turn after the other."""
+"""One process of a kernel in the benchmark: warmed up, then asked for one sample after the other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FIRST_SPIN_US = 1000.0
 _LEAST_SPIN_US = 60.0
 _MOST_SPIN_US = 50_000.0
 _GIVES_UP = 4
-"""After so many turns in a row in which the host was late, whatever the spin, the call waits for the device itself."""
+"""After so many late samples in a row, whatever the spin, the call is taken for one that waits for the device."""
 
 
 class WrongResultError(Exception):
@@ -27,12 +27,12 @@ class WrongResultError(Exception):
 
 
 FAILURES = (CandidateError, WorkerLostError, WrongResultError)
-"""What a kernel's process can do instead of a turn."""
+"""How taking a sample can fail."""
 
 
 @dataclass
 class Samples:
-    """Every turn of one kernel in one restart."""
+    """Every sample of one process, one entry per sample in each list."""
 
     pair: list[int] = field(default_factory=list)
     us: list[float] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Samples:
 
 
 class TimedProcess:
-    """A kernel's process and its times."""
+    """The process of a kernel, and its samples."""
 
     def __init__(
         self, name: str, restart: int, kernel: KernelProcess, cases: Cases, clock: DeviceClock, dims: dict[str, int]
@@ -55,26 +55,26 @@ class TimedProcess:
         self.dims = dims
         self.samples = Samples()
         self.alone: list[float] = []
-        """Times of a baseline while no candidate runs."""
+        """Times of a baseline taken while no candidate ran."""
         self.spin_us = _FIRST_SPIN_US
         self.waits = False
-        """Whether the call itself waits for the device, so that the host is late in every turn."""
+        """Whether the call itself waits for the device, so that the host is late in every sample."""
         self.empty_us: list[float] = []
         self.first_call_seconds = 0.0
         """Of the first call, which compiles what is compiled when it is called."""
         self.flush_bytes = 0
-        """Bytes that are written before each turn."""
+        """Bytes that are written before each sample."""
         self.l2_bytes = 0
         """As the driver tells this process: a candidate would gain by another size, at the flush and at the physics."""
         self._late = 0
 
     @property
     def is_candidate(self) -> bool:
-        """Whether its results are the candidate's, and its behaviour is looked at."""
+        """Whether it runs the candidate, so that its results and behaviour count."""
         return self.name == "candidate"
 
     def warm(self, case: Case) -> None:
-        """Make the clock, compile with the first call, and find how long the host needs.
+        """Create the clock, compile with the first call, and measure how long the host needs.
 
         Raises `WrongResultError`, and what `KernelProcess.call` raises.
         """
@@ -90,16 +90,16 @@ class TimedProcess:
             self._adapt(measured.enqueue_us, late=measured.late)
 
     def sample(self, case: Case, pair: int) -> None:
-        """One timed sample, kept. Raises as `warm` does."""
+        """Take a sample and keep it. Raises as `warm` does."""
         measured = self._sample(case)
         self._keep(pair, measured)
 
     def sample_alone(self, case: Case) -> None:
-        """One timed sample of a baseline with no candidate about."""
+        """Take a sample of a baseline while no candidate runs."""
         self.alone.append(self._sample(case).us)
 
     def spans(self, case: Case) -> dict[str, object]:
-        """One turn under the profiler, as `evaluator.sandbox.replies.SampleReply` says; it counts for nothing else."""
+        """Take a sample under the profiler, whose time does not count: the fields of `SampleReply`."""
         called = self._called(
             case, SampleOptions(max(self.spin_us, _FIRST_SPIN_US), spans=True), 30 + self.kernel.call_seconds
         )
@@ -121,7 +121,7 @@ class TimedProcess:
         return called
 
     def _judge(self, case: Case, called: Called) -> None:
-        """Hold every output against the oracle; a wrong one of the candidate's stands in the receipt's table."""
+        """Compare every output with the reference; the receipt lists a wrong one of the candidate as a trial."""
         found = self.cases.found if self.is_candidate else Findings()  # no fault of the candidate's
         note_behaviour(called, found)
         problems = problems_of(called, self.cases, found)

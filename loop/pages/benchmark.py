@@ -46,7 +46,7 @@ def _version(receipt: Receipt) -> Iterator[str]:
         if sizes:
             yield from (f"### {inert(sizes)}", "")
         yield from _contenders(workload)
-        yield from bullets(words.witnesses(workload))
+        yield from bullets(words.cross_checks(workload))
         yield ""
     yield from bullets([words.clocks(timing.clocks)])
     yield ""

@@ -245,7 +245,7 @@ def failed_baseline(name: str = "flashinfer", detail: str = "it is not installed
 
 
 def spans(**changes: Any) -> SpanWitness:
-    """The first witness, content."""
+    """Spans that confirm the time."""
     fields: dict[str, Any] = {
         "status": "confirmed",
         "turns": 8,
@@ -258,7 +258,7 @@ def spans(**changes: Any) -> SpanWitness:
 
 
 def audit(**changes: Any) -> AuditWitness:
-    """The second witness, content."""
+    """Calls by the own clock that confirm the time."""
     fields: dict[str, Any] = {
         "status": "confirmed",
         "calls": 30,

@@ -93,7 +93,7 @@ def test_what_is_kept_of_each_race(benchmark: Races, server: ForkServer, tmp_pat
 
 
 def test_the_noise_counts_whatever_the_race_concluded(benchmark: Races, server: ForkServer) -> None:
-    """The improvement is that of the ratio: that no witness was asked is no part of it."""
+    """The improvement is that of the ratio: that no cross-check ran plays no part."""
     doubtful = receipts.baseline(median=1.2, improvement=Improvement.UNSTABLE)
     benchmark.baselines = itertools.cycle([doubtful])
     assert compare_with_itself(request(), 1, server=server)[0].improvement is Improvement.FASTER

@@ -1,4 +1,4 @@
-"""The oracle's part of a worker's life: arguments, inputs, and what the reference makes of them."""
+"""The requests of the reference's worker: arguments, inputs, and what the reference computes from them."""
 
 from __future__ import annotations
 

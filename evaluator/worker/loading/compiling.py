@@ -1,4 +1,4 @@
-"""The compiling part of a worker's life: kernels to machine code for a named target, machine code to text."""
+"""The compiling requests of a worker: kernels to machine code for a named target, machine code to text."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Device time of one call, between two events on the default stream.
 
-A turn: the cache is flushed, a spin kernel keeps the device busy while the host enqueues the rest, then start event,
-call, end event. Everything that measures is bound here when the module is imported, before any candidate: replacing a
-name of torch later changes nothing. What is measured is a claim all the same, since it is measured in the candidate's
-process; `evaluator/timing/clock_checks.py` holds it against others.
+One sample: the cache is flushed, a spin kernel keeps the device busy while the host enqueues the rest, then come start
+event, call, end event. Everything that measures is bound when this module is imported, before any candidate, so that
+replacing a name of torch later changes nothing. The time is still only a claim, since the candidate's process measures
+it; `evaluator/timing/clock_checks.py` compares it with independent evidence.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Clock:
         return {**measured, "us": float(_elapsed(self._start, self._end)) * 1e3}
 
     def spans(self, call: Callable[[], Any], spin_us: float) -> tuple[dict[str, Any], Any]:
-        """A turn under the profiler: what `turn` says, and where the device's work lay.
+        """A sample under the profiler: what `sample` says, and where the device's work lay.
 
         `watched`: whether the profiler saw anything. `kernels`, `outside` and the first name among those outside,
         `busy_us` during which at least one of them ran.
@@ -112,7 +112,7 @@ class Clock:
 
 
 def flush_of(l2_bytes: int) -> int:
-    """Bytes that are written before a turn, so that an L2 cache of this size holds nothing of the call's."""
+    """Bytes that are written before a sample, so that an L2 cache of this size holds nothing of the call's."""
     return max(2 * l2_bytes, _FEWEST_FLUSH)
 
 

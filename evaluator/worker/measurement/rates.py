@@ -36,7 +36,7 @@ def _reading(source: torch.Tensor) -> Callable[[], Any]:
 
 
 def rate(clock: Clock, device: torch.device, message: dict[str, Any]) -> list[float]:
-    """Microseconds of each turn of one kind: `copy`, `read`, `fill`, `copy+read`, `copy+fill`, `read+fill`, `launch`
+    """Microseconds of each sample of one kind: `copy`, `read`, `fill`, `copy+read`, `copy+fill`, `read+fill`, `launch`
     or `matmul`. `read_bytes` and `written_bytes`, or `n` and `dtype`, give its size."""
     torch.backends.cuda.matmul.allow_tf32 = message.get("dtype") == "tf32"
     try:

@@ -1,4 +1,4 @@
-"""The timed part of a worker's life: turns, cross-check samples, rates of the device."""
+"""The timed requests of a worker: samples, rows of calls for the cross-check, rates of the device."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TimedWorker(WorkerState):
     lent: Lent = Lent([], [], None)
 
     def do_clock(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Make the clock, before the first turn: its flush, its L2 cache, and what an empty pair of events reads."""
+        """Make the clock, before the first sample: its flush, its L2 cache, and what an empty pair of events reads."""
         self.clock = Clock(self.device, int(message["flush_bytes"]))
         return {
             "l2_bytes": self.clock.l2_bytes,

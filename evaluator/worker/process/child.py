@@ -1,4 +1,4 @@
-"""A worker's life: take messages, run reference or candidate, put results into memory that the parent made."""
+"""The worker: takes messages, runs reference or candidate, and puts results into memory that the parent made."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         return {}
 
     def do_build(self, message: dict[str, Any]) -> dict[str, Any]:
-        """KernelBench form: construct the model from the arguments that the oracle made."""
+        """KernelBench form: construct the model from the arguments that the reference made."""
         arguments = rebuild(message["tree"], self.arguments(message["tensors"]))
         state = self.subject.build(arguments, message["seed"])
         self.tensors["weights"] = list(state.values())

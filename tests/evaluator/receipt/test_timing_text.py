@@ -144,7 +144,7 @@ def test_several_workloads_are_named() -> None:
     assert words.where(TIMES, TIMES.workloads[0]) == ""
 
 
-# --- witnesses, clocks, physics ---------------------------------------------------------------------------------------
+# --- cross-checks, clocks, physics ------------------------------------------------------------------------------------
 
 
 def test_spans() -> None:
@@ -176,9 +176,9 @@ def test_audit() -> None:
     assert words.audit(audit(status="not run", detail="no memory")) == "not run: no memory"
 
 
-def test_both_witnesses_and_what_they_come_to() -> None:
-    assert words.witnesses(workload_timing())[2] == "the device time is confirmed"
-    assert words.witnesses(workload_timing(confirmed=False))[2] == "the device time is not confirmed by either"
+def test_both_cross_checks_and_what_follows_from_them() -> None:
+    assert words.cross_checks(workload_timing())[2] == "the device time is confirmed"
+    assert words.cross_checks(workload_timing(confirmed=False))[2] == "the device time is not confirmed by either"
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_several_workloads() -> None:
     ]
     assert "### Workload 1: n=64\n" in text
     assert "### Workload 2: n=65\n" in text
-    assert text.count("#### Witnesses of the device time") == 2
+    assert text.count("#### Cross-checks of the device time") == 2
 
 
 def test_nothing_pretends_on_the_cpu() -> None:

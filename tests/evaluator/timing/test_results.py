@@ -34,7 +34,7 @@ def request(**changes: Any) -> Request:
 def benchmark(
     restarts: Sequence[Sequence[TimedProcess]], baselines: tuple[BaselineChoice, ...] = (EAGER,), **changes: Any
 ) -> Results:
-    """Contenders by restart, the candidate's first, with witnesses that are content."""
+    """Processes by restart, the candidate's first, with cross-checks that confirm the times."""
     fields: dict[str, Any] = {
         "dims": {"n": 64},
         "plan": TimingPlan(restarts=len(restarts), seconds=10.0, baselines=baselines),
@@ -238,7 +238,7 @@ SLOW_AUDIT = CrossCheck(20, (9500.0,), (500.0,))
         ({"cross_check": SLOW_AUDIT}, "slower_than_claimed", "a call took 450.0 us"),
     ],
 )
-def test_a_witness_that_refutes_is_held_against_it(changes: dict[str, Any], id: str, said: str) -> None:
+def test_a_cross_check_that_refutes_is_held_against_it(changes: dict[str, Any], id: str, said: str) -> None:
     found = concluded(benchmark(pairs(), **changes))
     rejected = [(name, words) for name, severity, words in found.hazards if severity is Severity.REJECT]
     assert [name for name, _ in rejected] == [id]
@@ -284,14 +284,14 @@ def test_physics_gets_the_cache_and_a_fast_turn() -> None:
         ),
     ],
 )
-def test_one_witness_is_enough(changes: dict[str, Any], confirmed: bool, evidence: str) -> None:
+def test_one_cross_check_is_enough(changes: dict[str, Any], confirmed: bool, evidence: str) -> None:
     found = concluded(benchmark(pairs(), **changes))
     assert found.timing.confirmed is confirmed
     if confirmed:
         assert (found.hazards, found.timing.improvement) == ([], Improvement.FASTER)
     else:
         assert found.hazards == [("device_time_unconfirmed", Severity.NOTE, evidence)]
-        assert found.timing.unstable == ("no witness confirms the device time",)
+        assert found.timing.unstable == ("no clock cross-check confirms the device time",)
         assert found.timing.improvement is Improvement.UNSTABLE
         assert found.timing.baselines["eager"].ratio is not None
 
