@@ -25,8 +25,9 @@ from evaluator.timing.benchmark import Benchmark
 from evaluator.timing.ceilings import device_clock
 from evaluator.timing.processes import Starter
 from evaluator.timing.timed_process import WrongResultError
-from kbs.common.canonical_json import Record, Seconds
+from kbs.common.canonical_json import Seconds
 from kbs.common.errors import KoptError
+from kbs.common.json_model import Record
 
 
 class NoiseRun(Record):

@@ -19,8 +19,9 @@ from evaluator.receipt.timing import CitedPeak
 from evaluator.source.cuda_signature import output_pointers, solve_parameters
 from evaluator.source.forms import Form, Recognised, defines, recognise
 from evaluator.source.source_file import SourceFile
-from kbs.common.canonical_json import FileName, Record
+from kbs.common.canonical_json import FileName
 from kbs.common.errors import UsageError
+from kbs.common.json_model import Record
 
 CALL_SECONDS = 60.0
 

@@ -17,8 +17,8 @@ from evaluator.source.forms import Backend, Form, Recognised, dims_of
 from evaluator.source.python_source import parse
 from evaluator.source.source_file import SourceFile, is_cuda
 from evaluator.worker.process.isolation import Limits
-from kbs.common.canonical_json import Record
 from kbs.common.errors import KoptError, UsageError
+from kbs.common.json_model import Record
 
 COUNTING_MODULES = ("torch._dynamo",)
 """What a fork server for counting imports: fake tensors need it, and it cannot be imported any more where a CPU stands

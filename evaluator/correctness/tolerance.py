@@ -32,7 +32,8 @@ from pydantic import Field
 from torch import Tensor
 
 from evaluator.correctness.row_errors import Measured, Rows, allowed, measure
-from kbs.common.canonical_json import Line, Real, Record
+from kbs.common.canonical_json import Line, Real
+from kbs.common.json_model import Record
 
 
 class Comparison(Record):

@@ -8,8 +8,9 @@ from typing import Any, Literal, Self, TypeVar
 from pydantic import Field, ValidationError, model_validator
 
 from kbs.common import canonical_json as canonical
-from kbs.common.canonical_json import Record, Sha256
+from kbs.common.canonical_json import Sha256
 from kbs.common.errors import KoptError, UsageError
+from kbs.common.json_model import Record
 
 KIND: Literal["kopt-receipt"] = "kopt-receipt"
 """`evaluator/receipt/receipt.py`: what kopt measured."""

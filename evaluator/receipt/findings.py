@@ -10,7 +10,8 @@ from pydantic import Field, model_validator
 
 from evaluator.receipt.plan import Dims
 from evaluator.scan.hazards import Hazard, Severity
-from kbs.common.canonical_json import Line, Real, Record, Seconds
+from kbs.common.canonical_json import Line, Real, Seconds
+from kbs.common.json_model import Record
 
 MAX_OUTPUT = 4000
 """Characters that are kept of what the candidate printed."""

@@ -11,7 +11,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from kbs.common.canonical_json import Line, Record, Sha256, UtcTime, digest
+from kbs.common.canonical_json import Line, Sha256, UtcTime, digest
+from kbs.common.json_model import Record
 
 Dims = dict[str, int]
 """A workload: the name of each dimension and its size. Empty where the problem names none."""

@@ -9,7 +9,8 @@ from pydantic import Field, model_validator
 
 from evaluator.receipt.plan import Dims
 from evaluator.source.forms import Backend, Form
-from kbs.common.canonical_json import FileName, Line, Record, Sha256, digest
+from kbs.common.canonical_json import FileName, Line, Sha256, digest
+from kbs.common.json_model import Record
 
 
 class SourceRecord(Record):

@@ -27,7 +27,8 @@ from evaluator.receipt.problem import CandidateRecord, ProblemRecord, SourceReco
 from evaluator.receipt.timing import Ceiling, Physics, Timing
 from evaluator.receipt.verdict import Improvement, Verdict
 from evaluator.scan.hazards import Hazard, Severity
-from kbs.common.canonical_json import Line, Record, Seconds, Sha256, UtcTime
+from kbs.common.canonical_json import Line, Seconds, Sha256, UtcTime
+from kbs.common.json_model import Record
 
 __all__ = ["Receipt", "ReceiptContent", "Seal", "content_id", "parse", "render"]
 

@@ -22,9 +22,9 @@ from pydantic import ValidationError
 from evaluator.receipt.document import EXTERNAL_KIND, KIND, Seal, SealedDocument, content_id, first_of, model_of
 from evaluator.store.store import KINDS, Evidence
 from kbs.common import canonical_json as canonical
-from kbs.common.canonical_json import Record
 from kbs.common.errors import ConfigurationError, KoptError
 from kbs.common.files import write_whole
+from kbs.common.json_model import Record
 from kbs.common.locks import file_lock
 
 KEY_FILE = "receipt.key"

@@ -20,9 +20,10 @@ from evaluator.sandbox.worker_process import Worker, WorkerLostError
 from evaluator.timing.gpu_clocks import DeviceClock
 from evaluator.worker.process.isolation import Limits
 from kbs.common import canonical_json as canonical
-from kbs.common.canonical_json import Line, Record, UtcTime
+from kbs.common.canonical_json import Line, UtcTime
 from kbs.common.errors import KoptError
 from kbs.common.files import make_folder, write_whole
+from kbs.common.json_model import Record
 
 FOLDER = "ceilings"
 """In KOPT_HOME."""

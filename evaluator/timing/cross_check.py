@@ -40,7 +40,7 @@ def cross_check(
 
     In each sample one call, chosen at random, has inputs whose result is known. The inputs of the others are perturbed
     a little, so that no call was made before. All are filled in after the candidate's process has its arguments, so
-    that nothing it does before the sample begins is of use. `before` calls of the same kind come first, timed separately.
+    that nothing it does before the sample begins is of use. `before` calls of the same kind come first, timed apart.
     Raises `WrongResultError` if the known result is wrong; with `blamed`, it becomes one of the candidate's trials.
     """
     case = next(fresh)

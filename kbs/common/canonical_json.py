@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Any, NoReturn
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 MAX_BYTES = 64 * 1024 * 1024
 """No larger document is read or written."""
@@ -21,13 +21,6 @@ MAX_DEPTH = 32
 """Nor one that is nested deeper."""
 MAX_LINE = 4000
 """Longest text that describes something, in characters; what is longer is cut. Sources are never cut."""
-
-
-class Record(BaseModel):
-    """Base of the types that documents consist of: immutable, and without fields that nobody knows."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
 
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _SURROGATE = re.compile("[\ud800-\udfff]")

@@ -113,7 +113,7 @@ def time_sections(timing: Timing) -> Iterator[tuple[str, list[str]]]:
     """Everything about times except the improvement, which stands above. Texts in it may be the candidate's."""
     yield "time", [line for workload in timing.workloads for line in _time(timing, workload)]
     yield "baselines", [line for workload in timing.workloads for line in _baselines(timing, workload)]
-    yield "witnesses", _each(timing, words.witnesses)
+    yield "cross-checks", _each(timing, words.cross_checks)
     yield "back to back", _each(timing, lambda workload: words.back_to_back(workload.back_to_back))
     yield "clocks", [words.clocks(timing.clocks)]
     yield "dropped", _each(timing, _dropped)
