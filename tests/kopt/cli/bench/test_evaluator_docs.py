@@ -73,6 +73,7 @@ def test_constants_are_those_in_force() -> None:
     assert constants()["oracle"]["same_width"] == 2, "the page says that κ is doubled"
 
 
+@pytest.mark.processes
 def test_layers_are_those_that_a_worker_applies() -> None:
     named = [layer.name for layer in try_isolation().layers]
     assert sorted(row[0] for row in rows("Isolation")) == sorted(named)
