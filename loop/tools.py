@@ -9,11 +9,12 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from evaluator.receipt.plan import SeedSchedule
 from evaluator.receipt.receipt import Receipt
 from evaluator.request import Request
+from kbs.common.json_model import FrozenModel
 
 if TYPE_CHECKING:
     from kbs.experience.entry import Entry
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
     from kbs.experience.log import Added
     from kbs.experience.ranking.recommend import Advice
     from kbs.experience.ranking.similarity import Situation
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class TakenProfile:
     """Why the grade is not full."""
 
 
-class Named(_Part):
+class Named(FrozenModel):
     """A symptom as the diagnosis has it."""
 
     id: str
@@ -51,7 +48,7 @@ class Named(_Part):
     """What the wiki says to try, each with its citation."""
 
 
-class DiagnosisNote(_Part):
+class DiagnosisNote(FrozenModel):
     """What a diagnosis says, as it is kept in a version's folder."""
 
     bottleneck: str
@@ -65,7 +62,7 @@ class DiagnosisNote(_Part):
     """All of it in words, as `kopt diagnose` prints it."""
 
 
-class PastMethod(_Part):
+class PastMethod(FrozenModel):
     """What the experience log says of a method in similar circumstances."""
 
     method: str
@@ -73,7 +70,7 @@ class PastMethod(_Part):
     advice: Literal["recommended", "known failure"]
 
 
-class FoundPassage(_Part):
+class FoundPassage(FrozenModel):
     """A passage that a query found, or a record of the experience log."""
 
     reference: str
@@ -87,7 +84,7 @@ class FoundPassage(_Part):
     """Of a record that the log was asked for by circumstances."""
 
 
-class Search(_Part):
+class Search(FrozenModel):
     """A query and what it found; nothing found is a result."""
 
     about: Literal["kernel", "bottleneck", "experience", "other"]
@@ -99,7 +96,7 @@ class Search(_Part):
     """Why the experience log has nothing to recommend; empty where it has, and for other searches."""
 
 
-class SpecNote(_Part):
+class SpecNote(FrozenModel):
     """A hardware figure that a run works with."""
 
     metric: str
@@ -110,7 +107,7 @@ class SpecNote(_Part):
     unit: str
 
 
-class Targets(_Part):
+class Targets(FrozenModel):
     """Step 0: what the hardware and the problem allow."""
 
     specs: tuple[SpecNote, ...]
@@ -128,7 +125,7 @@ class Targets(_Part):
     """What the wikis do not have."""
 
 
-class MachineNote(_Part):
+class MachineNote(FrozenModel):
     """What the machine code of a kernel shows."""
 
     target: str

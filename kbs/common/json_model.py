@@ -29,10 +29,16 @@ class JsonModel(BaseModel):
         return cls.model_validate(source)
 
 
-class Record(BaseModel):
+class FrozenModel(BaseModel):
+    """Base of documents that are stored or exchanged: immutable, with the declared fields and no others."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Record(FrozenModel):
     """Base of parts of stored documents that are printed as they are kept."""
 
-    model_config = ConfigDict(**_PRINTED, frozen=True)
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
 
 
 JsonNumber = Annotated[Decimal, PlainSerializer(float, return_type=float)]

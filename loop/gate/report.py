@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pydantic import BaseModel, ConfigDict
-
+from kbs.common.json_model import FrozenModel
 from kbs.common.visible_text import visible
 from loop.gate.context import STAGES, GateContext, Stage
 from loop.gate.rule import Broken, Rule
@@ -16,11 +15,7 @@ SHOWN = 12
 """Broken places that are printed per rule; the JSON has all of them."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class RuleResult(_Part):
+class RuleResult(FrozenModel):
     """What came of one rule."""
 
     rule: str
@@ -30,7 +25,7 @@ class RuleResult(_Part):
     broken: tuple[Broken, ...]
 
 
-class GateReport(_Part):
+class GateReport(FrozenModel):
     """What the gate found."""
 
     version: int

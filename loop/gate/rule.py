@@ -6,17 +6,16 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from kbs.common.json_model import FrozenModel
 from loop.gate.context import GateContext, Stage
 
 
-class Broken(BaseModel):
+class Broken(FrozenModel):
     """A place where a rule is broken."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, validate_by_name=True, serialize_by_alias=True
-    )
+    model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
 
     file: str
     """Path below the run's folder; of a proposal that is not kept yet `proposal.json`, `kernel.py` or `kernel.cu`."""

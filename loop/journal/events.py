@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field
 
 from evaluator.receipt.verdict import Improvement, Verdict
 from kbs.common.canonical_json import Sha256
+from kbs.common.json_model import FrozenModel
 from kbs.common.ulid import PATTERN as ULID
 from loop.journal.language_model import ModelCall
 
@@ -16,11 +17,7 @@ Files = dict[str, Sha256]
 StopReason = Literal["cap", "time", "floor", "directions_exhausted", "target_reached", "budget", "user"]
 
 
-class _Event(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class Created(_Event):
+class Created(FrozenModel):
     """The plan was accepted: run.json and the first files stand."""
 
     kind: Literal["created"] = "created"
@@ -29,14 +26,14 @@ class Created(_Event):
     files: Files
 
 
-class Prepared(_Event):
+class Prepared(FrozenModel):
     """Step 0 is done: the environment, the specs with their sources, what the hardware and the problem allow."""
 
     kind: Literal["prepared"] = "prepared"
     files: Files
 
 
-class HintsRead(_Event):
+class HintsRead(FrozenModel):
     """HINTS.md was read: at the start, at a resume, or because it changed."""
 
     kind: Literal["hints_read"] = "hints_read"
@@ -48,7 +45,7 @@ class HintsRead(_Event):
     """Those that it does not: for the proposer alone."""
 
 
-class Opened(_Event):
+class Opened(FrozenModel):
     """A version is begun, and a proposal for it is wanted. Version 0 is the user's kernel and needs none."""
 
     kind: Literal["opened"] = "opened"
@@ -59,7 +56,7 @@ class Opened(_Event):
     """The evidence that was looked up for it."""
 
 
-class Asked(_Event):
+class Asked(FrozenModel):
     """A language model was asked for a proposal: what that used. Its answer is what was handed in next."""
 
     kind: Literal["asked"] = "asked"
@@ -67,7 +64,7 @@ class Asked(_Event):
     call: ModelCall
 
 
-class Refused(_Event):
+class Refused(FrozenModel):
     """What was handed in was no proposal, or was rejected before anything ran. It is no attempt.
 
     After `submitted` without `evaluated`: the evaluator could not take it, and that attempt was none.
@@ -84,7 +81,7 @@ class Refused(_Event):
     """What was handed in, kept."""
 
 
-class Submitted(_Event):
+class Submitted(FrozenModel):
     """A proposal that the gate lets run: an attempt."""
 
     kind: Literal["submitted"] = "submitted"
@@ -95,7 +92,7 @@ class Submitted(_Event):
     files: Files
 
 
-class Evaluated(_Event):
+class Evaluated(FrozenModel):
     """An attempt was held against the reference and timed."""
 
     kind: Literal["evaluated"] = "evaluated"
@@ -112,7 +109,7 @@ class Evaluated(_Event):
     files: Files
 
 
-class Profiled(_Event):
+class Profiled(FrozenModel):
     """A correct version was profiled and diagnosed, as far as the run's profile grade goes."""
 
     kind: Literal["profiled"] = "profiled"
@@ -125,7 +122,7 @@ class Profiled(_Event):
     files: Files
 
 
-class Gated(_Event):
+class Gated(FrozenModel):
     """The gate looked at a whole version."""
 
     kind: Literal["gated"] = "gated"
@@ -139,7 +136,7 @@ class Gated(_Event):
     """Every file that was looked at."""
 
 
-class Closed(_Event):
+class Closed(FrozenModel):
     """A version is ended. Both outcomes permit the next one; only a passed version can be a parent."""
 
     kind: Literal["closed"] = "closed"
@@ -152,7 +149,7 @@ class Closed(_Event):
     """memory.json and what else was written with it."""
 
 
-class Recorded(_Event):
+class Recorded(FrozenModel):
     """What came of the version stands in the experience log. Version 0 has nothing to record."""
 
     kind: Literal["recorded"] = "recorded"
@@ -165,7 +162,7 @@ class Recorded(_Event):
     """Why there is no record, or what of it could not be read; empty where nothing was amiss."""
 
 
-class Committed(_Event):
+class Committed(FrozenModel):
     """Git has it."""
 
     kind: Literal["committed"] = "committed"
@@ -174,7 +171,7 @@ class Committed(_Event):
     commit: str = Field(pattern=r"^[0-9a-f]{40,64}$")
 
 
-class Stalled(_Event):
+class Stalled(FrozenModel):
     """Several iterations brought less than the stall's threshold: directions are looked at again."""
 
     kind: Literal["stalled"] = "stalled"
@@ -188,7 +185,7 @@ class Stalled(_Event):
     """Versions that the partial restart masks."""
 
 
-class Masked(_Event):
+class Masked(FrozenModel):
     """A version's record is left out of what proposers see."""
 
     kind: Literal["masked"] = "masked"
@@ -197,7 +194,7 @@ class Masked(_Event):
     why: str
 
 
-class Extended(_Event):
+class Extended(FrozenModel):
     """More iterations were allowed."""
 
     kind: Literal["extended"] = "extended"
@@ -205,7 +202,7 @@ class Extended(_Event):
     """How many more."""
 
 
-class Stopped(_Event):
+class Stopped(FrozenModel):
     """No further version is begun."""
 
     kind: Literal["stopped"] = "stopped"
@@ -214,7 +211,7 @@ class Stopped(_Event):
     """What the reason rests on, with its figures."""
 
 
-class FinalMeasured(_Event):
+class FinalMeasured(FrozenModel):
     """The best version was restored and measured again, against version 0."""
 
     kind: Literal["final_measured"] = "final_measured"
@@ -228,14 +225,14 @@ class FinalMeasured(_Event):
     files: Files
 
 
-class Reported(_Event):
+class Reported(FrozenModel):
     """final_report.md and its pictures stand."""
 
     kind: Literal["reported"] = "reported"
     files: Files
 
 
-class Applied(_Event):
+class Applied(FrozenModel):
     """The best version was copied over the user's kernel."""
 
     kind: Literal["applied"] = "applied"
@@ -269,4 +266,3 @@ Event = Annotated[
     Field(discriminator="kind"),
 ]
 """Any of them."""
-EVENT: TypeAdapter[Event] = TypeAdapter(Event)

@@ -9,10 +9,6 @@ RECORD = "run.json"
 JOURNAL = "journal.jsonl"
 HINTS = "HINTS.md"
 KERNELS = {"python": "kernel.py", "cuda": "kernel.cu"}
-ROOT_FILES = ("run.json", "journal.jsonl", "plan.md", "env_check.md", "env.json", "README.md", "HINTS.md",
-              "ITERATIONS.md", "current_iteration.txt", "searches.jsonl", "citations.json", "roofline.json",
-              "test_kernel.py", "benchmark.md", "final_report.md", "summary.json")  # fmt: skip
-"""Files that kopt writes at the top; the reference and the inputs keep their own names."""
 
 
 @dataclass(frozen=True)

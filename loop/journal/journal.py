@@ -14,23 +14,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from evaluator.receipt.document import first_of
 from evaluator.receipt.plan import utc_now
 from kbs.common.canonical_json import Sha256, UtcTime
 from kbs.common.errors import KoptError
 from kbs.common.files import append_whole, write_error, write_whole
+from kbs.common.json_model import FrozenModel
 from loop.journal.events import Event
 
 FIRST = "0" * 64
 """What the first line names as the one before it."""
 
 
-class Entry(BaseModel):
+class Entry(FrozenModel):
     """A line of the journal."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     n: int = Field(ge=1)
     """Number of the line, from 1."""

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from kbs.common.json_model import FrozenModel
 
 Provider = Literal["openai", "anthropic"]
 Money = Annotated[Decimal, Field(ge=0, le=1_000_000, allow_inf_nan=False, decimal_places=9)]
@@ -20,11 +22,7 @@ PER = 1_000_000
 """Prices are for so many tokens."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class ModelChoice(_Part):
+class ModelChoice(FrozenModel):
     """Which model a run asks, and within which limits. Where it is asked, and with which key, is no part of a run."""
 
     provider: Provider
@@ -83,7 +81,7 @@ class ModelChoice(_Part):
         return (input_tokens * self.input_price + output_tokens * self.output_price) / PER
 
 
-class ModelCall(_Part):
+class ModelCall(FrozenModel):
     """One answer that a model gave, or was asked for in vain, and what it used."""
 
     model: str = Field(max_length=300)

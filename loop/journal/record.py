@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from evaluator.receipt.plan import BaselineChoice
 from kbs.common.canonical_json import FileName, Sha256, UtcTime
+from kbs.common.json_model import FrozenModel
 from loop.journal.language_model import ModelChoice
 
 SCHEMA_VERSION: Literal[1] = 1
 Grade = Literal["full", "degraded", "none"]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class KeptFile(_Part):
+class KeptFile(FrozenModel):
     """A file of the user's, copied into the run's folder."""
 
     origin: str
@@ -28,7 +25,7 @@ class KeptFile(_Part):
     hash: Sha256
 
 
-class PinnedWiki(_Part):
+class PinnedWiki(FrozenModel):
     """A wiki as it was when the run began. Pages that changed later cannot be cited."""
 
     root: str
@@ -37,7 +34,7 @@ class PinnedWiki(_Part):
     """Path → SHA-256 of the page's bytes."""
 
 
-class ProblemWords(_Part):
+class ProblemWords(FrozenModel):
     """What the evaluator is asked each time, next to the kernel: the fields of a `Request`."""
 
     dims: dict[str, int]
@@ -58,7 +55,7 @@ class ProblemWords(_Part):
     load_seconds: float
 
 
-class RunRecord(_Part):
+class RunRecord(FrozenModel):
     """The whole of run.json."""
 
     schema_version: Literal[1] = SCHEMA_VERSION

@@ -22,8 +22,6 @@ _USE = GitUse(
     repository="the run's",
     retry="run `kopt run resume`: nothing of the run is lost.",
 )
-OWN_BRANCH = "main"
-"""Branch of a repository of the run's own."""
 ATTRIBUTES = b"* -text -filter -ident -working-tree-encoding\n"
 """.gitattributes of a run's folder: what is restored is verbatim."""
 TRAILER = "Kopt-Run"

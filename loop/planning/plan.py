@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from evaluator.receipt.plan import BaselineChoice, utc_now
 from evaluator.source.source_file import SourceFile, is_cuda, read_source
 from kbs.common.canonical_json import Sha256
 from kbs.common.errors import UsageError
+from kbs.common.json_model import FrozenModel
 from loop.journal.folder import HINTS, KERNELS
 from loop.journal.language_model import ModelChoice
 from loop.journal.record import Grade, KeptFile, PinnedWiki, ProblemWords, RunRecord
@@ -34,11 +35,7 @@ BASELINES = (BaselineChoice(name="eager", how="eager"), BaselineChoice(name="com
 RUNS = "runs"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class Wanted(_Part):
+class Wanted(FrozenModel):
     """The words of the command. None and empty: not said, so that a directive of HINTS.md or the default holds."""
 
     out: str | None = None

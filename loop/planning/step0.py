@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
-from pydantic import BaseModel, ConfigDict
-
 from kbs.answers.kernel_roofline import NEAR, Placed
 from kbs.answers.model import Step
+from kbs.common.json_model import FrozenModel
 from kbs.evidence.spec import CONFIDENCES, Spec
 from kbs.evidence.units import format_number, format_seconds
 from kbs.evidence.vocabulary import Vocabulary
@@ -25,10 +24,8 @@ SPECS = "spec-sheet"
 """The vocabulary's group of metrics that README.md lists, besides those that the targets need."""
 
 
-class Check(BaseModel):
+class Check(FrozenModel):
     """One thing that was looked at in the surroundings."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: str
     found: str
@@ -37,10 +34,8 @@ class Check(BaseModel):
     """What its absence means for the run."""
 
 
-class EnvNote(BaseModel):
+class EnvNote(FrozenModel):
     """env.json: the machine and programs that a run began with."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     device: str
     device_name: str

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from kbs.common.json_model import FrozenModel
 
 MAX_KERNEL = 2_000_000
 """Characters of a kernel's file."""
 _Short = Field(min_length=1, max_length=4000)
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class Expected(_Part):
+class Expected(FrozenModel):
     """One movement that the change should cause: a prediction, recorded and later compared, not checked."""
 
     metric: str = Field(min_length=1, max_length=120)
@@ -25,7 +23,7 @@ class Expected(_Part):
     """How far, in words or figures: `from 62 % to 80 %`."""
 
 
-class Hypothesis(_Part):
+class Hypothesis(FrozenModel):
     """What is changed, why, and how one will know. Written before the change is measured."""
 
     current_evidence: str = _Short
@@ -42,14 +40,14 @@ class Hypothesis(_Part):
     """What will be kept, and what will be undone, on which figures."""
 
 
-class Query(_Part):
+class Query(FrozenModel):
     """A question that was put to the knowledge base for this version."""
 
     about: Literal["kernel", "bottleneck", "experience", "other"]
     text: str = Field(min_length=3, max_length=400)
 
 
-class Selected(_Part):
+class Selected(FrozenModel):
     """Evidence that the change rests on."""
 
     reference: str = Field(min_length=3, max_length=300)
@@ -59,7 +57,7 @@ class Selected(_Part):
     why: str = _Short
 
 
-class Evidence(_Part):
+class Evidence(FrozenModel):
     """What was looked at, and what it says."""
 
     ncu_facts: tuple[str, ...] = Field(default=(), max_length=40)
@@ -71,14 +69,14 @@ class Evidence(_Part):
     """Evidence that was left aside, and limits of what was found, each with its reason."""
 
 
-class Skipped(_Part):
+class Skipped(FrozenModel):
     """A method of higher priority that was not taken, and why."""
 
     method: str = Field(min_length=1, max_length=80)
     reason: str = _Short
 
 
-class Proposal(_Part):
+class Proposal(FrozenModel):
     """What a proposer hands in for a version."""
 
     schema_version: Literal[1] = 1

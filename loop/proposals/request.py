@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from kbs.common.canonical_json import Sha256
+from kbs.common.json_model import FrozenModel
 from loop.journal.record import Grade
 from loop.tools import DiagnosisNote, Search, Targets
 
@@ -14,11 +15,7 @@ SCHEMA_NAME = "run-proposal"
 """`kopt schema run-proposal` prints what an answer looks like."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class ParentKernel(_Part):
+class ParentKernel(FrozenModel):
     """The version that is to be changed."""
 
     version: int
@@ -29,7 +26,7 @@ class ParentKernel(_Part):
     text: str
 
 
-class ProblemNote(_Part):
+class ProblemNote(FrozenModel):
     """What the kernel must compute, and where."""
 
     reference: str
@@ -48,7 +45,7 @@ class ProblemNote(_Part):
     """Product; empty where none is known."""
 
 
-class ParentMeasured(_Part):
+class ParentMeasured(FrozenModel):
     """What was measured of the parent."""
 
     receipt: Sha256
@@ -61,7 +58,7 @@ class ParentMeasured(_Part):
     """Time of what it was compared with over its own: median, lower and upper bound."""
 
 
-class Fact(_Part):
+class Fact(FrozenModel):
     """A figure of the parent's profile."""
 
     metric: str
@@ -72,7 +69,7 @@ class Fact(_Part):
     """Cite it so: profile/ID#METRIC."""
 
 
-class MethodOffer(_Part):
+class MethodOffer(FrozenModel):
     """A method of the registry."""
 
     id: str
@@ -90,7 +87,7 @@ class MethodOffer(_Part):
     """Versions that used it."""
 
 
-class PastAttempt(_Part):
+class PastAttempt(FrozenModel):
     """One attempt of a past version, or of this one."""
 
     attempt: int
@@ -101,7 +98,7 @@ class PastAttempt(_Part):
     reason: str
 
 
-class PastVersion(_Part):
+class PastVersion(FrozenModel):
     """What was tried, and what came of it."""
 
     version: int
@@ -122,7 +119,7 @@ class PastVersion(_Part):
     attempts: tuple[PastAttempt, ...]
 
 
-class BrokenRule(_Part):
+class BrokenRule(FrozenModel):
     """A rule of the gate that something broke."""
 
     model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
@@ -135,7 +132,7 @@ class BrokenRule(_Part):
     """How to fix it."""
 
 
-class RefusedSubmission(_Part):
+class RefusedSubmission(FrozenModel):
     """Something that was handed in for this version and did not run."""
 
     submission: int
@@ -144,7 +141,7 @@ class RefusedSubmission(_Part):
     broken: tuple[BrokenRule, ...]
 
 
-class DirectivesNote(_Part):
+class DirectivesNote(FrozenModel):
     """What HINTS.md says."""
 
     enforced: tuple[str, ...]
@@ -153,7 +150,7 @@ class DirectivesNote(_Part):
     """kopt does not understand these; they are the user's words."""
 
 
-class Left(_Part):
+class Left(FrozenModel):
     """What is left of the run's limits."""
 
     iterations: int
@@ -166,7 +163,7 @@ class Left(_Part):
     """None: no limit."""
 
 
-class NextRequest(_Part):
+class NextRequest(FrozenModel):
     """A proposal is wanted."""
 
     schema_version: Literal[1] = 1

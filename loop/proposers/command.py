@@ -20,8 +20,6 @@ from loop.proposers.reading import MAX_BYTES, Unread, read_proposal
 
 SECONDS = 900.0
 """Time for one answer, unless the user gives more or less: a language model thinks for minutes."""
-REFUSED_IN_A_ROW = 3
-"""Answers that may be refused one after another before a version is closed as failed."""
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from kbs.common import canonical_json as canonical
 from kbs.common.canonical_json import Sha256
+from kbs.common.json_model import FrozenModel
 from loop.journal.events import Closed
 from loop.journal.state import RunState, VersionState
 from loop.proposals.proposal import Expected, Proposal
@@ -15,11 +14,7 @@ from loop.proposals.proposal import Expected, Proposal
 NAME = "memory.json"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class Tried(_Part):
+class Tried(FrozenModel):
     """One attempt of a version."""
 
     attempt: int
@@ -30,7 +25,7 @@ class Tried(_Part):
     receipt: Sha256
 
 
-class Memory(_Part):
+class Memory(FrozenModel):
     """What was tried as one version, and what came of it. Masking it later is an event of the journal, not an edit."""
 
     schema_version: Literal[1] = 1
