@@ -157,8 +157,8 @@ class LogEvidence(Protocol):
 class Tools(Protocol):
     """The rest of kopt, as a run sees it. Each may raise `KoptError`."""
 
-    def request(self, kernel_text: str, kernel_name: str, incumbent: str | None) -> Request:
-        """What the evaluator is asked for a kernel of this run; `incumbent`: the text of the version to beat."""
+    def request(self, kernel_text: str, kernel_name: str, parent: str | None) -> Request:
+        """The request to evaluate a kernel of this run; `parent` is the text of the kernel that it must beat."""
 
     def evaluate(self, request: Request, schedule: SeedSchedule) -> Receipt:
         """A sealed receipt."""

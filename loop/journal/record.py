@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
+from evaluator.receipt.document import first_of
 from evaluator.receipt.plan import BaselineChoice
+from kbs.common import canonical_json as canonical
 from kbs.common.canonical_json import FileName, Sha256, UtcTime
+from kbs.common.errors import KoptError
 from kbs.common.json_model import FrozenModel
+from loop.journal.folder import RunFolder
 from loop.journal.language_model import ModelChoice
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -121,3 +125,24 @@ class RunRecord(FrozenModel):
         if (self.proposer == "llm") != (self.model is not None):
             raise ValueError("the proposer llm, and no other, asks a model")
         return self
+
+
+def read_record(folder: RunFolder) -> RunRecord:
+    """run.json. Raises `KoptError` (`record_missing`, `record_damaged`)."""
+    try:
+        data = folder.record.read_bytes()
+    except OSError as error:
+        raise KoptError(
+            f"{folder.root} is no run: {folder.record.name} cannot be read ({error.strerror or error})",
+            code="record_missing",
+            hint="Give the folder of a run, such as `kopt run list` shows.",
+        ) from error
+    try:
+        return RunRecord.model_validate(canonical.loads(data))
+    except (ValueError, ValidationError) as error:
+        why = ": ".join(first_of(error)) if isinstance(error, ValidationError) else str(error)
+        raise KoptError(
+            f"{folder.record} is not as kopt wrote it: {why}",
+            code="record_damaged",
+            hint="Restore it from the run's git repository. What a run is about cannot be changed: begin a new one.",
+        ) from error

@@ -18,11 +18,10 @@ from evaluator.receipt.plan import BaselineChoice, utc_now
 from evaluator.source.source_file import SourceFile, is_cuda, read_source
 from kbs.common.canonical_json import Sha256
 from kbs.common.errors import UsageError
-from kbs.common.json_model import FrozenModel
 from loop.journal.folder import HINTS, KERNELS
 from loop.journal.language_model import ModelChoice
 from loop.journal.record import Grade, KeptFile, PinnedWiki, ProblemWords, RunRecord
-from loop.planning.acceptance import target_of
+from loop.planning.decisions import target_of
 from loop.planning.hints import Directive, Hints, Kind, appended, of_flag, parse_hints
 from loop.planning.inventory import Inventory, form_words
 
@@ -35,8 +34,8 @@ BASELINES = (BaselineChoice(name="eager", how="eager"), BaselineChoice(name="com
 RUNS = "runs"
 
 
-class Wanted(FrozenModel):
-    """The words of the command. None and empty: not said, so that a directive of HINTS.md or the default holds."""
+class Wanted(ProblemWords):
+    """The options of the command. None or empty means not given: a directive of HINTS.md or the default applies."""
 
     out: str | None = None
     """Folder of the run."""
@@ -62,26 +61,16 @@ class Wanted(FrozenModel):
     """With a unit: `48 KiB`."""
     no_ncu: bool = False
     dims: dict[str, int] = Field(default_factory=dict)
-    workloads: tuple[dict[str, int], ...] = ()
-    vary: tuple[str, ...] = ()
-    allow_library: bool = False
-    backend: str | None = None
-    entry: str | None = None
-    outputs: tuple[str, ...] = ()
-    ptr_sizes: dict[str, str] = Field(default_factory=dict)
-    tolerance: tuple[float, float] | None = None
     baselines: tuple[BaselineChoice, ...] = BASELINES
     restarts: int = Field(default=5, ge=2, le=50)
     timing_seconds: float = Field(default=10.0, gt=0)
-    bytes: str = ""
-    operations: str = ""
     call_seconds: float = Field(default=60.0, gt=0)
     load_seconds: float = Field(default=300.0, gt=0)
 
 
 @dataclass(frozen=True)
-class Surroundings:
-    """What was found where kopt runs; `kopt.services.runs.tools` looks."""
+class RunEnvironment:
+    """The device, GPU, wikis and problem that `kopt.services.runs.environment` found."""
 
     device: str
     """`cpu` or `cuda:N`."""
@@ -117,7 +106,7 @@ class ResolvedPlan:
 
     inventory: Inventory
     wanted: Wanted
-    surroundings: Surroundings
+    environment: RunEnvironment
     hints: Hints
     hints_text: str
     """HINTS.md of the run's folder: the user's own text, and after it what flags say."""
@@ -167,7 +156,7 @@ class ResolvedPlan:
 
     def record(self, id: str, seed_commitment: Sha256, created: str | None = None) -> RunRecord:
         """run.json. `id` is `run_id(plan.name, created, letters)`."""
-        wanted, here, names = self.wanted, self.surroundings, kept_names(self.inventory)
+        wanted, here, names = self.wanted, self.environment, kept_names(self.inventory)
 
         def kept(role: str, path: Path, digest: str) -> KeptFile:
             return KeptFile(origin=_origin(path, self.inventory.workspace), name=names[role], hash=digest)
@@ -221,24 +210,8 @@ def kept_names(inventory: Inventory) -> dict[str, str]:
 
 def problem_words(wanted: Wanted, outputs: tuple[str, ...]) -> ProblemWords:
     """What the evaluator is asked each time. `outputs`: as the evaluator found them."""
-    return ProblemWords(
-        dims=wanted.dims,
-        workloads=wanted.workloads,
-        vary=wanted.vary,
-        allow_library=wanted.allow_library,
-        backend=wanted.backend,
-        entry=wanted.entry,
-        outputs=outputs,
-        ptr_sizes=wanted.ptr_sizes,
-        tolerance=wanted.tolerance,
-        baselines=wanted.baselines,
-        restarts=wanted.restarts,
-        timing_seconds=wanted.timing_seconds,
-        bytes=wanted.bytes,
-        operations=wanted.operations,
-        call_seconds=wanted.call_seconds,
-        load_seconds=wanted.load_seconds,
-    )
+    asked = {name: getattr(wanted, name) for name in ProblemWords.model_fields}
+    return ProblemWords(**{**asked, "outputs": outputs})
 
 
 def read_hints(inventory: Inventory, wanted: Wanted, methods: tuple[str, ...]) -> tuple[Hints, str]:
@@ -252,7 +225,7 @@ def read_hints(inventory: Inventory, wanted: Wanted, methods: tuple[str, ...]) -
 
 
 def resolve(
-    inventory: Inventory, wanted: Wanted, here: Surroundings, read: tuple[Hints, str], home: Path
+    inventory: Inventory, wanted: Wanted, here: RunEnvironment, read: tuple[Hints, str], home: Path
 ) -> ResolvedPlan:
     """The plan. `read`: what `read_hints` gave; `home`: KOPT_HOME, where the seed will lie.
 
@@ -351,7 +324,7 @@ def _folder(inventory: Inventory, wanted: Wanted) -> Path:
 
 
 def _settings(plan: ResolvedPlan, sources: dict[str, str]) -> Iterator[Setting]:
-    inventory, wanted, here = plan.inventory, plan.wanted, plan.surroundings
+    inventory, wanted, here = plan.inventory, plan.wanted, plan.environment
     root = inventory.workspace
     yield Setting("kernel", _origin(inventory.kernel, root), inventory.why["kernel"])
     yield Setting("reference", _origin(inventory.reference, root), inventory.why["reference"])
@@ -399,7 +372,7 @@ def _creates(plan: ResolvedPlan, home: Path) -> Iterator[str]:
     yield str(home / "runs" / "<run id>.seed")
 
 
-def _notes(wanted: Wanted, here: Surroundings) -> Iterator[str]:
+def _notes(wanted: Wanted, here: RunEnvironment) -> Iterator[str]:
     if here.device == "cpu":
         yield "no time is taken on the CPU: correctness is checked, and nothing is said of speed"
         if wanted.accept_unmeasured:

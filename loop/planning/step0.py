@@ -15,7 +15,7 @@ from kbs.evidence.spec import CONFIDENCES, Spec
 from kbs.evidence.units import format_number, format_seconds
 from kbs.evidence.vocabulary import Vocabulary
 from loop.journal.record import RunRecord
-from loop.planning.acceptance import STALL_EFFECT, STALL_ITERATIONS, target_of
+from loop.planning.decisions import STALL_EFFECT, STALL_ITERATIONS, target_of
 from loop.tools import SpecNote, Targets
 
 ENVIRONMENT = "env.json"
@@ -25,7 +25,7 @@ SPECS = "spec-sheet"
 
 
 class Check(FrozenModel):
-    """One thing that was looked at in the surroundings."""
+    """One program or device that step 0 looked for."""
 
     name: str
     found: str

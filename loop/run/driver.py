@@ -27,14 +27,14 @@ from loop.journal.folder import JOURNAL, KERNELS, RECORD, RunFolder
 from loop.journal.journal import Journal
 from loop.journal.language_model import ModelCall
 from loop.journal.lock import run_lock
-from loop.journal.record import RunRecord
+from loop.journal.record import RunRecord, read_record
 from loop.journal.repository import ATTRIBUTES, Repository
 from loop.journal.state import Phase, RunState, replay
-from loop.planning import acceptance as keep
+from loop.planning import decisions
 from loop.proposals.proposal import Proposal
 from loop.proposers.reading import Unread
 from loop.run import steps
-from loop.run.held import Progress, Run, read_record
+from loop.run.open_run import Progress, Run
 from loop.run.parts import Parts
 from loop.run.submission import Submission, submit
 from loop.tools import Tools
@@ -182,7 +182,9 @@ class Driver:
         while True:
             phase = self.phase
             if phase is Phase.PROPOSE:
-                over = keep.over_time(self.state, self.record, utc_now()) or keep.over_budget(self.state, self.record)
+                over = decisions.over_time(self.state, self.record, utc_now()) or decisions.over_budget(
+                    self.state, self.record
+                )
                 if over is None:
                     return phase
                 self.run.happened(Stopped(reason=over.reason, evidence=over.evidence))

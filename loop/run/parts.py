@@ -1,53 +1,150 @@
-"""What the steps of a run ask of the rest of `loop`: step 0, evidence, hints, rendered pages, the gate."""
+"""What the steps of a run get from the rest of `loop`: step 0, hints, evidence, pages, the log and the gate."""
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Protocol
 
 from evaluator.receipt.receipt import Receipt
-from loop.gate.context import Stage
-from loop.gate.report import GateReport
+from evaluator.store.seal import load_key
+from kbs.common.files import read_if_there
+from kbs.evidence.vocabulary import Vocabulary
+from loop import pages
+from loop.gate.context import GateContext, Stage
+from loop.gate.report import GateReport, run_gate
 from loop.journal.events import HintsRead, Recorded
+from loop.journal.folder import KERNELS, RunFolder
+from loop.journal.record import RunRecord
 from loop.journal.state import RunState
+from loop.pages.artifacts import VersionFiles
+from loop.planning.hints import parse_hints
+from loop.planning.methods import REWRITE, Methods, read_methods
+from loop.planning.step0 import EnvNote
+from loop.proposals import evidence
+from loop.proposals import experience as past
 from loop.proposals.proposal import Proposal
-from loop.tools import Search
+from loop.tools import LogEvidence, Search, Tools
+from wiki.library import Wikis
 
 
-class Parts(Protocol):
-    """Each returns what is to be written or recorded, and writes nothing below the run's folder.
+class Bench(Tools, Protocol):
+    """Tools with what step 0 and the pictures need; `kopt.services.runs.tools.Workbench` implements it."""
+
+    def environment(self) -> EnvNote:
+        """The machine and its programs."""
+
+    def pictures(self, drawing: pages.Drawing) -> dict[str, bytes]:
+        """Pictures of a run by name; nothing where none can be drawn."""
+
+
+@dataclass
+class Parts:
+    """What each method returns is to be written or recorded; none of them writes below the run's folder.
 
     Each may raise `KoptError`.
     """
 
+    folder: RunFolder
+    record: RunRecord
+    tools: Bench
+    wikis: Wikis
+    terms: Vocabulary
+    home: Path
+    """KOPT_HOME."""
+    log: LogEvidence
+    """The experience log."""
+
+    @cached_property
+    def methods(self) -> Methods:
+        """The registry."""
+        return read_methods(self.wikis)
+
     def step0(self) -> dict[str, bytes]:
-        """Files of step 0, by their paths below the run's folder."""
+        """env.json, roofline.json, env_check.md, README.md."""
+        return pages.step0_files(self.record, self.tools.environment(), self.tools.targets())
 
     def hints(self) -> HintsRead:
-        """HINTS.md as it is now."""
+        """HINTS.md as it is now. Raises `UsageError` (`hints_contradict`)."""
+        data = read_if_there(self.folder.hints)
+        if data is None:
+            return HintsRead(file=None, directives=(), passed_on=())
+        found = parse_hints(data.decode("utf-8", "replace"), (*self.methods.ids, REWRITE))
+        return HintsRead(
+            file=hashlib.sha256(data).hexdigest(),
+            directives=tuple(one.canonical for one in found.directives),
+            passed_on=tuple(one.written for one in found.passed_on),
+        )
 
     def look_up(self, state: RunState, parent: int) -> tuple[Search, ...]:
-        """The evidence for a version that will change `parent`."""
+        """What the log knows of such kernels first; then the kernel, and what bounds the parent; after a stall also
+        methods that were not tried."""
+        files = VersionFiles(self.folder, self.record, parent)
+        texts = [
+            data.decode("utf-8", "replace")
+            for data in (read_if_there(self.folder.root / self.record.reference.name), *self._kernel(parent))
+            if data is not None
+        ]
+        gpu = self.terms.products[self.record.gpu].name if self.record.gpu in self.terms.products else ""
+        name = Path(self.record.kernel.origin).stem
+        asked = evidence.queries(name, texts, gpu, files.diagnosis, self.terms)
+        stall = state.stalls[-1] if state.stalls else None
+        if stall is not None and state.current is not None and stall.version == state.current.number:
+            asked += evidence.after_stall(stall.untried, gpu)
+        return (past.look_up(self.log, self.folder, state, parent), *evidence.look_up(self.tools, asked))
+
+    def _kernel(self, version: int) -> list[bytes | None]:
+        return [read_if_there(self.folder.version(version) / name) for name in KERNELS.values()]
 
     def look_further(self, state: RunState, proposal: Proposal, known: tuple[Search, ...]) -> tuple[Search, ...]:
         """A proposal's own questions, as far as they are new."""
+        return evidence.further(self.tools, proposal, known, lambda text: past.look_for(self.log, state, text))
 
     def log_version(self, version: int) -> Recorded:
         """Put what came of a closed version into the experience log, if it is not there yet."""
+        return past.record(self.log, self.folder, version, load_key(self.home))
 
     def of_attempt(self, receipt: Receipt) -> dict[str, bytes]:
-        """Files beside an attempt's receipt, by name."""
+        """correctness.md."""
+        return {"correctness.md": pages.correctness(receipt)}
 
     def of_version(self, version: int) -> dict[str, bytes]:
-        """Rendered files of a version, by name."""
+        """Rendered files of a version."""
+        return pages.version_files(self.folder, self.record, version)
 
     def of_run(self, state: RunState) -> dict[str, bytes]:
-        """Rendered files at the top, by name."""
+        """Rendered files at the top."""
+        return pages.run_files(self.folder, self.record, state)
 
     def of_end(self, state: RunState) -> dict[str, bytes]:
-        """Reports and pictures, by their paths."""
+        """Reports and pictures."""
+        return pages.final_files(self.folder, self.record, state, self.tools.pictures)
 
     def untried(self, state: RunState) -> tuple[str, ...]:
-        """Methods that apply here and that no version used."""
+        """Methods that this architecture and language have, that no directive forbids, and that no version used."""
+        used = {method for version in state.versions for method in version.methods}
+        architecture = (
+            self.terms.products[self.record.gpu].architecture if self.record.gpu in self.terms.products else ""
+        )
+        forbidden = self._forbidden(state)
+        return tuple(
+            method.id
+            for method in self.methods.offered
+            if method.id not in used
+            and method.id not in forbidden
+            and (not architecture or not method.architectures or architecture in method.architectures)
+        )
+
+    def _forbidden(self, state: RunState) -> tuple[str, ...]:
+        lines = state.hints.directives if state.hints else ()
+        return parse_hints("\n".join(lines), (*self.methods.ids, REWRITE)).values("forbid")
 
     def gate(self, state: RunState, version: int, stage: Stage, proposal: Proposal | None = None) -> GateReport:
         """What the gate says."""
+        context = GateContext(
+            self.folder, self.record, state, self.wikis, self.terms, version, stage, proposal,
+            self.tools.machine_code if proposal is not None else None, key=load_key(self.home),
+        )  # fmt: skip
+        return run_gate(context)

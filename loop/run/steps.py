@@ -32,10 +32,10 @@ from loop.journal.events import (
     Stopped,
 )
 from loop.journal.state import REFUSALS, Phase, VersionState
-from loop.planning import acceptance as keep
+from loop.planning import decisions
 from loop.proposals import evidence
 from loop.run import memory
-from loop.run.held import Kernel, Run, missing
+from loop.run.open_run import Kernel, Run, missing
 from loop.run.submission import refuse_attempt
 
 _SUBJECT = 72
@@ -51,14 +51,14 @@ def open_next(run: Run) -> None:
     """Stop, or note a stall and begin the next version."""
     state = run.state
     if state.current is not None:
-        group = keep.stalled(state, run.record)
+        group = decisions.stalled(state, run.record)
         if group:
             tried = tuple(dict.fromkeys(method for version in group for method in version.methods))
-            masked = keep.to_mask(state) if run.record.partial_restart else ()
+            masked = decisions.to_mask(state) if run.record.partial_restart else ()
             untried = run.parts.untried(state)
             run.happened(Stalled(version=group[-1].number, tried=tried, untried=untried, masked=masked))
         best = run.receipt(state.best) if state.best is not None else None
-        found = keep.stop(state, run.record, utc_now(), best, run.targets())
+        found = decisions.stop(state, run.record, utc_now(), best, run.targets())
         if found is not None:
             run.happened(Stopped(reason=found.reason, evidence=found.evidence))
             return
@@ -99,21 +99,21 @@ def evaluate(run: Run) -> None:
             verdict=receipt.verdict,
             improvement=receipt.improvement,
             reason=receipt.reason,
-            ratio=keep.ratio_of(receipt),
-            median_us=keep.median_of(receipt),
+            ratio=decisions.ratio_of(receipt),
+            median_us=decisions.median_of(receipt),
             files=files,
         )
     )
 
 
 def _measured(
-    run: Run, folder: str, kernel: Kernel, incumbent: str | None, schedule: SeedSchedule
+    run: Run, folder: str, kernel: Kernel, parent: str | None, schedule: SeedSchedule
 ) -> tuple[Receipt, Files]:
     """A sealed receipt in a folder: the one that stands there, where it is of this evaluation, else a new one."""
     there = read_if_there(run.folder.root / folder / "receipt.json")
     receipt = None if there is None else _fitting(run, there, kernel, schedule)
     if receipt is None:
-        receipt = run.tools.evaluate(run.tools.request(kernel.text, kernel.name, incumbent), schedule)
+        receipt = run.tools.evaluate(run.tools.request(kernel.text, kernel.name, parent), schedule)
     files = {"receipt.json": render(receipt), **run.parts.of_attempt(receipt)}
     return receipt, run.put({f"{folder}/{name}": data for name, data in files.items()})
 
@@ -176,7 +176,7 @@ def close(run: Run) -> None:
     """Decide whether the version is kept, and end it."""
     version = run.version
     if version.gated is not None and version.gated.passed:
-        decision = keep.decide(run.state, run.record, version)
+        decision = decisions.decide(run.state, run.record, version)
         closing = Closed(version=version.number, outcome="passed", kept=decision.kept, why=decision.why, files={})
     else:
         closing = Closed(version=version.number, outcome="failed", kept=False, why=_why_failed(run, version), files={})
@@ -254,10 +254,10 @@ def restore(run: Run) -> None:
             hint=f"Somebody changed v{number}/ or the repository. Look at `git log --stat` in the run's folder.",
         )
     folder = run.folder.relative(run.folder.final(number, ending))
-    incumbent = None if number == 0 else run.version_kernel(0).text
+    first = None if number == 0 else run.version_kernel(0).text
     schedule = seeds.schedule(run.master, number, ending, "final")
-    receipt, files = _measured(run, folder, kernel, incumbent, schedule)
-    agrees, why = keep.agrees(receipt, run.record)
+    receipt, files = _measured(run, folder, kernel, first, schedule)
+    agrees, why = decisions.agrees(receipt, run.record)
     if number == 0:
         agrees = receipt.verdict is Verdict.ACCEPTED
         why = "version 0 itself: no version is better" if agrees else why
@@ -266,7 +266,7 @@ def restore(run: Run) -> None:
             version=number,
             receipt=receipt.id,
             agrees=agrees,
-            ratio=None if number == 0 else keep.ratio_of(receipt),
+            ratio=None if number == 0 else decisions.ratio_of(receipt),
             why=why,
             files=files | {f"{run.folder.relative(run.folder.best)}/{kernel.name}": kernel.hash},
         )
@@ -279,15 +279,15 @@ def _next_best(run: Run) -> int:
     kept = [version for version in run.state.versions if version.kept and version.number not in measured]
     if run.state.best is not None and run.state.best not in measured:
         return run.state.best
-    return keep.ranked([_standing(run, version) for version in kept])[0]
+    return decisions.ranked([_standing(run, version) for version in kept])[0]
 
 
-def _standing(run: Run, version: VersionState) -> keep.Standing:
+def _standing(run: Run, version: VersionState) -> decisions.Standing:
     receipt = run.receipt(version.number)
-    times = None if receipt is None else keep.summary_of(receipt)
-    ratio = keep.to_baseline(run.state, version.number) if times is not None else None
+    times = None if receipt is None else decisions.summary_of(receipt)
+    ratio = decisions.to_baseline(run.state, version.number) if times is not None else None
     size = len(run.version_kernel(version.number).data)
-    return keep.Standing(
+    return decisions.Standing(
         version.number, ratio, times.p80_us if times else None, times.std_us if times else None, size
     )  # fmt: skip
 

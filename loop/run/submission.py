@@ -15,7 +15,7 @@ from loop.proposals import evidence
 from loop.proposals.proposal import Proposal
 from loop.proposals.request import BrokenRule
 from loop.proposers.reading import Unread
-from loop.run.held import Run
+from loop.run.open_run import Run
 
 PROPOSAL = "proposal.json"
 UNFIT = "kernel"

@@ -40,7 +40,7 @@ from loop.journal.events import HintsRead, Recorded
 from loop.journal.folder import RunFolder
 from loop.journal.record import KeptFile, ProblemWords, RunRecord
 from loop.journal.state import RunState
-from loop.planning.acceptance import words
+from loop.planning.decisions import words
 from loop.proposals import evidence
 from loop.proposals import experience as past
 from loop.proposals.proposal import Evidence, Expected, Hypothesis, Proposal, Query, Selected
@@ -142,11 +142,11 @@ class FakeTools:
     asked: list[str] = field(default_factory=list)
     """Each evaluation, by the hash of its kernel."""
 
-    def request(self, kernel_text: str, kernel_name: str, incumbent: str | None) -> Request:
+    def request(self, kernel_text: str, kernel_name: str, parent: str | None) -> Request:
         return Request(
             candidate=SourceFile(name=kernel_name, text=kernel_text),
             reference=SourceFile(name="reference.py", text=REFERENCE),
-            incumbent=None if incumbent is None else SourceFile(name=kernel_name, text=incumbent),
+            incumbent=None if parent is None else SourceFile(name=kernel_name, text=parent),
             inputs=InputsFile(name="inputs.json", content=b"{}"),
             dims={"n": 64},
             device=self.record.device,
@@ -247,7 +247,7 @@ def said(text: str, name: str, otherwise: str) -> str:
 
 @dataclass
 class FakeParts:
-    """What `loop.run.parts.Parts` asks for, with a gate that finds what kernels say."""
+    """Stands in for `loop.run.parts.Parts`, with a gate that finds what kernels say."""
 
     folder: RunFolder
     record: RunRecord

@@ -12,7 +12,7 @@ from loop.journal.record import Grade, PinnedWiki
 from loop.planning.hints import Hints
 from loop.planning.inventory import Inventory
 from loop.planning.methods import REWRITE, read_methods
-from loop.planning.plan import Surroundings, Wanted, kept_names, problem_words
+from loop.planning.plan import RunEnvironment, Wanted, kept_names, problem_words
 
 if TYPE_CHECKING:
     from evaluator.request import Request
@@ -43,7 +43,7 @@ def device_of(asked: str | None) -> str:
 
 def survey(
     engine: Engine, inventory: Inventory, wanted: Wanted, hints: Hints, *, device: str, gpu: str | None
-) -> Surroundings:
+) -> RunEnvironment:
     """Look around. `gpu`: a product's name, None for the GPU that is present. Runs the reference once where its outputs
     are named by its setup, and the kernel once under ncu where there is a GPU; writes nothing.
 
@@ -57,7 +57,7 @@ def survey(
     request = _request(inventory, wanted, device)
     grade, why = probe(engine, request, hints)
     problem, outputs = _problem(engine, request)
-    return Surroundings(
+    return RunEnvironment(
         device=device,
         device_name=name or "",
         gpu=product,

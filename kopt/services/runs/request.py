@@ -18,17 +18,17 @@ def make_request(
     problem: ProblemWords,
     device: str,
     *,
-    incumbent: SourceFile | None = None,
+    parent: SourceFile | None = None,
 ) -> Request:
-    """What the evaluator is asked; with an incumbent, that is the first baseline."""
+    """What the evaluator is asked; `parent` is the first baseline."""
     from evaluator.receipt.plan import BaselineChoice
     from evaluator.request import InputsFile, Request
     from evaluator.sandbox.fork_server import passed_environment
 
-    first = () if incumbent is None else (BaselineChoice(name="parent", how="incumbent"),)
+    first = () if parent is None else (BaselineChoice(name="parent", how="incumbent"),)
     return Request(
         candidate=candidate,
-        incumbent=incumbent,
+        incumbent=parent,
         reference=reference,
         inputs=None if inputs is None else InputsFile(name=inputs[0], content=inputs[1]),
         dims=problem.dims,

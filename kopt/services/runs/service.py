@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from loop.journal.language_model import ModelChoice
     from loop.planning.plan import ResolvedPlan, Wanted
     from loop.proposals.request import NextRequest
-    from loop.run.held import Progress as Steps
+    from loop.run.open_run import Progress as Steps
 
 _LETTERS = 4
 """At the end of a run's id."""
@@ -152,7 +152,7 @@ def driving(given: str | None, progress: Progress, steps: Steps) -> Iterator[Dri
     """Hold the run that is meant (`kopt.services.runs.lookup.find_run`), with its tools. Raises `KoptError`."""
     from kopt.services.experience_log import open_log
     from kopt.services.runs.tools import Workbench
-    from loop.run.standard import StandardParts
+    from loop.run.parts import Parts
 
     engine = Engine(load_settings(), progress=progress)
     home = engine.settings.home
@@ -160,7 +160,7 @@ def driving(given: str | None, progress: Progress, steps: Steps) -> Iterator[Dri
     record = read_run(folder.root).record
     with Workbench(engine, folder, record) as tools:
         log = open_log(engine.settings)
-        parts = StandardParts(folder, record, tools, engine.library, engine.terms, home, log)
+        parts = Parts(folder, record, tools, engine.library, engine.terms, home, log)
         with Driver.open(folder.root, tools, home, parts) as driver:
             yield Driving(driver, engine, steps)
 

@@ -76,8 +76,8 @@ class Workbench:
 
     # --- measuring --------------------------------------------------------------------------------------------------
 
-    def request(self, kernel_text: str, kernel_name: str, incumbent: str | None) -> Request:
-        """What the evaluator is asked for a kernel of this run; `incumbent`: the text of the version to beat."""
+    def request(self, kernel_text: str, kernel_name: str, parent: str | None) -> Request:
+        """The request to evaluate a kernel of this run; `parent` is the text of the kernel that it must beat."""
         from evaluator.source.source_file import SourceFile
 
         name = self.record.reference.name
@@ -94,7 +94,7 @@ class Workbench:
             None if inputs is None or content is None else (inputs.name, content),
             problem,
             self.record.device,
-            incumbent=None if incumbent is None else parent_file(incumbent),
+            parent=None if parent is None else parent_file(parent),
         )
 
     def evaluate(self, request: Request, schedule: SeedSchedule) -> Receipt:

@@ -21,7 +21,7 @@ from kbs.experience.experiment import op_name
 from loop.journal.events import FinalMeasured
 from loop.journal.state import Phase, VersionState
 from loop.pages.artifacts import VersionFiles, targets
-from loop.planning.acceptance import median_of, ratio_of
+from loop.planning.decisions import median_of, ratio_of
 from loop.run.driver import View
 from wiki.library import Wiki, open_wiki
 from wiki.lint import lint

@@ -81,8 +81,8 @@ class GpuTools(FakeTools):
 
     wiki: Wiki = field(default_factory=bundled_wiki)
 
-    def request(self, kernel_text: str, kernel_name: str, incumbent: str | None) -> Request:
-        asked = super().request(kernel_text, kernel_name, incumbent)
+    def request(self, kernel_text: str, kernel_name: str, parent: str | None) -> Request:
+        asked = super().request(kernel_text, kernel_name, parent)
         return asked.model_copy(update={"inputs": InputsFile(name="inputs.json", content=INPUTS)})
 
     def profile(self, request: Request) -> TakenProfile:

@@ -16,7 +16,7 @@ from loop.journal.folder import RunFolder
 from loop.journal.language_model import LEAST_ANSWER, ModelCall, ModelChoice, Spent, allowance, exhausted
 from loop.journal.record import RunRecord
 from loop.journal.state import Phase, replay
-from loop.planning import acceptance as keep
+from loop.planning import decisions
 from loop.proposers.reading import Unread
 from loop.run.driver import Driver, create_run, read_run
 from tests.loop import tools
@@ -224,7 +224,7 @@ def test_a_limit_does_not_hide_that_all_iterations_are_done(tmp_path: Path) -> N
 @pytest.mark.processes
 def test_an_agent_has_no_budget(tmp_path: Path) -> None:
     agent = tools.run_record(tmp_path, proposer="agent")
-    assert keep.over_budget(replay([]), agent) is None
+    assert decisions.over_budget(replay([]), agent) is None
 
 
 @pytest.mark.processes

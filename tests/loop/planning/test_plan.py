@@ -9,13 +9,13 @@ import pytest
 from kbs.common.errors import UsageError
 from loop.journal.record import PinnedWiki
 from loop.planning.inventory import take
-from loop.planning.plan import ResolvedPlan, Surroundings, Wanted, read_hints, resolve, run_id, slug
+from loop.planning.plan import ResolvedPlan, RunEnvironment, Wanted, read_hints, resolve, run_id, slug
 from tests.loop.planning.test_inventory import MODEL, TRITON, write
 
 METHODS = ("split_k", "rewrite")
 
 
-def here(**changes: object) -> Surroundings:
+def here(**changes: object) -> RunEnvironment:
     fields: dict[str, object] = {
         "device": "cpu",
         "device_name": "",
@@ -29,10 +29,10 @@ def here(**changes: object) -> Surroundings:
         "outputs": (),
         "kopt": "0.1.0",
     }
-    return Surroundings(**{**fields, **changes})  # type: ignore[arg-type]  # fields by name
+    return RunEnvironment(**{**fields, **changes})  # type: ignore[arg-type]  # fields by name
 
 
-def resolved(workspace: Path, surroundings: Surroundings | None = None, **words: object) -> ResolvedPlan:
+def resolved(workspace: Path, surroundings: RunEnvironment | None = None, **words: object) -> ResolvedPlan:
     wanted = Wanted.model_validate({"proposer": "agent", **words})
     inventory = take(workspace)
     return resolve(inventory, wanted, surroundings or here(), read_hints(inventory, wanted, METHODS), Path("/home/k"))

@@ -107,7 +107,7 @@ def bench(plan: tuple[Engine, ResolvedPlan], tmp_path_factory: pytest.TempPathFa
 
 
 def test_survey_says_what_is_there(plan: tuple[Engine, ResolvedPlan]) -> None:
-    here = plan[1].surroundings
+    here = plan[1].environment
     assert (here.device, here.gpu, here.gpu_from) == ("cpu", "h200-sxm", "--gpu h200-sxm")
     assert here.grade == "none"
     assert "gpu-wiki" in here.wikis
@@ -233,6 +233,6 @@ def test_ncu_is_probed_with_its_reason(bench: Workbench, monkeypatch: pytest.Mon
 
 @pytest.mark.processes
 def test_torch_is_not_imported_before_it_is_needed() -> None:
-    modules = "kopt.services.runs.tools, kopt.services.runs.environment, loop.run.standard, loop.pages"
+    modules = "kopt.services.runs.tools, kopt.services.runs.environment, loop.run.parts, loop.pages"
     code = f"import sys, {modules}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

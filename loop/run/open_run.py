@@ -6,13 +6,10 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
 
 from pydantic import ValidationError
 
-from evaluator.receipt.document import first_of
 from evaluator.receipt.receipt import Receipt, parse
-from kbs.common import canonical_json as canonical
 from kbs.common.errors import KoptError
 from kbs.common.files import read_if_there, write_all
 from loop.gate.report import GateReport
@@ -26,7 +23,6 @@ from loop.proposals.proposal import Proposal
 from loop.run.parts import Parts
 from loop.tools import Targets, Tools
 
-Language = Literal["python", "cuda"]
 Progress = Callable[[Phase, str], None]
 """(phase, what is done in it)"""
 
@@ -132,29 +128,3 @@ def missing(path: Path) -> KoptError:
         code="artifact_missing",
         hint="Restore it from the run's git repository (`git checkout -- FILE` in the run's folder).",
     )
-
-
-def language_of(name: str) -> Language:
-    """Of a kernel's file."""
-    return cast(Language, next(language for language, file in KERNELS.items() if file == name))
-
-
-def read_record(folder: RunFolder) -> RunRecord:
-    """run.json. Raises `KoptError` (`record_missing`, `record_damaged`)."""
-    try:
-        data = folder.record.read_bytes()
-    except OSError as error:
-        raise KoptError(
-            f"{folder.root} is no run: {folder.record.name} cannot be read ({error.strerror or error})",
-            code="record_missing",
-            hint="Give the folder of a run, such as `kopt run list` shows.",
-        ) from error
-    try:
-        return RunRecord.model_validate(canonical.loads(data))
-    except (ValueError, ValidationError) as error:
-        why = ": ".join(first_of(error)) if isinstance(error, ValidationError) else str(error)
-        raise KoptError(
-            f"{folder.record} is not as kopt wrote it: {why}",
-            code="record_damaged",
-            hint="Restore it from the run's git repository. What a run is about cannot be changed: begin a new one.",
-        ) from error
