@@ -36,7 +36,7 @@ MAX_FILE_BYTES = 64 * 1024 * 1024
 """kopt writes no larger file into a run."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GateContext:
     """A version, or the end of a run, as it is on the disk. Every file is read once and kept."""
 

@@ -19,10 +19,10 @@ from kbs.evidence.quantities import Stated, normal
 from kbs.evidence.units import NUMBER, Quantity, says_the_same
 from kbs.hardware.profile_metrics import profile_metrics
 from loop.gate.figures import Figures, exact, plain_number, sentences
+from loop.gate.names import FoundName, NameFinder, Words, name_words
 from loop.gate.sources import PROFILE_UNITS, is_element
 from loop.gate.spec_scanner import COUNTS
 
-_WORD = re.compile(r"[A-Za-z0-9]+")
 _GENERIC = frozenset(
     {"wait", "barrier", "drain", "selected", "sleeping", "miscellaneous", "duration", "registers", "waves", "issued"}
 )
@@ -53,35 +53,19 @@ class LooseNumber:
     """What the profile has for the metric; empty where it has none, or no metric is named."""
 
 
-@dataclass(frozen=True)
-class _Name:
-    start: int
-    end: int
-    metric: str
+_Name = FoundName[str]
+"""The id of a metric of the profile."""
 
 
 @lru_cache(maxsize=1)
-def _names() -> dict[str, list[tuple[tuple[str, ...], str]]]:
-    found: dict[str, dict[tuple[str, ...], str]] = {}
+def _names() -> NameFinder[str]:
+    table: dict[Words, str] = {}
     for metric in profile_metrics().all.values():
         for name in (metric.id, metric.name, metric.label, *metric.ncu):
-            key = tuple(word.lower() for word in _WORD.findall(name))
-            if key and not (len(key) == 1 and key[0] in _GENERIC):
-                found.setdefault(key[0], {}).setdefault(key, metric.id)
-    return {first: sorted(keys.items(), key=lambda pair: -len(pair[0])) for first, keys in found.items()}
-
-
-def _named(text: str) -> Iterator[_Name]:
-    tokens = [(m.start(), m.end(), m[0].lower()) for m in _WORD.finditer(text)]
-    names, position = _names(), 0
-    while position < len(tokens):
-        for key, metric in names.get(tokens[position][2], ()):
-            last = position + len(key)
-            if last <= len(tokens) and all(tokens[position + n][2] == word for n, word in enumerate(key)):
-                yield _Name(tokens[position][0], tokens[last - 1][1], metric)
-                position = last - 1
-                break
-        position += 1
+            key = name_words(name)
+            if not (len(key) == 1 and key[0] in _GENERIC):
+                table.setdefault(key, metric.id)
+    return NameFinder(table)
 
 
 def loose_numbers(
@@ -95,7 +79,7 @@ def loose_numbers(
     plain = _REFERENCE.sub(lambda m: " " * len(m[0]), text)
     seen: set[tuple[int, str]] = set()
     for sentence in sentences(plain):
-        names = list(_named(sentence.text))
+        names = list(_names().find(sentence.text))
         for stated in sentence.stated:
             if conditions and _COMPARISON.search(sentence.text[max(0, stated.start - 40) : stated.start]):
                 continue
@@ -131,7 +115,7 @@ def _bare(
     number: int, line: str, launches: Sequence[Launch], grounds: Sequence[Figures], conditions: bool
 ) -> Iterator[LooseNumber]:
     """Numbers without a unit right behind or before a metric's name."""
-    names = list(_named(line)) if any(c.isdigit() for c in line) else []
+    names = list(_names().find(line)) if any(c.isdigit() for c in line) else []
     if not names:
         return
     covered = [(name.start, name.end) for name in names]
@@ -151,13 +135,13 @@ def _bare(
         if conditions and _COMPARISON.search(line[max(0, match.start() - 40) : match.start()]):
             continue
         claim = plain_number(match["number"])
-        values = [v for launch in launches for v in _values(launch, last.metric, bare=True)]
+        values = [v for launch in launches for v in _values(launch, last.meaning, bare=True)]
         if claim is None or any(says_the_same(value, claim) for value in values):
             continue
         if any(g.has([claim]) for g in grounds[2:]):
             continue
-        shown = next((s for launch in launches if (s := _shown(launch, last.metric))), "")
-        yield LooseNumber(number, f"{line[last.start : last.end]} {match['number']}", last.metric, shown)
+        shown = next((s for launch in launches if (s := _shown(launch, last.meaning))), "")
+        yield LooseNumber(number, f"{line[last.start : last.end]} {match['number']}", last.meaning, shown)
 
 
 def _has_unit(text: str) -> bool:
@@ -168,10 +152,10 @@ def _beside(sentence: str, start: int, end: int, names: Sequence[_Name]) -> str 
     """The metric whose name stands right before or right behind a number."""
     before = next((name for name in reversed(names) if name.end <= start), None)
     if before is not None and start - before.end < 40 and _LINK.match(sentence[before.end : start]):
-        return before.metric
+        return before.meaning
     behind = next((name for name in names if name.start >= end), None)
     if behind is not None and behind.start - end < 20 and _BEHIND.match(sentence[end : behind.start]):
-        return behind.metric
+        return behind.meaning
     return None
 
 

@@ -7,21 +7,19 @@ numbers). What was measured, cited or computed in shown arithmetic is told apart
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import tokenize
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import lru_cache
 from itertools import pairwise
 
-from evaluator.source.cpp_tokens import lex
 from kbs.evidence.quantities import Stated, normal
 from kbs.evidence.units import Quantity, parse_quantity, parse_unit
 from kbs.evidence.vocabulary import Vocabulary, words
+from loop.gate.comments import comments
 from loop.gate.figures import Figures, Sentence, sentences
+from loop.gate.names import FoundName, NameFinder, Words, name_words
 
 RATES = frozenset(
     {
@@ -37,7 +35,6 @@ COUNTS = frozenset({"threads", "warps", "blocks", "registers", "barriers", "bank
 FEWEST_SMS = 8
 """No GPU that can be bought has fewer."""
 _NEVER = frozenset({"seconds", "percent", "ratio", "per cycle", "sectors", "floating-point operations"})
-_WORD = re.compile(r"[A-Za-z0-9]+")
 _LIMIT = re.compile(
     r"\b(?:limit(?:ed to|s)?|max(?:imum|imal)?|at most|up to|has|have|having|offers?|provides?|supports?|allows?"
     r"|available|capacity|size of (?:the )?(?:l1|l2|shared|register)|in total|hardware|per SM|per multiprocessor"
@@ -101,13 +98,8 @@ class FoundSpec:
     sentence: str
 
 
-@dataclass(frozen=True)
-class _Name:
-    start: int
-    end: int
-    metrics: frozenset[str]
-    """Empty for a product."""
-    words: int
+_Name = FoundName[frozenset[str]]
+"""The ids of the metrics that a name may mean; none for the name of a product."""
 
 
 class SpecScanner:
@@ -117,19 +109,14 @@ class SpecScanner:
         """`known`: specs of the wikis, whose values give themselves away."""
         self._terms = terms
         self._known = known
-        self._names: dict[str, list[tuple[tuple[str, ...], frozenset[str]]]] = {}
-        table: dict[tuple[str, ...], set[str]] = {}
+        table: dict[Words, frozenset[str]] = {}
         for metric in terms.metrics.values():
             for alias in (metric.id, metric.name, *metric.aliases):
-                table.setdefault(tuple(w.lower() for w in _WORD.findall(alias)), set()).add(metric.id)
+                table[name_words(alias)] = table.get(name_words(alias), frozenset()) | {metric.id}
         for product in (*terms.products.values(), *terms.families.values()):
             for alias in (product.id, product.name, *product.aliases):
-                table.setdefault(tuple(w.lower() for w in _WORD.findall(alias)), set())
-        for key, ids in table.items():
-            if key:
-                self._names.setdefault(key[0], []).append((key, frozenset(ids)))
-        for found in self._names.values():
-            found.sort(key=lambda pair: -len(pair[0]))
+                table.setdefault(name_words(alias), frozenset())
+        self._names = NameFinder(table)
         self._dimensions = {
             id: unit.dimension
             for id, metric in terms.metrics.items()
@@ -150,7 +137,7 @@ class SpecScanner:
 
     def names_hardware(self, text: str) -> bool:
         """Whether a text has the name of a metric or product."""
-        return any(True for _ in self._named(text))
+        return any(True for _ in self._names.find(text))
 
     def scan_text(self, text: str) -> Iterator[FoundSpec]:
         """Every spec of prose, lists and tables."""
@@ -167,20 +154,20 @@ class SpecScanner:
                 yield from self._bare(number, line[start : start + 2000])
 
     def _of(self, sentence: Sentence) -> Iterator[FoundSpec]:
-        names = list(self._named(sentence.text))
-        product = any(not name.metrics for name in names)
+        names = list(self._names.find(sentence.text))
+        product = any(not name.meaning for name in names)
         limit = bool(_LIMIT.search(sentence.text))
         uses = bool(_USES.search(sentence.text))
         for stated in sentence.stated:
             inside = any(name.start <= stated.start and stated.end <= name.end for name in names)
             if stated.dimension in _NEVER or inside:
                 continue
-            near = [name for name in names if any(self._dimensions.get(id) == stated.dimension for id in name.metrics)]
+            near = [name for name in names if any(self._dimensions.get(id) == stated.dimension for id in name.meaning)]
             beside = [name for name in near if _adjacent(sentence.text, name, stated)]
             chosen = beside or near
             if self._is_spec(stated, bool(near), bool(beside), product, limit, uses):
                 metrics = sorted(
-                    {id for n in chosen for id in n.metrics if self._dimensions.get(id) == stated.dimension}
+                    {id for n in chosen for id in n.meaning if self._dimensions.get(id) == stated.dimension}
                 )
                 hedge = _hedge(sentence.text, stated)
                 yield FoundSpec(
@@ -201,24 +188,12 @@ class SpecScanner:
             return near and limit and not (uses and not product)
         return near and (limit or product or (beside and not uses))
 
-    def _named(self, text: str) -> Iterator[_Name]:
-        found = [(m.start(), m.end(), m[0].lower()) for m in _WORD.finditer(text)]
-        position = 0
-        while position < len(found):
-            for key, ids in self._names.get(found[position][2], ()):
-                last = position + len(key)
-                if last <= len(found) and all(found[position + n][2] == word for n, word in enumerate(key)):
-                    yield _Name(found[position][0], found[last - 1][1], ids, len(key))
-                    position = last - 1
-                    break
-            position += 1
-
     def _bare(self, number: int, line: str) -> Iterator[FoundSpec]:
         """A metric of at least two words, or an abbreviation of one, with a number and no unit behind it."""
         if not any(c.isdigit() for c in line):
             return
-        for name in self._named(line):
-            numeric = [id for id in name.metrics if id in self._dimensions]
+        for name in self._names.find(line):
+            numeric = [id for id in name.meaning if id in self._dimensions]
             match = _BARE.match(line[name.end : name.end + 60]) if numeric and name.words > 1 else None
             if match is None or line[name.end + match.end() :].startswith(("%", " %")):
                 continue
@@ -255,68 +230,6 @@ class SpecScanner:
                     line = next((n for n in (*range(place, len(lines)), *range(place)) if near and near in lines[n]), 0)
                     place = line
                     yield replace(found, line=first + line if name.endswith(".json") else first)
-
-
-def comments(text: str, name: str, known: Set[str] = frozenset()) -> Iterator[tuple[int, str]]:
-    """(line, text) of each comment and docstring of a kernel's file; comments on lines that follow are one text.
-
-    `known`: comments as `each_comment` has them, which are left out.
-    """
-    yield from _joined([(line, said) for line, said in each_comment(text, name) if said not in known])
-
-
-@lru_cache(maxsize=4)
-def each_comment(text: str, name: str) -> tuple[tuple[int, str], ...]:
-    """(line, text) of each comment and docstring of a kernel's file by itself."""
-    if not name.endswith(".py"):
-        return tuple(lex(text).comments)
-    found: list[tuple[int, str]] = []
-    try:
-        fresh = True
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type == tokenize.COMMENT:
-                found.append((token.start[0], token.string.lstrip("#").strip()))
-            elif token.type == tokenize.STRING and fresh:
-                found.append((token.start[0], token.string.strip("rbuRBU\"'")))
-            if token.type not in (tokenize.COMMENT, tokenize.NL):
-                fresh = token.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING)
-    except (tokenize.TokenError, SyntaxError, ValueError):
-        found += [(n, line.partition("#")[2]) for n, line in enumerate(text.splitlines(), 1) if "#" in line]
-        found = sorted(set(found))
-    return tuple(found)
-
-
-def code_without_comments(text: str, name: str) -> str:
-    """A kernel's code on the lines where it stands: comments and docstrings are blanks; CUDA is its tokens."""
-    lines = [""] * (text.count("\n") + 2)
-    if not name.endswith(".py"):
-        for token in lex(text).tokens:
-            lines[token.line - 1] += f" {token.text}"
-        return "\n".join(lines)
-    try:
-        fresh = True
-        for part in tokenize.generate_tokens(io.StringIO(text).readline):
-            if part.type != tokenize.COMMENT and not (part.type == tokenize.STRING and fresh):
-                lines[part.start[0] - 1] += f" {part.string}"
-            if part.type not in (tokenize.COMMENT, tokenize.NL):
-                fresh = part.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING)
-    except (tokenize.TokenError, SyntaxError, ValueError):
-        return text
-    return "\n".join(lines)
-
-
-def _joined(found: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Comments on lines that follow each other as one text, so that its lines are the file's."""
-    start, texts = 0, list[str]()
-    for line, text in found:
-        if texts and line == start + sum(t.count("\n") + 1 for t in texts):
-            texts.append(text)
-            continue
-        if texts:
-            yield start, "\n".join(texts)
-        start, texts = line, [text]
-    if texts:
-        yield start, "\n".join(texts)
 
 
 def _over_ends(text: str) -> Iterator[tuple[int, str]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from kbs.common.markdown import without_quoted
+from loop.gate.comments import comments, each_comment
 from loop.gate.constants import hardware_constants
 from loop.gate.context import GateContext
 from loop.gate.figures import Figures
@@ -19,7 +20,7 @@ from loop.gate.sources import (
     measured,
     wiki_specs,
 )
-from loop.gate.spec_scanner import FoundSpec, SpecScanner, comments, each_comment, known_specs
+from loop.gate.spec_scanner import FoundSpec, SpecScanner, known_specs
 from loop.journal.folder import KERNELS
 from loop.proposals.proposal import Expected, Proposal
 
@@ -182,8 +183,8 @@ class Grounds:
 
 
 @lru_cache(maxsize=4)
-def _grounds(key: _Key) -> Grounds:
-    context = key.context
+def grounds(context: GateContext) -> Grounds:
+    """Found once for each context."""
     scanner = SpecScanner(context.terms, known_specs(wiki_specs(context)))
     texts = scanned_texts(context, scanner)
     registered = [Text(path, said, path) for path in TOP if (said := context.text(path)) is not None]
@@ -236,24 +237,6 @@ def _citations(text: Text, context: GateContext) -> Iterator[Checked]:
 def _is_rendered(text: Text, context: GateContext) -> bool:
     """Whether kopt wrote it from figures of its own: the rule `rendered` compares it byte for byte."""
     return "#" not in text.file and text.file != context.kernel_file
-
-
-class _Key:
-    """A context by identity: it holds what cannot be hashed."""
-
-    def __init__(self, context: GateContext) -> None:
-        self.context = context
-
-    def __hash__(self) -> int:
-        return id(self.context)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and other.context is self.context
-
-
-def grounds(context: GateContext) -> Grounds:
-    """Found once for each context."""
-    return _grounds(_Key(context))
 
 
 def selected_line(quote: str, reference: str) -> str:

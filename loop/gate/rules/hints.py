@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from loop.gate.comments import code_without_comments
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, broken, rule
-from loop.gate.spec_scanner import code_without_comments
 
 _TYPE_NAMES = {
     "fp64": r"float64|double|fp64",

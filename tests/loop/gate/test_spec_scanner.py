@@ -15,9 +15,10 @@ from evaluator.diagnosis.report import details, summary
 from evaluator.profiling.profile import read_profile
 from evaluator.receipt.receipt import Receipt
 from kbs.evidence.vocabulary import vocabulary
+from loop.gate.comments import code_without_comments, comments
 from loop.gate.figures import Figures, equations, sentences
 from loop.gate.sources import measured
-from loop.gate.spec_scanner import SpecScanner, code_without_comments, comments, known_specs
+from loop.gate.spec_scanner import SpecScanner, known_specs
 from tests.conftest import ROOT
 from tests.evaluator.ncu_reports import KERNELS, raw_csv
 from tests.evaluator.receipts import timed_receipt

@@ -1,0 +1,77 @@
+"""Comments and docstrings of a kernel's file, and its code without them."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+from collections.abc import Iterator, Sequence, Set
+from functools import lru_cache
+
+from evaluator.source.cpp_tokens import lex
+
+_UNREADABLE = (tokenize.TokenError, SyntaxError, ValueError)
+
+
+def comments(text: str, name: str, known: Set[str] = frozenset()) -> Iterator[tuple[int, str]]:
+    """(line, text) of each comment and docstring; comments on successive lines are one text.
+
+    Comments in `known`, as `each_comment` returns them, are left out.
+    """
+    yield from _joined([(line, said) for line, said in each_comment(text, name) if said not in known])
+
+
+@lru_cache(maxsize=4)
+def each_comment(text: str, name: str) -> tuple[tuple[int, str], ...]:
+    """(line, text) of each single comment and docstring."""
+    if not name.endswith(".py"):
+        return tuple(lex(text).comments)
+    found: list[tuple[int, str]] = []
+    try:
+        for token, comment in _python_tokens(text):
+            if token.type == tokenize.COMMENT:
+                found.append((token.start[0], token.string.lstrip("#").strip()))
+            elif comment:
+                found.append((token.start[0], token.string.strip("rbuRBU\"'")))
+    except _UNREADABLE:
+        found += [(n, line.partition("#")[2]) for n, line in enumerate(text.splitlines(), 1) if "#" in line]
+        found = sorted(set(found))
+    return tuple(found)
+
+
+def code_without_comments(text: str, name: str) -> str:
+    """A kernel's code on its lines, as tokens separated by blanks, without comments and docstrings."""
+    lines = [""] * (text.count("\n") + 2)
+    if not name.endswith(".py"):
+        for cuda in lex(text).tokens:
+            lines[cuda.line - 1] += f" {cuda.text}"
+        return "\n".join(lines)
+    try:
+        for token, comment in _python_tokens(text):
+            if not comment:
+                lines[token.start[0] - 1] += f" {token.string}"
+    except _UNREADABLE:
+        return text
+    return "\n".join(lines)
+
+
+def _python_tokens(text: str) -> Iterator[tuple[tokenize.TokenInfo, bool]]:
+    """Each token, and whether it is a comment or a docstring: a string at the beginning of a statement."""
+    begins = True
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        yield token, token.type == tokenize.COMMENT or (token.type == tokenize.STRING and begins)
+        if token.type not in (tokenize.COMMENT, tokenize.NL):
+            begins = token.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING)
+
+
+def _joined(found: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Comments on successive lines as one text whose lines are those of the file."""
+    start, texts = 0, list[str]()
+    for line, text in found:
+        if texts and line == start + sum(t.count("\n") + 1 for t in texts):
+            texts.append(text)
+            continue
+        if texts:
+            yield start, "\n".join(texts)
+        start, texts = line, [text]
+    if texts:
+        yield start, "\n".join(texts)
