@@ -1,4 +1,4 @@
-"""Where things lie in a run's folder."""
+"""Paths in a run's folder."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RunFolder:
 
     @property
     def hints(self) -> Path:
-        """HINTS.md, the user's."""
+        """HINTS.md, which the user writes."""
         return self.root / HINTS
 
     @property
@@ -56,13 +56,13 @@ class RunFolder:
         return self.version(version) / "attempts" / f"a{attempt}"
 
     def submission(self, version: int, number: int) -> Path:
-        """vN/refused/sM/: what was handed in and did not run."""
+        """vN/refused/sM/: an answer that was refused."""
         return self.version(version) / "refused" / f"s{number}"
 
     def final(self, version: int, ending: int) -> Path:
-        """final/vN/: what was measured of it at the end; `ending`: which end of the run, from 1."""
+        """final/vN/: its final measurement; `ending` counts the ends of the run, from 1."""
         return self.root / "final" / (f"v{version}" if ending == 1 else f"v{version}-{ending}")
 
     def relative(self, path: Path) -> str:
-        """A path as events have it."""
+        """A path relative to the run's folder, as events have it."""
         return path.relative_to(self.root).as_posix()

@@ -1,8 +1,8 @@
-"""The journal of a run: one line an event, chained by hashes, brought to the disk before anything rests on it.
+"""The journal of a run: one line per event, chained by hashes, and synced to the disk before anything relies on it.
 
 A line is `{"n": 3, "time": "2026-11-21T07:14:00Z", "prev": "…", "event": {…}}`: `prev` is the SHA-256 of the bytes of
-the line before it, zeros in the first. A change of a line breaks the chain at the next one. A last line that a kill or
-a full disk left half written is set aside, never guessed at.
+the line before it, zeros in the first. An edited line breaks the chain at the next one. A last line that a kill or
+a full disk left incomplete is moved to another file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kbs.common.json_model import FrozenModel
 from loop.journal.events import Event
 
 FIRST = "0" * 64
-"""What the first line names as the one before it."""
+"""What the first line has as the hash of the line before it."""
 
 
 class Entry(FrozenModel):
@@ -43,21 +43,21 @@ class Entry(FrozenModel):
 
 @dataclass(frozen=True)
 class Read:
-    """What a journal's bytes say."""
+    """A journal that was read."""
 
     entries: tuple[Entry, ...]
     head: str
-    """SHA-256 of the last whole line; `FIRST` where there is none."""
+    """SHA-256 of the last complete line; `FIRST` if there is none."""
     length: int
-    """Bytes of the whole lines."""
+    """Size of the complete lines in bytes."""
     torn: bytes
-    """What stands after them: part of a line."""
+    """The incomplete line after them."""
 
 
 def read(data: bytes, name: str = "journal.jsonl") -> Read:
-    """Read a journal. Raises `KoptError` (`journal_edited`) where a whole line is not what was written.
+    """Read a journal. Raises `KoptError` (`journal_edited`) if a complete line is not as it was written.
 
-    Bytes after the last newline, and a last line that is no JSON, are `torn`: no event rests on them.
+    Bytes after the last newline, and a last line that is not JSON, are `torn`: no event depends on them.
     """
     whole, torn = data[: data.rfind(b"\n") + 1], data[data.rfind(b"\n") + 1 :]
     lines = whole.split(b"\n")[:-1]
@@ -70,7 +70,7 @@ def read(data: bytes, name: str = "journal.jsonl") -> Read:
             entry = Entry.model_validate_json(line)
         except ValidationError as error:
             where, what = first_of(error)
-            raise _edited(name, number, f"it is no event ({f'{where}: ' if where else ''}{what})") from error
+            raise _edited(name, number, f"it is not an event ({f'{where}: ' if where else ''}{what})") from error
         if entry.n != number:
             raise _edited(name, number, f"it says that it is line {entry.n}")
         if entry.prev != head:
@@ -89,12 +89,12 @@ class Journal:
     head: str
     length: int
     set_aside: Path | None = None
-    """Where a torn last line went when the journal was opened."""
+    """The file that got an incomplete last line when the journal was opened."""
     clock: Callable[[], str] = field(default=utc_now, repr=False)
 
     @classmethod
     def open(cls, path: Path) -> Journal:
-        """Read it for writing; a torn last line is moved to `journal.torn-N` beside it.
+        """Open a journal for writing; an incomplete last line is moved to `journal.torn-N` beside it.
 
         Raises `KoptError`: `journal_edited`, `journal_missing`, `disk_full`, `not_writable`.
         """
@@ -108,7 +108,7 @@ class Journal:
         return cls(path, list(found.entries), found.head, found.length, aside)
 
     def append(self, event: Event) -> Entry:
-        """Write an event down; when this returns, it is on the disk. After a `KoptError` nothing is written."""
+        """Append an event; when this returns, it is on the disk. After a `KoptError` nothing was written."""
         entry = Entry(n=len(self.entries) + 1, time=self.clock(), prev=self.head, event=event)
         line = render(entry)
         try:
@@ -135,7 +135,7 @@ class Journal:
 
 
 def first_line(event: Event, clock: Callable[[], str] = utc_now) -> bytes:
-    """The bytes of a journal that holds one event."""
+    """The bytes of a journal with one event."""
     return render(Entry(n=1, time=clock(), prev=FIRST, event=event)) + b"\n"
 
 
@@ -151,9 +151,9 @@ def load(path: Path) -> bytes:
         return path.read_bytes()
     except FileNotFoundError as error:
         raise KoptError(
-            f"{path.parent} is no run: it has no {path.name}",
+            f"{path.parent} is not a run: it has no {path.name}",
             code="journal_missing",
-            hint="Give the folder of a run, such as `kopt run list` shows.",
+            hint="Give the folder of a run; `kopt run list` shows them.",
         ) from error
     except OSError as error:
         raise KoptError(
@@ -180,7 +180,7 @@ def _edited(name: str, number: int, why: str) -> KoptError:
 
 
 def _free_name(path: Path, torn: bytes) -> Path:
-    """The first free `journal.torn-N`; one that holds these bytes already was written by a start that was killed."""
+    """The first free `journal.torn-N`, or one that already has these bytes because a start was killed."""
     number = 1
     while True:
         name = path.with_name(f"{path.stem}.torn-{number}")

@@ -1,4 +1,4 @@
-"""run.json: what is fixed for a whole run. A change of any of it is a new run."""
+"""run.json: what is fixed for a whole run. To change any of it, start a new run."""
 
 from __future__ import annotations
 
@@ -133,9 +133,9 @@ def read_record(folder: RunFolder) -> RunRecord:
         data = folder.record.read_bytes()
     except OSError as error:
         raise KoptError(
-            f"{folder.root} is no run: {folder.record.name} cannot be read ({error.strerror or error})",
+            f"{folder.root} is not a run: {folder.record.name} cannot be read ({error.strerror or error})",
             code="record_missing",
-            hint="Give the folder of a run, such as `kopt run list` shows.",
+            hint="Give the folder of a run; `kopt run list` shows them.",
         ) from error
     try:
         return RunRecord.model_validate(canonical.loads(data))
@@ -144,5 +144,5 @@ def read_record(folder: RunFolder) -> RunRecord:
         raise KoptError(
             f"{folder.record} is not as kopt wrote it: {why}",
             code="record_damaged",
-            hint="Restore it from the run's git repository. What a run is about cannot be changed: begin a new one.",
+            hint="Restore it from the run's git repository. The subject of a run cannot change: start a new one.",
         ) from error

@@ -1,4 +1,4 @@
-"""Which runs this KOPT_HOME began, and where they lie."""
+"""The runs that were started with this KOPT_HOME, and their folders."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from loop.journal.seeds import FOLDER
 
 @dataclass(frozen=True)
 class KnownRun:
-    """A run that was begun here."""
+    """A run that was started with this KOPT_HOME."""
 
     id: str
     root: Path
-    """Its folder, as it was when it began or was opened last."""
+    """Its folder when it was started or opened last."""
 
     @property
     def there(self) -> bool:
-        """Whether its journal still stands."""
+        """Whether its journal still exists."""
         return (self.root / "journal.jsonl").is_file()
 
 
 def remember(home: Path, run: str, root: Path) -> None:
-    """Note where a run lies. Raises `KoptError`."""
+    """Remember the folder of a run. Raises `KoptError`."""
     path = home / FOLDER / f"{run}.folder"
     data = str(root.resolve()).encode("utf-8", "surrogateescape") + b"\n"
     try:
@@ -36,7 +36,7 @@ def remember(home: Path, run: str, root: Path) -> None:
 
 
 def known_runs(home: Path) -> tuple[KnownRun, ...]:
-    """Every run that was begun with this KOPT_HOME, by its id."""
+    """Every run that was started with this KOPT_HOME, sorted by id."""
     found = []
     for path in sorted((home / FOLDER).glob("*.folder")):
         try:

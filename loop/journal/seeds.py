@@ -1,7 +1,7 @@
-"""The seeds of a run's evaluations: all come from 32 bytes that stay in KOPT_HOME, and that run.json committed to.
+"""Seeds of a run's evaluations, all derived from 32 bytes in KOPT_HOME that run.json commits to.
 
-Every evaluation has a schedule of its own, derived by HMAC from what it is for. Its receipt reveals that schedule and
-says nothing of the others; an evaluation that a kill interrupted is repeated on the same inputs.
+Each evaluation has its own schedule, derived by HMAC from version, attempt and purpose. Its receipt reveals only that
+schedule, and an interrupted evaluation is repeated on the same inputs.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from kbs.common.errors import ConfigurationError
 from kbs.common.files import make_folder, write_whole
 
 FOLDER = "runs"
-"""In KOPT_HOME: seeds, locks and places of runs."""
+"""Folder in KOPT_HOME with the seeds, locks and paths of runs."""
 _BYTES = 32
 
 
 def seed_file(home: Path, run: str) -> Path:
-    """Where the master of a run lies."""
+    """Path of a run's master seed."""
     return home / FOLDER / f"{run}.seed"
 
 
 def create(home: Path, run: str) -> str:
-    """Draw a run's master, where it has none yet, and return its commitment. Raises `KoptError`."""
+    """Draw a run's master seed if it has none yet, and return its commitment. Raises `KoptError`."""
     path = seed_file(home, run)
     make_folder(path.parent)
     if not path.exists():
@@ -35,25 +35,25 @@ def create(home: Path, run: str) -> str:
 
 
 def load(home: Path, run: str, committed: str) -> bytes:
-    """The master of a run. Raises `ConfigurationError` (`seed_missing`, `seed_changed`)."""
+    """The master seed of a run. Raises `ConfigurationError` (`seed_missing`, `seed_changed`)."""
     path = seed_file(home, run)
     master = _load(path, run)
     if not hmac.compare_digest(commitment(master), committed):
         raise ConfigurationError(
             f"{path} is not the seed that run.json committed to",
             code="seed_changed",
-            hint="Restore the file; without it this run cannot go on, and a new run can begin from its best version.",
+            hint="Restore the file. Without it this run cannot continue; start a new one from its best version.",
         )
     return master
 
 
 def commitment(master: bytes) -> str:
-    """SHA-256 of the master, which run.json shows before anything runs."""
+    """SHA-256 of the master seed, which run.json publishes before anything runs."""
     return hashlib.sha256(master).hexdigest()
 
 
 def schedule(master: bytes, version: int, attempt: int, what: str) -> SeedSchedule:
-    """The seeds of one evaluation; `what`: `verdict` or `final`. They were secret until its receipt."""
+    """The seeds of one evaluation, secret until its receipt; `what` is `verdict` or `final`."""
     message = f"kopt run seed\0{version}\0{attempt}\0{what}".encode()
     return SeedSchedule(hmac.digest(master, message, "sha256"), "secret")
 
@@ -63,10 +63,10 @@ def _load(path: Path, run: str) -> bytes:
         text = path.read_text("ascii")
         master = bytes.fromhex(text.strip())
     except (OSError, ValueError) as error:
-        why = (error.strerror if isinstance(error, OSError) else None) or "it holds no 32 bytes in hex"
+        why = (error.strerror if isinstance(error, OSError) else None) or "it does not hold 32 bytes in hex"
         raise _missing(path, run, why) from error
     if len(master) != _BYTES:
-        raise _missing(path, run, "it holds no 32 bytes in hex")
+        raise _missing(path, run, "it does not hold 32 bytes in hex")
     return master
 
 
@@ -74,5 +74,5 @@ def _missing(path: Path, run: str, why: str) -> ConfigurationError:
     return ConfigurationError(
         f"the seed of run {run} cannot be read from {path}: {why}",
         code="seed_missing",
-        hint="A run goes on only where it was begun: set KOPT_HOME to the folder that it was begun with.",
+        hint="Set KOPT_HOME to the folder that the run was started with.",
     )

@@ -1,4 +1,4 @@
-"""What a run's journal adds up to. The state is never stored: whoever wants it replays the journal."""
+"""The state of a run, derived by replaying its journal. It is never stored."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from loop.journal.language_model import Spent
 from loop.journal.record import RunRecord
 
 _Step = Asked | Refused | Submitted | Evaluated | Profiled | Gated | Closed | Recorded | Committed
-"""What happens to the version that is open."""
+"""Events of the open version."""
 REFUSALS = 3
-"""A program or model whose answers are refused this often in a row ends its version; an agent may go on."""
+"""After this many refused answers in a row of a program or model, its version fails; an agent may continue."""
 
 
 class Phase(StrEnum):
@@ -48,16 +48,16 @@ class Phase(StrEnum):
     PREPARE = "prepare"
     """Step 0: environment, specs, targets."""
     OPEN = "open"
-    """Look at stall and stop rules, then begin the next version."""
+    """Apply the stall and stop rules, then open the next version."""
     PROPOSE = "propose"
-    """Wait for a proposal: the only phase that kopt does not go on from by itself."""
+    """Wait for a proposal: the only phase that kopt does not leave by itself."""
     EVALUATE = "evaluate"
     PROFILE = "profile"
     GATE = "gate"
     CLOSE = "close"
     """Decide whether the version is kept, and end it."""
     RECORD = "record"
-    """Put what came of the version into the experience log."""
+    """Record the version in the experience log."""
     COMMIT = "commit"
     RESTORE = "restore"
     """Restore the best version and measure it again."""
@@ -78,13 +78,13 @@ class Attempt:
 
     @property
     def accepted(self) -> bool:
-        """Whether it is right, and its measurement honest."""
+        """Whether the evaluator accepted it."""
         return self.evaluated is not None and self.evaluated.verdict is Verdict.ACCEPTED
 
 
 @dataclass
 class VersionState:
-    """What is known of a version."""
+    """The state of one version."""
 
     opened: Opened
     attempts: list[Attempt] = field(default_factory=list)
@@ -105,7 +105,7 @@ class VersionState:
 
     @property
     def parent(self) -> int | None:
-        """The version that was changed; a proposal may have chosen another than was offered. None for version 0."""
+        """The version that was changed, which a proposal may choose. None for version 0."""
         last = self.attempts[-1].submitted if self.attempts else None
         return self.opened.parent if last is None else last.parent
 
@@ -115,8 +115,18 @@ class VersionState:
         return self.attempts[-1] if self.attempts and self.attempts[-1].accepted else None
 
     @property
+    def result(self) -> Evaluated | None:
+        """The result of the accepted attempt."""
+        return self.accepted.evaluated if self.accepted else None
+
+    @property
+    def last_result(self) -> Evaluated | None:
+        """The result of the last attempt, accepted or not."""
+        return self.attempts[-1].evaluated if self.attempts else None
+
+    @property
     def methods(self) -> tuple[str, ...]:
-        """Those that the last attempt declared."""
+        """The methods that the last attempt declared."""
         last = self.attempts[-1].submitted if self.attempts else None
         return () if last is None else last.methods
 
@@ -132,13 +142,13 @@ class VersionState:
 
     @property
     def commit_name(self) -> str:
-        """What its commit is called in `committed`."""
+        """The name of its commit in `committed`."""
         return "baseline" if self.number == 0 else f"iter {self.number}"
 
 
 @dataclass
 class RunState:
-    """Everything that the journal says. Read it; only `apply` changes it."""
+    """Everything that the journal says. Only `apply` changes it."""
 
     entries: list[Entry] = field(default_factory=list)
     """Every line."""
@@ -149,7 +159,7 @@ class RunState:
     versions: list[VersionState] = field(default_factory=list)
     """By number."""
     best: int | None = None
-    """The version that was kept last; None before version 0 is closed as passed."""
+    """The version that was kept last; None until version 0 has passed."""
     stalls: list[Stalled] = field(default_factory=list)
     stopped: Stopped | None = None
     """None again after `extended`."""
@@ -162,17 +172,22 @@ class RunState:
     reported: Reported | None = None
     """Since the run was stopped last."""
     reports: int = 0
-    """How often the run was ended: once, and once more for each time that it was extended after its end."""
+    """How often the run ended: again after each extension."""
     applied: list[Applied] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     """Calls of a language model."""
     files: Files = field(default_factory=dict)
-    """Path → hash, as the last event that names the file has it."""
+    """Path → hash in the last event that names the file."""
 
     @property
     def current(self) -> VersionState | None:
         """The version that was opened last."""
         return self.versions[-1] if self.versions else None
+
+    @property
+    def directives(self) -> tuple[str, ...]:
+        """The enforced directives of HINTS.md, as they were read last."""
+        return self.hints.directives if self.hints else ()
 
     @property
     def spent(self) -> Spent:
@@ -186,7 +201,7 @@ class RunState:
 
     @property
     def final(self) -> FinalMeasured | None:
-        """The measurement that the end rests on: the first that agrees with the version's own, or version 0's."""
+        """The final measurement that counts: the first that agrees with the version's own, or that of version 0."""
         return next((f for f in self.finals if f.agrees or f.version == 0), None)
 
     def cap(self, record: RunRecord) -> int:
@@ -211,7 +226,7 @@ class RunState:
         return Phase.RESTORE if self.final is None else Phase.REPORT
 
     def _version_phase(self, version: VersionState, record: RunRecord) -> Phase | None:
-        """What the version still needs; None where it is done."""
+        """The phase that the version needs next; None if it is done."""
         if version.closed is not None:
             if version.committed is not None:
                 return None
@@ -232,11 +247,11 @@ class RunState:
         return Phase.PROPOSE
 
     def apply(self, entry: Entry) -> None:
-        """Take the next event in. Raises `KoptError` (`journal_inconsistent`) where it cannot follow."""
+        """Apply the next event. Raises `KoptError` (`journal_inconsistent`) if it cannot come next."""
         why = self._against(entry.event)
         if why:
             raise KoptError(
-                f"line {entry.n} of journal.jsonl cannot follow what stands before it: {entry.event.kind}, and {why}",
+                f"line {entry.n} of journal.jsonl cannot follow the lines before it: {entry.event.kind}, but {why}",
                 code="journal_inconsistent",
                 hint="Restore the journal from the run's git repository.",
             )
@@ -244,7 +259,7 @@ class RunState:
         self._take(entry.event, entry.time)
 
     def _against(self, event: Event) -> str:
-        """Why an event cannot come now; empty where it can."""
+        """Why an event cannot come now; empty if it can."""
         if isinstance(event, Created):
             return "the run was created already" if self.created else ""
         if self.created is None:
@@ -337,7 +352,7 @@ class RunState:
         return "an attempt was not evaluated" if version.attempts and version.attempts[-1].evaluated is None else ""
 
     def _forget_report(self) -> None:
-        """A run that goes on after its end writes its pages anew: their hashes are those of before the report again."""
+        """Restore the hashes from before the report: a run that continues after its end renders its pages again."""
         for path in self.reported.files if self.reported is not None else ():
             del self.files[path]
             for entry in self.entries:
@@ -410,7 +425,7 @@ class RunState:
 
 
 def _files_of(event: Event) -> Files:
-    """What an event says of files that were written with it. A look of the gate speaks for those that it rendered."""
+    """The files that were written with an event; for the gate, those of the version that it checked."""
     if isinstance(event, Opened):
         return event.searches
     if isinstance(event, Gated):

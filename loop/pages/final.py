@@ -146,7 +146,7 @@ def _versions(record: RunRecord, state: RunState) -> list[str]:
     )
     rows = []
     for version in state.versions:
-        last = version.attempts[-1].evaluated if version.attempts else None
+        last = version.last_result
         rows.append(
             (
                 f"v{version.number}",
@@ -282,7 +282,7 @@ def summary(
     final, found = state.final, targets(folder)
     versions = []
     for version in state.versions:
-        last = version.attempts[-1].evaluated if version.attempts else None
+        last = version.last_result
         versions.append(
             {
                 "version": version.number,

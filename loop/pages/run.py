@@ -154,7 +154,7 @@ def log(record: RunRecord, state: RunState) -> bytes:
 
 
 def _row(record: RunRecord, version: VersionState, state: RunState) -> list[str]:
-    last = version.attempts[-1].evaluated if version.attempts else None
+    last = version.last_result
     return [
         f"v{version.number}{' (best)' if version.number == state.best else ''}{' (masked)' if version.masked else ''}",
         "" if version.parent is None else f"v{version.parent}",
@@ -172,19 +172,14 @@ def outcome(record: RunRecord, version: VersionState) -> str:
         return "open"
     if version.closed.outcome == "failed":
         return "failed"
-    unmeasured = record.device == "cpu" or (version.accepted is not None and _ratio_of(version) is None)
+    unmeasured = record.device == "cpu" or (version.result is not None and version.result.ratio is None)
     said = "kept" if version.kept else "passed, not kept"
     return f"{said}, unmeasured" if unmeasured and version.number and version.kept else said
 
 
-def _ratio_of(version: VersionState) -> tuple[float, float, float] | None:
-    last = version.accepted.evaluated if version.accepted else None
-    return last.ratio if last else None
-
-
 def ratio(version: VersionState) -> str:
     """Parent's time over the last attempt's, with its interval; for version 0 its first baseline's."""
-    last = version.attempts[-1].evaluated if version.attempts else None
+    last = version.last_result
     if last is None or last.ratio is None:
         return NOT_THERE
     median, low, high = last.ratio

@@ -1,4 +1,4 @@
-"""Which version is kept, when a run has stalled, and when it stops: from receipts and the journal alone."""
+"""Decides from receipts and the journal which version is kept, when a run has stalled, and when it stops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evaluator.receipt.receipt import Receipt
 from evaluator.receipt.timing import Summary
 from evaluator.receipt.verdict import Improvement, Verdict
 from kbs.common.errors import UsageError
-from loop.journal.events import Evaluated, StopReason
+from loop.journal.events import StopReason
 from loop.journal.language_model import exhausted
 from loop.journal.record import RunRecord
 from loop.journal.state import RunState, VersionState
@@ -20,11 +20,11 @@ from loop.tools import Targets
 
 STALL_ITERATIONS = 3
 STALL_EFFECT = 0.03
-"""Iterations that together brought less than this part over the best: the run has stalled."""
+"""The run has stalled if that many iterations together gained less than this."""
 DIRECTIONS = 3
-"""Methods that are tried in vain after a stall before the run stops."""
+"""The run stops when that many methods failed after a stall."""
 NEAR = 0.9
-"""A time of at most floor / this is near the peak."""
+"""A time of at most floor / NEAR is near the peak."""
 Interval = tuple[float, float, float]
 """Median, lower and upper bound."""
 
@@ -39,16 +39,16 @@ class Decision:
 
 @dataclass(frozen=True)
 class Stop:
-    """Why no further version is begun."""
+    """Why no further version is opened."""
 
     reason: StopReason
     evidence: str
 
 
 def ratio_of(receipt: Receipt) -> Interval | None:
-    """The time of what the receipt was first to be compared with, over the candidate's own; None where it has none.
+    """Time of the receipt's first planned baseline over the candidate's time; None if it was not measured.
 
-    A ratio to a later baseline, taken because the first one failed, says nothing of the first.
+    If the first baseline failed, the ratio is to a later one, and does not count.
     """
     timing, planned = receipt.timing, receipt.plan.timing
     if timing is None or timing.ratio is None or planned is None or not planned.baselines:
@@ -59,22 +59,20 @@ def ratio_of(receipt: Receipt) -> Interval | None:
 
 
 def median_of(receipt: Receipt) -> float | None:
-    """Median time of the first workload in microseconds; None where none was taken."""
+    """Median time of the first workload in microseconds; None if none was taken."""
     summary = summary_of(receipt)
     return None if summary is None else summary.median_us
 
 
 def summary_of(receipt: Receipt) -> Summary | None:
-    """Times of the first workload; None where none were taken."""
+    """Times of the first workload; None if none were taken."""
     return None if receipt.timing is None else receipt.timing.workloads[0].candidate.summary
 
 
 def decide(state: RunState, record: RunRecord, version: VersionState) -> Decision:
     """Whether a version that passed the gate becomes the best one."""
-    accepted = version.accepted
-    assert accepted is not None, version.number
-    assert accepted.evaluated is not None, version.number
-    found = accepted.evaluated
+    found = version.result
+    assert found is not None, version.number
     if version.number == 0:
         return Decision(True, "the user's kernel: what every version is compared with in the end")
     if found.improvement is Improvement.NOT_TIMED:
@@ -90,8 +88,8 @@ def decide(state: RunState, record: RunRecord, version: VersionState) -> Decisio
     if found.ratio[1] <= bound:
         return Decision(False, f"not kept: {said}, and the lower bound is not above {bound:.4g}")
     if state.best is not None and version.parent != state.best:
-        best = state.versions[state.best].accepted
-        before = None if best is None or best.evaluated is None else best.evaluated.median_us
+        best = state.versions[state.best].result
+        before = None if best is None else best.median_us
         if before is None or found.median_us is None or found.median_us >= before:
             return Decision(False, f"not kept: {said}, and not faster than the best version, v{state.best}")
     return Decision(True, f"kept: {said}, with the lower bound above {bound:.4g}")
@@ -103,13 +101,13 @@ def words(ratio: Interval) -> str:
 
 
 def to_baseline(state: RunState, number: int) -> Interval | None:
-    """Version 0's time over a version's, as the product of the ratios along its parents; None where one is missing.
+    """Version 0's time over a version's: the product of the ratios along its parents; None if one is missing.
 
-    The bounds are multiplied too, which makes the interval wider than a measurement of the two would.
+    The bounds are multiplied too, so the interval is wider than that of a direct measurement.
     """
     product, version = (1.0, 1.0, 1.0), state.versions[number]
     while version.number > 0:
-        found = _evaluated(version)
+        found = version.result
         if found is None or found.ratio is None or version.parent is None:
             return None
         product = (product[0] * found.ratio[0], product[1] * found.ratio[1], product[2] * found.ratio[2])
@@ -127,13 +125,13 @@ class Standing:
     p80_us: float | None
     std_us: float | None
     size: int
-    """Bytes of its kernel: of two that are as fast, the simpler one stands first."""
+    """Bytes of its kernel: of two equally fast ones, the simpler one comes first."""
 
 
 def ranked(standings: Sequence[Standing]) -> tuple[int, ...]:
-    """Versions, the best first. Those whose intervals meet the best's are a tie: lower p80 and std, then simpler code.
+    """Versions, the best first. If intervals overlap with the best's, lower p80 and std decide, then simpler code.
 
-    Versions without times keep their order, the later one first: it was kept over the earlier.
+    Without times, later versions come first: each was kept over the earlier ones.
     """
     if any(one.ratio is None for one in standings):
         return tuple(one.version for one in sorted(standings, key=lambda one: -one.version))
@@ -160,7 +158,7 @@ def _or_inf(value: float | None) -> float:
 
 
 def agrees(receipt: Receipt, record: RunRecord) -> tuple[bool, str]:
-    """Whether a final measurement against version 0 says what the version's own said: that it is faster."""
+    """(whether a final measurement against version 0 also says that the version is faster, why)"""
     if receipt.verdict is not Verdict.ACCEPTED:
         return False, f"the final measurement says {receipt.verdict}: {receipt.reason}"
     if receipt.improvement is Improvement.NOT_TIMED:
@@ -177,7 +175,7 @@ def agrees(receipt: Receipt, record: RunRecord) -> tuple[bool, str]:
 
 
 def stalled(state: RunState, record: RunRecord) -> tuple[VersionState, ...]:
-    """The iterations since the last stall, where the last three brought less than 3 % together; else none."""
+    """The last iterations if they gained less than `STALL_EFFECT` together since the last stall; else none."""
     after = state.stalls[-1].version if state.stalls else 0
     since = [v for v in state.versions[1:] if v.number > after and v.closed is not None]
     last = since[-STALL_ITERATIONS:]
@@ -185,22 +183,22 @@ def stalled(state: RunState, record: RunRecord) -> tuple[VersionState, ...]:
         return ()
     gained = 1.0
     for version in last:
-        found = _evaluated(version)
+        found = version.result
         if version.kept:
             gained *= found.ratio[0] if found is not None and found.ratio is not None else 1 + STALL_EFFECT
     return tuple(last) if gained < 1 + STALL_EFFECT else ()
 
 
 def to_mask(state: RunState) -> tuple[int, ...]:
-    """What a partial restart masks: the older half of the versions that are neither the best, nor masked, nor v0."""
+    """The versions that a partial restart masks: the older half, without v0, the best and those already masked."""
     others = [v.number for v in state.versions[1:] if v.number != state.best and not v.masked and v.closed is not None]
     return tuple(others[: len(others) // 2])
 
 
 def stop(state: RunState, record: RunRecord, now: str, best: Receipt | None, targets: Targets | None) -> Stop | None:
-    """Why the run stops now, with the figures that say so; None where it goes on.
+    """Why the run stops now, with the figures; None if it continues.
 
-    `now`: the time in UTC; `best`: the best version's receipt.
+    `now` is the time in UTC, `best` the receipt of the best version.
     """
     late = over_time(state, record, now)
     if late is not None:
@@ -217,7 +215,7 @@ def stop(state: RunState, record: RunRecord, now: str, best: Receipt | None, tar
 
 
 def over_time(state: RunState, record: RunRecord, now: str) -> Stop | None:
-    """The limit of time, counted from the start of the run or from when it was extended last."""
+    """The time limit, counted from the start of the run or from its last extension."""
     if record.seconds is None or not state.clock_from:
         return None
     passed = (_time(now) - _time(state.clock_from)).total_seconds()
@@ -276,7 +274,7 @@ def _floor(state: RunState, best: Receipt | None, targets: Targets | None) -> St
 
 
 def _of_floor(receipt: Receipt, targets: Targets | None) -> tuple[float, str] | None:
-    """(floor over median time, in words): by the measured ceiling of every workload, else by the cited specs."""
+    """(floor over median time, as text): by the measured ceiling of every workload, else by the cited specs."""
     if receipt.timing is None:
         return None
     workloads = receipt.timing.workloads
@@ -291,7 +289,7 @@ def _of_floor(receipt: Receipt, targets: Targets | None) -> tuple[float, str] | 
 
 
 def _directions(state: RunState) -> Stop | None:
-    """Methods that were tried in vain since the last stall."""
+    """Methods that failed since the last stall."""
     if not state.stalls:
         return None
     after = max(state.stalls[-1].version, state.best or 0)
@@ -306,10 +304,6 @@ def _directions(state: RunState) -> Stop | None:
         return None
     named = ", ".join(f"{method} (v{number})" for method, number in fresh.items())
     return Stop("directions_exhausted", f"since the reassessment after v{state.stalls[-1].version}, in vain: {named}")
-
-
-def _evaluated(version: VersionState) -> Evaluated | None:
-    return version.accepted.evaluated if version.accepted else None
 
 
 def _time(text: str) -> datetime:

@@ -44,6 +44,10 @@ class Method:
     defect: bool = False
     """Whether the page is about a fault of kernels: nothing that one would do to one."""
 
+    def runs_on(self, architecture: str) -> bool:
+        """Whether an architecture has what the method needs; true if the architecture is not known."""
+        return not architecture or not self.architectures or architecture in self.architectures
+
 
 @dataclass(frozen=True)
 class Methods:
@@ -100,7 +104,7 @@ class Methods:
             and other.priority is not None
             and other.priority < method.priority
             and not set(other.triggers).isdisjoint(symptoms)
-            and (not architecture or not other.architectures or architecture in other.architectures)
+            and other.runs_on(architecture)
             and (not language or not other.languages or language in other.languages)
         ]
         return sorted(before, key=lambda other: (other.priority or 0, other.id))

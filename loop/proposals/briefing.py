@@ -99,7 +99,7 @@ def brief(
         targets=_model(folder.root / ROOFLINE, Targets),
         searches=searches,
         directives=DirectivesNote(
-            enforced=state.hints.directives if state.hints else (),
+            enforced=state.directives,
             passed_on=state.hints.passed_on if state.hints else (),
         ),
         methods=_offers(record, state, methods, terms, language, _past_methods(searches)),
@@ -147,7 +147,7 @@ def _problem(folder: RunFolder, record: RunRecord) -> ProblemNote:
 
 
 def _measured(folder: RunFolder, parent: VersionState) -> ParentMeasured | None:
-    done = parent.accepted.evaluated if parent.accepted else None
+    done = parent.result
     if done is None:
         return None
     try:
@@ -197,15 +197,15 @@ def _offers(
 ) -> tuple[MethodOffer, ...]:
     product = terms.products.get(record.gpu)
     architecture = product.architecture if product else ""
-    forbidden = {line.partition(":")[2].strip() for line in _directives(state) if line.startswith("forbid:")}
-    preferred = {line.partition(":")[2].strip() for line in _directives(state) if line.startswith("prefer:")}
+    forbidden = {line.partition(":")[2].strip() for line in state.directives if line.startswith("forbid:")}
+    preferred = {line.partition(":")[2].strip() for line in state.directives if line.startswith("prefer:")}
     spoken = record.problem.backend or ("cuda" if language == "cuda" else "triton")
 
     def offer(method: Method) -> MethodOffer:
         against = ""
         if method.id in forbidden:
             against = "HINTS.md forbids it"
-        elif architecture and method.architectures and architecture not in method.architectures:
+        elif not method.runs_on(architecture):
             against = f"needs {', '.join(method.architectures)}; this GPU is {architecture}"
         elif method.languages and spoken not in method.languages:
             against = f"is written in {', '.join(method.languages)}; the kernel is in {spoken}"
@@ -233,13 +233,9 @@ def _offers(
     return tuple(sorted((offer(method) for method in methods.offered), key=place))
 
 
-def _directives(state: RunState) -> tuple[str, ...]:
-    return state.hints.directives if state.hints else ()
-
-
 def _past(folder: RunFolder, version: VersionState) -> PastVersion:
     proposal = _proposal(folder, version)
-    done = version.attempts[-1].evaluated if version.attempts else None
+    done = version.last_result
     return PastVersion(
         version=version.number,
         parent=version.parent,

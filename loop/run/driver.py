@@ -1,7 +1,7 @@
-"""Drives a run: creates it, goes on from wherever it is, takes proposals, and ends it.
+"""Drives a run: creates it, advances it step by step, takes proposals, and ends it.
 
-One process at a time holds a run. Whatever interrupts it, the next `Driver.open` finds the state by replaying the
-journal, and `advance` does the step again whose event is not there.
+One process at a time holds a run. After an interruption, `Driver.open` replays the journal to find the state, and
+`advance` repeats the step whose event is missing.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from loop.tools import Tools
 
 @dataclass(frozen=True)
 class View:
-    """A run as it stands on the disk, for those who only read it."""
+    """A run as it is on the disk, for reading only."""
 
     folder: RunFolder
     record: RunRecord
     state: RunState
     torn: bool
-    """Whether the journal ends in part of a line: the run was killed, or is being written this moment."""
+    """Whether the last line of the journal is incomplete: the run was killed, or is being written right now."""
 
 
 def read_run(root: Path) -> View:
-    """Look at a run without holding it. Raises `KoptError`."""
+    """Read a run without locking it. Raises `KoptError`."""
     folder = RunFolder(root)
     record = read_record(folder)
     found = journal.read(journal.load(folder.journal))
@@ -60,10 +60,10 @@ def read_run(root: Path) -> View:
 
 
 def create_run(root: Path, record: RunRecord, files: dict[str, bytes], home: Path) -> RunFolder:
-    """Make a run's folder with its first event. It is there whole or not at all.
+    """Create a run's folder with its first event, atomically.
 
-    `files`: what stands at its top, by name; the kernel, under the name that the record has for it, goes to v0/. The
-    seed that the record commits to must be there (`seeds.create`). Raises `KoptError`: `out_exists`, `run_busy`,
+    `files` are the files at its top, by name; the kernel goes to v0/ under the name in the record. The seed that the
+    record commits to must exist (`seeds.create`). Raises `KoptError`: `out_exists`, `run_busy`,
     `disk_full`, `not_writable`.
     """
     seeds.load(home, record.id, record.seed_commitment)
@@ -97,7 +97,7 @@ def _check_free(root: Path) -> None:
 
 
 def _remove_left(left: Path, root: Path, home: Path, run: str) -> None:
-    """Remove what a start left that was killed; one that another process is making is not touched."""
+    """Remove the folder that a killed start left behind, unless another process is creating that run."""
     other = left.name.removeprefix(f".{root.name}.").removesuffix(".tmp")
     with contextlib.ExitStack() as stack:
         if other != run:
@@ -114,12 +114,12 @@ class Driver:
 
     run: Run
     notes: list[str] = field(default_factory=list)
-    """What a reader should know of how it was found."""
+    """What was repaired or read when the run was opened."""
 
     @classmethod
     @contextlib.contextmanager
     def open(cls, root: Path, tools: Tools, home: Path, parts: Parts, timeout: float = 0.0) -> Iterator[Driver]:
-        """Hold a run, and make good what a kill left. Nothing is measured before `advance`.
+        """Lock a run, and repair what a killed process left. Nothing is measured before `advance`.
 
         Raises `KoptError`: `run_busy`, `journal_edited`, `journal_inconsistent`, `record_damaged`, `seed_missing`,
         those of git (`git_missing`, `wrong_branch`, `git_locked` …), `hints_contradict`.
@@ -149,7 +149,7 @@ class Driver:
 
     @property
     def state(self) -> RunState:
-        """What the journal says."""
+        """The state that the journal adds up to."""
         return self.run.state
 
     @property
@@ -159,24 +159,24 @@ class Driver:
 
     @property
     def folder(self) -> RunFolder:
-        """Where it lies."""
+        """The run's folder."""
         return self.run.folder
 
     @property
     def phase(self) -> Phase:
-        """What comes next."""
+        """The next phase."""
         return self.state.phase(self.record)
 
     @property
     def rejected(self) -> GateReport | None:
-        """What the gate said of the end of the run; None where it passed or was not asked."""
+        """The gate's report if it rejected the end of the run."""
         return self.run.rejected
 
     def advance(self, progress: Progress = lambda *_: None) -> Phase:
-        """Go on until a proposal is wanted, the run is finished, or its baseline failed.
+        """Continue until a proposal is needed, the run is finished, or its baseline failed.
 
-        `REPORT` is returned where the gate rejects the end of the run: `rejected` says why. Raises `KoptError` where a
-        step fails; nothing that was recorded is lost, and the next `advance` does that step again.
+        Returns `REPORT` if the gate rejects the end of the run; `rejected` says why. Raises `KoptError` if a step
+        fails; nothing recorded is lost, and the next `advance` repeats that step.
         """
         self.run.rejected = None
         while True:
@@ -204,7 +204,7 @@ class Driver:
                 return phase
 
     def asked(self, call: ModelCall) -> None:
-        """Note what asking a language model used; what it answered is handed in next.
+        """Record what a call of a language model used; its answer is submitted next.
 
         Raises `UsageError` (`not_awaited`), `KoptError`.
         """
@@ -212,10 +212,10 @@ class Driver:
         self.run.happened(Asked(version=self.run.version.number, call=call))
 
     def submit(self, outcome: Proposal | Unread, data: bytes, said: str = "") -> Submission:
-        """Take what was handed in for the version that is open. It is in the journal when this returns.
+        """Take a proposal for the open version. It is in the journal when this returns.
 
-        `data`: what was handed in, as it was; `said`: what a program wrote beside its answer, which is kept where that
-        was none. Raises `UsageError` (`not_awaited`), `KoptError`.
+        `data` is the answer as it was handed in. `said` is what a program wrote to standard error; it is kept if the
+        answer is not a proposal. Raises `UsageError` (`not_awaited`), `KoptError`.
         """
         self._check_awaited()
         self._read_hints()
@@ -224,36 +224,36 @@ class Driver:
     def _check_awaited(self) -> None:
         if self.phase is not Phase.PROPOSE:
             raise UsageError(
-                f"no proposal is awaited: the run is in the phase {self.phase}",
+                f"the run is not waiting for a proposal: it is in the phase {self.phase}",
                 code="not_awaited",
-                hint="`kopt run status` says what comes next; `kopt run resume` goes on.",
+                hint="`kopt run status` shows what comes next; `kopt run resume` continues.",
             )
 
     # --- what the user asks for ---------------------------------------------------------------------------------------
 
     def stop(self, why: str = "") -> None:
-        """Begin no further version; `advance` then ends the run. Said twice it changes nothing."""
+        """Open no further version; `advance` then ends the run. A second call changes nothing."""
         if self.state.stopped is None:
             said = why or f"the user stopped the run after {self.state.iterations} iterations"
             self.run.happened(Stopped(reason="user", evidence=said))
 
     def final(self, progress: Progress = lambda *_: None) -> Phase:
-        """Stop, and go on to the end."""
+        """Stop, and continue to the end."""
         self.stop()
         return self.advance(progress)
 
     def extend(self, iterations: int) -> None:
-        """Allow further iterations; a run that was stopped goes on. Raises `UsageError` (`baseline_failed`)."""
+        """Allow more iterations; a stopped run continues. Raises `UsageError` (`baseline_failed`)."""
         if self.phase is Phase.BASELINE_FAILED:
             raise UsageError(
                 "version 0 was not accepted: no iteration can follow it",
                 code="baseline_failed",
-                hint="Mend the kernel or the reference, and start a new run.",
+                hint="Fix the kernel or the reference, and start a new run.",
             )
         self.run.happened(Extended(iterations=iterations))
 
     def mask(self, version: int, masked: bool, why: str) -> None:
-        """Leave a version's record out of what proposers see, or show it again. Raises `UsageError` (`no_version`)."""
+        """Hide a version's record from proposers, or show it again. Raises `UsageError` (`no_version`)."""
         if not 0 <= version < len(self.state.versions):
             raise UsageError(
                 f"there is no version {version}", code="no_version", hint="`kopt run show` lists the versions."
@@ -262,7 +262,7 @@ class Driver:
             self.run.happened(Masked(version=version, masked=masked, why=why))
 
     def difference(self, target: Path) -> str:
-        """What `apply` would change in the user's file, as a unified diff; empty where it is the best version."""
+        """What `apply` would change in the user's file, as a unified diff; empty if it is the best version already."""
         kernel = self.run.version_kernel(self._best())
         before = _read_target(target).decode("utf-8", "replace")
         lines = difflib.unified_diff(
@@ -274,16 +274,16 @@ class Driver:
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
     def apply(self, target: Path, expected: Sha256) -> Applied | None:
-        """Copy the best version over the user's kernel, and keep what stood there in replaced/; None: nothing to do.
+        """Copy the best version over the user's kernel, and keep the old file in replaced/; None if nothing changes.
 
-        `expected`: hash of the file that the shown diff was against. Raises `UsageError`: `target_changed`,
+        `expected` is the hash of the file that the diff was made with. Raises `UsageError`: `target_changed`,
         `target_language`, `nothing_to_apply`.
         """
         number = self._best()
         kernel, before = self.run.version_kernel(number), _read_target(target)
         if (target.suffix == ".cu") != (kernel.name == KERNELS["cuda"]):
             raise UsageError(
-                f"v{number} is {kernel.name}, and {target} is of another language",
+                f"v{number} is {kernel.name}, but {target} is in another language",
                 code="target_language",
                 hint=f"Copy {self.folder.best / kernel.name} by hand, and change what calls the kernel.",
             )
@@ -314,17 +314,15 @@ class Driver:
         final = self.state.final
         number = final.version if final is not None else self.state.best
         if number is None:
-            raise UsageError(
-                "there is no version that could be applied", code="nothing_to_apply", hint="See `kopt run status`."
-            )
+            raise UsageError("there is no version to apply", code="nothing_to_apply", hint="See `kopt run status`.")
         return number
 
     def _read_hints(self) -> None:
-        """HINTS.md as it is now; an event where it changed."""
+        """Read HINTS.md, and record it if it changed."""
         found = self.run.parts.hints()
         if found != self.state.hints:
             self.run.happened(found)
-            self.notes.append("HINTS.md was read: what it says binds the gate from now on")
+            self.notes.append("HINTS.md was read: the gate enforces its directives from now on")
 
 
 def _read_target(target: Path) -> bytes:
@@ -339,22 +337,22 @@ def _read_target(target: Path) -> bytes:
 
 
 def _check_record(folder: RunFolder, state: RunState) -> None:
-    """Refuse a run.json that is not the one that the run began with."""
+    """Raise `KoptError` if run.json is not the one that the run started with."""
     recorded = None if state.created is None else state.created.record
     if recorded != hashlib.sha256(folder.record.read_bytes()).hexdigest():
         raise KoptError(
-            f"{folder.record} was changed after the run began",
+            f"{folder.record} was changed after the run started",
             code="record_changed",
-            hint="Restore it from the run's git repository. What a run is about cannot be changed: begin a new one.",
+            hint="Restore it from the run's git repository. The subject of a run cannot change: start a new one.",
         )
 
 
 def _check_history(repository: Repository, folder: RunFolder, committed: bool) -> None:
-    """Refuse a journal that lost or changed lines which git has."""
+    """Raise `KoptError` if the journal lost or changed lines that git has."""
     there = repository.committed(JOURNAL) if committed else None
     if there is not None and not folder.journal.read_bytes().startswith(there):
         raise KoptError(
-            f"{folder.journal} is not what git's last commit has with further lines after it",
+            f"{folder.journal} does not start with the lines in git's last commit",
             code="journal_edited",
-            hint=f"`git checkout -- {JOURNAL}` in the run's folder; steps after that commit are then done again.",
+            hint=f"`git checkout -- {JOURNAL}` in the run's folder; steps after that commit are then repeated.",
         )

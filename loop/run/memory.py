@@ -1,4 +1,4 @@
-"""memory.json: what a version leaves behind for those that come after it."""
+"""memory.json: what was tried as one version, and the outcome."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME = "memory.json"
 
 
 class Tried(FrozenModel):
-    """One attempt of a version."""
+    """One attempt at a version."""
 
     attempt: int
     methods: tuple[str, ...]
@@ -62,9 +62,9 @@ class Memory(FrozenModel):
 
 
 def remember(run: str, state: RunState, version: VersionState, proposal: Proposal | None, closing: Closed) -> Memory:
-    """The memory of a version that is about to be closed."""
+    """The memory of a version that is being closed."""
     evaluated = [(attempt, attempt.evaluated) for attempt in version.attempts if attempt.evaluated is not None]
-    last = version.accepted.evaluated if version.accepted else None
+    last = version.result
     parent = state.versions[version.parent].profiled if version.parent is not None else None
     return Memory(
         run=run,

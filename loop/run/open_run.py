@@ -1,4 +1,4 @@
-"""A run that this process holds: its folder, its journal and its state, and all that its steps work with."""
+"""A run that this process has open, with everything that its steps use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from loop.run.parts import Parts
 from loop.tools import Targets, Tools
 
 Progress = Callable[[Phase, str], None]
-"""(phase, what is done in it)"""
+"""Called with the phase and what is done in it."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Kernel:
 
 @dataclass
 class Run:
-    """What the steps of `loop/run/steps.py` share."""
+    """What the steps in `loop/run/steps.py` share."""
 
     folder: RunFolder
     record: RunRecord
@@ -59,15 +59,15 @@ class Run:
     repository: Repository
     home: Path
     master: bytes
-    """What the seeds come from."""
+    """The secret that the seeds are derived from."""
     progress: Progress
     again: bool = True
-    """Whether a commit may have been made that the journal does not know of: until the first one of this process."""
+    """Whether there may be a commit that the journal does not know of: true until the first commit of this process."""
     rejected: GateReport | None = None
-    """What the gate said of the end of the run, where that broke a rule."""
+    """The gate's report if it rejected the end of the run."""
 
     def happened(self, event: Event) -> None:
-        """Write an event down; when this returns it is on the disk, and part of the state."""
+        """Record an event; when this returns, it is on the disk and in the state."""
         entry = self.journal.append(event)
         self.state.apply(entry)
 
@@ -76,7 +76,7 @@ class Run:
         return write_all(self.folder.root, files)
 
     def below(self, folder: Path, files: dict[str, bytes]) -> dict[str, bytes]:
-        """The same files, by their paths below the run's folder."""
+        """Files of a folder, by their paths below the run's folder."""
         return {self.folder.relative(folder / name): data for name, data in files.items()}
 
     @property
@@ -98,12 +98,12 @@ class Run:
         return self.kernel(self.folder.version(number))
 
     def receipt(self, number: int) -> Receipt | None:
-        """A version's receipt; None where it has none."""
+        """A version's receipt; None if it has none."""
         data = read_if_there(self.folder.version(number) / "receipt.json")
         return None if data is None else parse(data)
 
     def proposal(self, version: VersionState) -> Proposal | None:
-        """What the last attempt of a version was proposed with; None where nobody proposed it."""
+        """The proposal of a version's last attempt; None if nobody proposed it."""
         if not version.attempts or version.attempts[-1].submitted is None:
             return None
         path = self.folder.attempt(version.number, version.attempts[-1].number) / "proposal.json"
@@ -113,7 +113,7 @@ class Run:
         return Proposal.model_validate_json(data)
 
     def targets(self) -> Targets | None:
-        """What step 0 found that the hardware and the problem allow."""
+        """The targets that step 0 found."""
         data = read_if_there(self.folder.root / "roofline.json")
         try:
             return None if data is None else Targets.model_validate_json(data)
@@ -122,9 +122,9 @@ class Run:
 
 
 def missing(path: Path) -> KoptError:
-    """A file that an event speaks of is gone."""
+    """The error for a file that the journal recorded and that is missing."""
     return KoptError(
-        f"{path} is missing, and the journal says that it was written",
+        f"{path} is missing, although the journal recorded it",
         code="artifact_missing",
         hint="Restore it from the run's git repository (`git checkout -- FILE` in the run's folder).",
     )

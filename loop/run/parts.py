@@ -11,7 +11,7 @@ from typing import Protocol
 from evaluator.receipt.receipt import Receipt
 from evaluator.store.seal import load_key
 from kbs.common.files import read_if_there
-from kbs.evidence.vocabulary import Vocabulary
+from kbs.evidence.vocabulary import Product, Vocabulary
 from loop import pages
 from loop.gate.context import GateContext, Stage
 from loop.gate.report import GateReport, run_gate
@@ -63,7 +63,7 @@ class Parts:
         return read_methods(self.wikis)
 
     def step0(self) -> dict[str, bytes]:
-        """env.json, roofline.json, env_check.md, README.md."""
+        """Files of step 0, by path: env.json, roofline.json, env_check.md, README.md."""
         return pages.step0_files(self.record, self.tools.environment(), self.tools.targets())
 
     def hints(self) -> HintsRead:
@@ -79,15 +79,14 @@ class Parts:
         )
 
     def look_up(self, state: RunState, parent: int) -> tuple[Search, ...]:
-        """What the log knows of such kernels first; then the kernel, and what bounds the parent; after a stall also
-        methods that were not tried."""
+        """Evidence for a version that changes `parent`: first from the experience log, then on the kernel and its
+        bottleneck, and after a stall on methods that were not tried."""
         files = VersionFiles(self.folder, self.record, parent)
-        texts = [
-            data.decode("utf-8", "replace")
-            for data in (read_if_there(self.folder.root / self.record.reference.name), *self._kernel(parent))
-            if data is not None
-        ]
-        gpu = self.terms.products[self.record.gpu].name if self.record.gpu in self.terms.products else ""
+        reference = self.folder.root / self.record.reference.name
+        kernels = (self.folder.version(parent) / name for name in KERNELS.values())
+        found = (read_if_there(path) for path in (reference, *kernels))
+        texts = [data.decode("utf-8", "replace") for data in found if data is not None]
+        gpu = self._product.name if self._product else ""
         name = Path(self.record.kernel.origin).stem
         asked = evidence.queries(name, texts, gpu, files.diagnosis, self.terms)
         stall = state.stalls[-1] if state.stalls else None
@@ -95,54 +94,48 @@ class Parts:
             asked += evidence.after_stall(stall.untried, gpu)
         return (past.look_up(self.log, self.folder, state, parent), *evidence.look_up(self.tools, asked))
 
-    def _kernel(self, version: int) -> list[bytes | None]:
-        return [read_if_there(self.folder.version(version) / name) for name in KERNELS.values()]
-
     def look_further(self, state: RunState, proposal: Proposal, known: tuple[Search, ...]) -> tuple[Search, ...]:
-        """A proposal's own questions, as far as they are new."""
+        """Evidence for the queries of a proposal that were not asked yet."""
         return evidence.further(self.tools, proposal, known, lambda text: past.look_for(self.log, state, text))
 
     def log_version(self, version: int) -> Recorded:
-        """Put what came of a closed version into the experience log, if it is not there yet."""
+        """Record a closed version in the experience log, unless it is there already."""
         return past.record(self.log, self.folder, version, load_key(self.home))
 
     def of_attempt(self, receipt: Receipt) -> dict[str, bytes]:
-        """correctness.md."""
+        """Files beside the receipt of an attempt, by name."""
         return {"correctness.md": pages.correctness(receipt)}
 
     def of_version(self, version: int) -> dict[str, bytes]:
-        """Rendered files of a version."""
+        """Rendered files of a version, by name."""
         return pages.version_files(self.folder, self.record, version)
 
     def of_run(self, state: RunState) -> dict[str, bytes]:
-        """Rendered files at the top."""
+        """Rendered files at the top of the folder, by name."""
         return pages.run_files(self.folder, self.record, state)
 
     def of_end(self, state: RunState) -> dict[str, bytes]:
-        """Reports and pictures."""
+        """Reports and pictures, by path."""
         return pages.final_files(self.folder, self.record, state, self.tools.pictures)
 
     def untried(self, state: RunState) -> tuple[str, ...]:
-        """Methods that this architecture and language have, that no directive forbids, and that no version used."""
+        """Methods that run on this architecture, that no directive forbids, and that no version used."""
         used = {method for version in state.versions for method in version.methods}
-        architecture = (
-            self.terms.products[self.record.gpu].architecture if self.record.gpu in self.terms.products else ""
-        )
-        forbidden = self._forbidden(state)
+        forbidden = parse_hints("\n".join(state.directives), (*self.methods.ids, REWRITE)).values("forbid")
+        architecture = self._product.architecture if self._product else ""
         return tuple(
             method.id
             for method in self.methods.offered
-            if method.id not in used
-            and method.id not in forbidden
-            and (not architecture or not method.architectures or architecture in method.architectures)
+            if method.id not in (*used, *forbidden) and method.runs_on(architecture)
         )
 
-    def _forbidden(self, state: RunState) -> tuple[str, ...]:
-        lines = state.hints.directives if state.hints else ()
-        return parse_hints("\n".join(lines), (*self.methods.ids, REWRITE)).values("forbid")
+    @property
+    def _product(self) -> Product | None:
+        """The GPU that specs and targets are about."""
+        return self.terms.products.get(self.record.gpu)
 
     def gate(self, state: RunState, version: int, stage: Stage, proposal: Proposal | None = None) -> GateReport:
-        """What the gate says."""
+        """The report of the gate on a version, on a proposal for it, or on the end of the run."""
         context = GateContext(
             self.folder, self.record, state, self.wikis, self.terms, version, stage, proposal,
             self.tools.machine_code if proposal is not None else None, key=load_key(self.home),

@@ -1,6 +1,7 @@
-"""The steps of a run. Each makes its files, which may be there from a try that was killed, and then writes its event.
+"""The steps of a run. Each writes its files and then its event.
 
-A step that is done again makes the same files, asks for no evaluation whose receipt stands, and makes no commit twice.
+A step that was interrupted is repeated: it writes the same files, does not repeat an evaluation that has a receipt, and
+makes no commit twice.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ _SUBJECT = 72
 
 
 def prepare(run: Run) -> None:
-    """Step 0."""
+    """Do step 0: environment, specs and targets."""
     run.happened(Prepared(files=run.put(run.parts.step0())))
 
 
 def open_next(run: Run) -> None:
-    """Stop, or note a stall and begin the next version."""
+    """Stop the run, or open the next version; record a stall first."""
     state = run.state
     if state.current is not None:
         group = decisions.stalled(state, run.record)
@@ -72,7 +73,7 @@ def open_next(run: Run) -> None:
 
 
 def evaluate(run: Run) -> None:
-    """Hold the attempt against the reference and its parent."""
+    """Compare the attempt with the reference, and time it against its parent."""
     version = run.version
     number = max(1, len(version.attempts))
     folder = run.folder.attempt(version.number, number)
@@ -109,7 +110,7 @@ def evaluate(run: Run) -> None:
 def _measured(
     run: Run, folder: str, kernel: Kernel, parent: str | None, schedule: SeedSchedule
 ) -> tuple[Receipt, Files]:
-    """A sealed receipt in a folder: the one that stands there, where it is of this evaluation, else a new one."""
+    """(receipt, files) of an evaluation: the receipt in the folder if it is of this evaluation, else a new one."""
     there = read_if_there(run.folder.root / folder / "receipt.json")
     receipt = None if there is None else _fitting(run, there, kernel, schedule)
     if receipt is None:
@@ -119,7 +120,7 @@ def _measured(
 
 
 def _fitting(run: Run, data: bytes, kernel: Kernel, schedule: SeedSchedule) -> Receipt | None:
-    """The receipt in these bytes; None where it is none of this evaluation's."""
+    """The receipt in these bytes; None if it is not of this evaluation."""
     if not verify(data, load_key(run.home)).ok:
         return None
     try:
@@ -132,7 +133,7 @@ def _fitting(run: Run, data: bytes, kernel: Kernel, schedule: SeedSchedule) -> R
 
 
 def profile(run: Run) -> None:
-    """Put the accepted attempt's files into the version's folder, profile it, and say what bounds it."""
+    """Copy the accepted attempt into the version's folder, profile and diagnose it."""
     version = run.version
     attempt, folder = version.attempts[-1].number, run.folder.version(version.number)
     tried = run.folder.attempt(version.number, attempt)
@@ -163,7 +164,7 @@ def profile(run: Run) -> None:
 
 
 def gate(run: Run) -> None:
-    """Render the version's files, and let the gate look at it as a whole."""
+    """Render the version's files, and let the gate check the whole version."""
     number = run.version.number
     run.put(run.below(run.folder.version(number), run.parts.of_version(number)))
     report = run.parts.gate(run.state, number, "version")
@@ -173,7 +174,7 @@ def gate(run: Run) -> None:
 
 
 def close(run: Run) -> None:
-    """Decide whether the version is kept, and end it."""
+    """Close the version, and decide whether it is kept."""
     version = run.version
     if version.gated is not None and version.gated.passed:
         decision = decisions.decide(run.state, run.record, version)
@@ -205,12 +206,12 @@ def _why_failed(run: Run, version: VersionState) -> str:
 
 
 def record(run: Run) -> None:
-    """Put what came of the version into the experience log, where the next question finds it."""
+    """Record the version in the experience log."""
     run.happened(run.parts.log_version(run.version.number))
 
 
 def commit(run: Run) -> None:
-    """Write the log anew, and let git have all of it."""
+    """Render the run's pages again, and commit everything."""
     version = run.version
     run.put(run.parts.of_run(run.state))
     assert version.closed is not None
@@ -237,7 +238,7 @@ def _message(subject: str, body: str) -> str:
 
 
 def restore(run: Run) -> None:
-    """Put the best version that was not looked at again yet into best/, and measure it against version 0."""
+    """Restore the best version that was not measured again yet to best/, and measure it against version 0."""
     state = run.state
     number = _next_best(run)
     version, ending = state.versions[number], state.reports + 1
@@ -249,7 +250,7 @@ def restore(run: Run) -> None:
     stands, recorded = read_if_there(run.folder.best / kernel.name), state.files.get(f"v{number}/{kernel.name}")
     if stands != kernel.data or recorded != kernel.hash:
         raise KoptError(
-            f"best/{kernel.name} of commit {version.committed.commit[:12]} is not v{number} as it was accepted",
+            f"best/{kernel.name} of commit {version.committed.commit[:12]} is not the accepted v{number}",
             code="restore_mismatch",
             hint=f"Somebody changed v{number}/ or the repository. Look at `git log --stat` in the run's folder.",
         )
@@ -274,7 +275,7 @@ def restore(run: Run) -> None:
 
 
 def _next_best(run: Run) -> int:
-    """The best version of those that were kept and not measured at this end yet."""
+    """The best of the kept versions that have no final measurement yet."""
     measured = {found.version for found in run.state.finals}
     kept = [version for version in run.state.versions if version.kept and version.number not in measured]
     if run.state.best is not None and run.state.best not in measured:
@@ -293,7 +294,7 @@ def _standing(run: Run, version: VersionState) -> decisions.Standing:
 
 
 def report(run: Run) -> None:
-    """Render the reports, and let the gate look at the end of the run."""
+    """Render the reports, and let the gate check the end of the run."""
     final = run.state.final
     assert final is not None
     files = run.put({**run.parts.of_run(run.state), **run.parts.of_end(run.state)})
@@ -305,7 +306,7 @@ def report(run: Run) -> None:
 
 
 def settle(run: Run) -> None:
-    """Commit the end of the run, and whatever was written to its journal after that."""
+    """Commit the end of the run, and what was written to the journal after it."""
     final, stopped = run.state.final, run.state.stopped
     assert final is not None
     assert stopped is not None
@@ -317,7 +318,7 @@ def settle(run: Run) -> None:
 
 
 def commit_rest(run: Run) -> None:
-    """Commit what the journal says since the last commit, so that nothing is left uncommitted where a run rests."""
+    """Commit what was written since the last commit, so that a waiting run has nothing uncommitted."""
     if run.repository.changed():
         last = run.state.entries[-1]
         run.repository.commit(f"line {last.n}", f"[journal] up to {last.event.kind}", again=False)
@@ -335,4 +336,4 @@ STEPS: dict[Phase, Callable[[Run], None]] = {
     Phase.RESTORE: restore,
     Phase.REPORT: report,
 }
-"""What is done in each phase that kopt goes on from by itself."""
+"""The step of each phase; the other phases wait for a proposal or have ended."""

@@ -1,4 +1,4 @@
-"""What is handed in for a version: taken as an attempt, or refused with every reason. Both are kept."""
+"""Takes a proposal for a version as an attempt, or refuses it with every reason. Both are kept."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from loop.run.open_run import Run
 
 PROPOSAL = "proposal.json"
 UNFIT = "kernel"
-"""The rule under which a kernel is refused that the evaluator cannot take: it has no entry, two, or another form."""
+"""The rule for a kernel that the evaluator cannot run: it has no entry, two entries, or an unknown form."""
 
 
 @dataclass(frozen=True)
 class Submission:
-    """What became of something that was handed in."""
+    """What became of a submitted answer."""
 
     accepted: bool
-    """Whether it runs."""
+    """Whether it became an attempt."""
     number: int
-    """Of the attempt, or of the refused submission."""
+    """Number of the attempt, or of the refused submission."""
     broken: tuple[BrokenRule, ...] = ()
-    """Why it does not run."""
+    """The rules that it broke."""
     report: GateReport | None = None
-    """What the gate said; None where it was not asked."""
+    """The gate's report; None if the gate did not run."""
 
 
 def submit(run: Run, outcome: Proposal | Unread, data: bytes, said: str) -> Submission:
-    """Take what was handed in for the version that is open, or refuse it. Raises `KoptError`."""
+    """Take an answer for the open version, or refuse it. Raises `KoptError`."""
     if isinstance(outcome, Unread):
         broken = tuple(_broken(outcome.rule, reason, PROPOSAL, outcome.fix) for reason in outcome.reasons)
         beside = {"stderr.txt": said.encode("utf-8", "replace")} if said else {}
@@ -76,7 +76,7 @@ def refuse(
     report: GateReport | None = None,
     searches: Files | None = None,
 ) -> Submission:
-    """Keep what was handed in with the reasons why it does not run. It is no attempt."""
+    """Keep an answer with the reasons for its refusal. It does not count as an attempt."""
     version = run.version
     number = len(version.refused) + 1
     folder = run.folder.submission(version.number, number)
@@ -104,10 +104,10 @@ def refuse_attempt(run: Run, error: UsageError | NoGpuError) -> None:
 
 
 def _unfit(run: Run, proposal: Proposal) -> BrokenRule | None:
-    """Why a proposal cannot be run at all, whatever the rules say of it."""
+    """Why a proposal cannot run at all, whatever the gate says; None if it can."""
     wanted, name = run.version.number, KERNELS[proposal.language]
     if proposal.version != wanted:
-        said = f"it is for version {proposal.version}, and version {wanted} is wanted"
+        said = f"it is for version {proposal.version}, but version {wanted} is open"
         return _broken("schema", said, PROPOSAL, f"Set version to {wanted}.")
     if not 0 <= proposal.parent < wanted or not run.state.versions[proposal.parent].passed:
         said = f"its parent, version {proposal.parent}, did not pass"
@@ -116,14 +116,14 @@ def _unfit(run: Run, proposal: Proposal) -> BrokenRule | None:
         parent = run.version_kernel(proposal.parent).text
         form = run.tools.request(proposal.kernel, name, parent).recognised().form
         if form is Form.SOLVE and run.record.device == "cpu":
-            return _broken(UNFIT, "a .cu kernel runs on a GPU alone, and this run has none", name, "Use Triton.")
+            return _broken(UNFIT, "a .cu kernel needs a GPU, and this run has none", name, "Use Triton.")
     except (UsageError, NoGpuError) as error:
         return _broken(UNFIT, error.message, name, error.hint)
     return None
 
 
 def _ask_further(run: Run, proposal: Proposal) -> Files:
-    """Ask a proposal's own questions, and keep what was found beside the version's other searches."""
+    """Ask a proposal's queries, and keep what was found with the version's other searches."""
     path = run.folder.version(run.version.number) / evidence.NAME
     there = evidence.read(path)
     found = run.parts.look_further(run.state, proposal, there)

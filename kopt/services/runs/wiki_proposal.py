@@ -189,7 +189,7 @@ class _Page:
         return found
 
     def _version_source(self, version: VersionState) -> None:
-        found = version.attempts[-1].evaluated if version.attempts else None
+        found = version.last_result
         if found is None:
             return
         path = next((path for path in found.files if path.endswith("receipt.json")), None)
@@ -285,7 +285,7 @@ class _Page:
         not_helped: list[str] = []
         for version in self.tried:
             source = self.sources.get(f"v{version.number}")
-            last = version.attempts[-1].evaluated if version.attempts else None
+            last = version.last_result
             if source is None or last is None:
                 continue
             name = f"v{version.number}"
@@ -323,7 +323,7 @@ class _Page:
         yield self._row(self.closing, "speedup", median, "x", what)
         for version in self.tried:
             source = self.sources.get(f"v{version.number}")
-            last = version.attempts[-1].evaluated if version.attempts else None
+            last = version.last_result
             if source is None or last is None or last.verdict != "accepted":
                 continue
             if last.ratio is not None:

@@ -42,8 +42,7 @@ def receipt_recorded(context: GateContext) -> Iterator[Broken]:
     """
     path, state = context.in_version("receipt.json"), context.opened
     receipt = context.receipt(path)
-    accepted = state.accepted if state is not None else None
-    recorded = accepted.evaluated if accepted is not None else None
+    recorded = state.result if state is not None else None
     if receipt is not None and recorded is not None and receipt.id != recorded.receipt:
         message = f"its id is {receipt.id[:16]}, but the journal has {recorded.receipt[:16]}"
         yield broken(path, message, "Restore it from the attempt's folder or from git.")

@@ -128,7 +128,7 @@ def test_a_last_line_of_zeros_is_torn(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", [b"{}", b"[]", b'{"n":2,"time":"x","prev":"0","event":{"kind":"no"}}'])
 def test_a_whole_line_that_is_no_event_is_an_edit(tmp_path: Path, line: bytes) -> None:
     written = new(tmp_path)
-    with pytest.raises(KoptError, match=r"line 2 of journal\.jsonl is not as kopt wrote it: it is no event"):
+    with pytest.raises(KoptError, match=r"line 2 of journal\.jsonl is not as kopt wrote it: it is not an event"):
         journal.read(written.path.read_bytes() + line + b"\n")
 
 
@@ -175,7 +175,7 @@ def test_another_program_that_writes_is_noticed(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_journal_is_no_run(tmp_path: Path) -> None:
-    with pytest.raises(KoptError, match="is no run") as caught:
+    with pytest.raises(KoptError, match="is not a run") as caught:
         journal.load(tmp_path / "journal.jsonl")
     assert caught.value.code == "journal_missing"
     (tmp_path / "journal.jsonl").mkdir()

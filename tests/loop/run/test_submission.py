@@ -44,7 +44,7 @@ def test_a_refused_proposal_is_kept_with_its_reasons_and_is_no_attempt(root: Pat
 @pytest.mark.parametrize(
     ("changes", "rule", "said"),
     [
-        ({"version": 7}, "schema", "it is for version 7, and version 1 is wanted"),
+        ({"version": 7}, "schema", "it is for version 7, but version 1 is open"),
         ({"parent": 1}, "schema", "version 1, did not pass"),
         ({"kernel": "def run(:\n"}, "kernel", "kernel.py"),
         ({"kernel": "x = 1\n"}, "kernel", ""),
