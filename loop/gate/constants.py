@@ -1,8 +1,8 @@
-"""Finds constants of a kernel's code that by their names are what the hardware has: `NUM_SMS = 132`,
+"""Finds constants in a kernel's code whose names are hardware specs: `NUM_SMS = 132`,
 `L2_BYTES = 50 * 1024 * 1024`, `#define HBM_BANDWIDTH_GBS 3350`.
 
-What a kernel chooses is none: tiles, stages, its own shared memory. A name is read only where all of its words say the
-hardware; what is asked of the device while the kernel runs is no constant.
+What a kernel chooses (tiles, stages, its own shared memory) is not a spec. All words of a name must name the hardware;
+what is asked of the device while the kernel runs is not a constant.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kbs.evidence.vocabulary import Vocabulary, words
 from loop.gate.spec_scanner import FEWEST_SMS, RATES, UNIT_KEYS, FoundSpec
 
 _NOBODY_CHOOSES = frozenset({"l2_capacity"})
-"""Capacities that are no kernel's to choose; shared memory, registers and sizes of memory are."""
+"""Capacities that no kernel chooses, unlike shared memory, registers and sizes of memory."""
 _FILLERS = frozenset({"num", "n", "number", "of", "total", "max", "gpu", "device", "hw", "hardware", "k"})
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SUFFIX = re.compile(r"(?<=[\d.])(?:[uU]?[lL]{0,2}|[fF])\b")
@@ -37,11 +37,11 @@ _UNITS = {
     "TFLOPS": ("TFLOPS", "GFLOPS", "FLOPS"),
     "MB": ("MB", "B"),
 }
-"""Unit of a metric → units of a constant that names none."""
+"""Unit of a metric → units that a constant without a unit in its name may have."""
 
 
 def hardware_constants(text: str, name: str, terms: Vocabulary) -> Iterator[FoundSpec]:
-    """Those of a kernel's file; none of one that cannot be read."""
+    """The hardware constants of a kernel's file; none if it cannot be read."""
     said: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
     for line, constant, expression in _python(text) if name.endswith(".py") else _cuda(text):
         if constant not in said:
@@ -73,7 +73,7 @@ def _python(text: str) -> Iterator[tuple[int, str, ast.expr]]:
 
 
 def _cuda(text: str) -> Iterator[tuple[int, str, str]]:
-    """The same of initializers, and of macros."""
+    """(line, name, expression) of each initializer and macro."""
     tokens = lex(text).tokens
     for at, token in enumerate(tokens):
         if token.kind is Kind.DIRECTIVE:
@@ -94,7 +94,7 @@ def _initializer(tokens: tuple[Token, ...]) -> str:
 
 
 def _value(expression: str | ast.expr) -> Decimal | None:
-    """What an expression of numbers comes to; None of any other."""
+    """The value of an expression of numbers; None for any other."""
     try:
         node = ast.parse(expression.strip(), mode="eval").body if isinstance(expression, str) else expression
         found = Decimal(repr(_computed(node))).normalize()
@@ -104,7 +104,7 @@ def _value(expression: str | ast.expr) -> Decimal | None:
 
 
 def _computed(node: ast.expr) -> float:
-    """Raises `ValueError` where it is no number."""
+    """Raises `ValueError` if it is not a number."""
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
         value: float = node.value  # type: ignore[assignment]  # the type was looked at
         return value
@@ -118,7 +118,7 @@ def _computed(node: ast.expr) -> float:
 
 
 def _says(constant: str, terms: Vocabulary) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(metrics that a name says, units that its value may be in); nothing where it says none."""
+    """(metrics that a name may mean, units that its value may have); empty if it means none."""
     spoken = words(_HUMP.sub("_", constant).replace("_", " "))
     for length in (3, 2, 1):
         unit = UNIT_KEYS.get(" ".join(spoken[-length:])) if len(spoken) > length else None
@@ -136,7 +136,7 @@ def _says(constant: str, terms: Vocabulary) -> tuple[tuple[str, ...], tuple[str,
 
 
 def _metrics(spoken: list[str], terms: Vocabulary) -> list[str]:
-    """Metrics that all words of a name say together, but for what merely counts or owns, and a product before them."""
+    """Metrics that a name means, without words such as `num` and `max`, and without a product before them."""
     plain = [word for word in spoken if word not in _FILLERS]
     for cut in range(min(3, len(plain))):
         if cut and not terms.resolve("product", " ".join(plain[:cut])):
@@ -151,7 +151,7 @@ def _metrics(spoken: list[str], terms: Vocabulary) -> list[str]:
 
 
 def _is_hardware(id: str, unit: str, terms: Vocabulary) -> bool:
-    """Whether a metric is the hardware's alone. `unit`: dimension of the unit that the name has; empty for none."""
+    """Whether only hardware has the metric. `unit` is the dimension of the unit in the name; empty for none."""
     metric = terms.metrics[id]
     known = None if metric.text else parse_unit(metric.unit, capacity=metric.capacity)
     if known is None or (unit and unit != known.dimension):

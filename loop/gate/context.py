@@ -59,8 +59,7 @@ class GateContext:
     # --- files -------------------------------------------------------------------------------------------------------
 
     def bytes_of(self, path: str) -> bytes | None:
-        """A file below the run's folder; None where it is missing, no file, a link, or larger than any that kopt
-        writes."""
+        """A file below the run's folder; None if it is missing, not a regular file, or larger than kopt writes any."""
         if path not in self._read:
             file = self.folder.root / path
             try:
@@ -71,7 +70,7 @@ class GateContext:
         return self._read[path]
 
     def text(self, path: str) -> str | None:
-        """A file as UTF-8; None where it is missing or no text."""
+        """A file as UTF-8; None if it is missing or not text."""
         data = self.bytes_of(path)
         try:
             return None if data is None else data.decode("utf-8")
@@ -79,12 +78,12 @@ class GateContext:
             return None
 
     def hash(self, path: str) -> str | None:
-        """SHA-256 of a file; None where there is none."""
+        """SHA-256 of a file; None if there is none."""
         data = self.bytes_of(path)
         return None if data is None else hashlib.sha256(data).hexdigest()
 
     def listed(self, folder: Path) -> list[str]:
-        """Every file below a folder of the run, as events have their paths, sorted; git's own are left out."""
+        """Paths of all files below a folder of the run, sorted, without those of git."""
         if not folder.is_dir():
             return []
         found = (file for file in folder.rglob("*") if file.is_symlink() or file.is_file())
@@ -92,7 +91,7 @@ class GateContext:
         return sorted(path for path in paths if not path.startswith(".git/"))
 
     def checked(self) -> Files:
-        """Every file that was read for this look, by its hash."""
+        """Every file that was read for this report, with its hash."""
         found = {path: self.hash(path) for path in sorted(self._read)}
         return {path: hash for path, hash in found.items() if hash is not None}
 
@@ -104,7 +103,7 @@ class GateContext:
 
     @cached_property
     def proposal(self) -> Proposal | None:
-        """What was handed in; None for version 0, and where the file cannot be read."""
+        """The proposal; None for version 0, and if the file cannot be read."""
         if self.handed_in is not None or self.version == 0:
             return self.handed_in
         data = self.bytes_of(self.in_version("proposal.json"))
@@ -115,17 +114,17 @@ class GateContext:
 
     @property
     def proposal_file(self) -> str:
-        """Where messages say that a proposal stands."""
+        """The proposal's file, as messages name it."""
         return "proposal.json" if self.stage == "proposal" else self.in_version("proposal.json")
 
     @property
     def reached(self) -> int:
-        """The last version whose files a text may rest on: the one that is looked at; at the end, the last of all."""
+        """The last version whose files a text may cite: the one that is checked; at the end, the last of all."""
         return len(self.state.versions) - 1 if self.stage == "final" else self.version
 
     @cached_property
     def proposals(self) -> tuple[tuple[str, Proposal], ...]:
-        """(where it stands, the proposal) of those whose words are looked at: at the end, of every attempt."""
+        """(file, proposal) of all proposals that are checked: at the end, those of every attempt."""
         if self.stage != "final":
             return ((self.proposal_file, self.proposal),) if self.proposal is not None else ()
         found = []
@@ -136,17 +135,17 @@ class GateContext:
                 try:
                     found += [] if data is None else [(path, Proposal.model_validate_json(data))]
                 except ValidationError:
-                    continue  # `changed-file` says so
+                    continue  # the rule `changed-file` reports it
         return tuple(found)
 
     @property
     def opened(self) -> VersionState | None:
-        """The version's state; None where it was never opened."""
+        """The version's state; None if it was never opened."""
         return self.state.versions[self.version] if self.version < len(self.state.versions) else None
 
     @property
     def parent(self) -> int | None:
-        """The version that was changed, as the proposal says; None for version 0."""
+        """The parent that the proposal names; None for version 0."""
         return self.proposal.parent if self.proposal is not None else None
 
     def kernel_name(self, version: int) -> str | None:
@@ -160,7 +159,7 @@ class GateContext:
 
     @property
     def kernel_file(self) -> str:
-        """Where messages say that the looked-at kernel stands."""
+        """The kernel's file, as messages name it."""
         if self.proposal is not None:
             name = KERNELS[self.proposal.language]
         else:
@@ -169,7 +168,7 @@ class GateContext:
 
     @cached_property
     def change(self) -> Change | None:
-        """The kernel against its parent's; None where one of the two is missing."""
+        """What differs between the kernel and its parent; None if one of them is missing."""
         before = self.kernel(self.parent) if self.parent is not None else None
         if before is None or self.proposal is None or self.parent is None:
             return None
@@ -178,14 +177,14 @@ class GateContext:
 
     @cached_property
     def same_machine_code(self) -> bool:
-        """Whether kernel and parent are known to be the same machine code."""
+        """Whether kernel and parent are known to have the same machine code."""
         if self.proposal is None or self.parent is None:
             return False
         before, after = self._machine_note(self.parent), self._machine_note(self.version)
         return before is not None and after is not None and same_machine_code(before, after)
 
     def _machine_note(self, version: int) -> MachineNote | None:
-        """As it stands in the version's folder; compiled only where the text is not measured yet."""
+        """The note in the version's folder; compiled only if the kernel was not measured yet."""
         data = self.bytes_of(self.in_version("machine.json", version))
         if data is not None:
             try:
@@ -221,7 +220,7 @@ class GateContext:
     # --- what was measured ------------------------------------------------------------------------------------------
 
     def receipt(self, path: str) -> Receipt | None:
-        """The receipt in a file; None where there is none that can be read."""
+        """The receipt in a file; None if there is none that can be read."""
         data = self.bytes_of(path)
         try:
             return None if data is None else parse(data)
@@ -243,7 +242,7 @@ class GateContext:
         return {path: receipt for path, receipt in found.items() if receipt is not None}
 
     def profile(self, version: int) -> Profile | None:
-        """The raw profile of a version; None where it has none that can be read."""
+        """The raw profile of a version; None if it has none that can be read."""
         if version not in self._profiles:
             data = self.bytes_of(self.in_version("profile.csv", version))
             try:
@@ -253,7 +252,7 @@ class GateContext:
         return self._profiles[version]
 
     def launch(self, version: int) -> Launch | None:
-        """The launch of a version's profile that everything speaks of."""
+        """The launch of a version's profile that the diagnosis is about."""
         profile = self.profile(version)
         try:
             return profile.choose().launch if profile else None
@@ -261,7 +260,7 @@ class GateContext:
             return None
 
     def diagnosis(self, version: int) -> DiagnosisNote | None:
-        """What was made of it."""
+        """The diagnosis of a version; None if it has none that can be read."""
         data = self.bytes_of(self.in_version("diagnosis.json", version))
         try:
             return None if data is None else DiagnosisNote.model_validate_json(data)
@@ -270,21 +269,21 @@ class GateContext:
 
     @cached_property
     def searches(self) -> tuple[Search, ...]:
-        """What was asked for this version, and what was found; lines that are no searches are left out."""
+        """The searches of this version; lines that cannot be read are left out."""
         return self.searches_of(self.version)
 
     def searches_of(self, version: int) -> tuple[Search, ...]:
-        """The same for any version."""
+        """The searches of any version."""
         text = self.text(self.in_version("searches.jsonl", version)) or ""
         found: list[Search] = []
         for line in text.splitlines():
             try:
                 found.append(Search.model_validate_json(line))
             except ValidationError:
-                continue  # the rule on artifacts says so
+                continue  # the rule `artifact` reports it
         return tuple(found)
 
-    # --- what it is held against ------------------------------------------------------------------------------------
+    # --- what it is compared with -----------------------------------------------------------------------------------
 
     @cached_property
     def methods(self) -> Methods:
@@ -293,31 +292,31 @@ class GateContext:
 
     @cached_property
     def hints(self) -> Hints:
-        """The directives that the run was told of last."""
+        """The directives of HINTS.md, as they were read last."""
         read = self.state.hints
         return parse_hints("\n".join(read.directives), (*self.methods.ids, "rewrite")) if read else Hints()
 
     def unpinned(self, wiki: str, path: str) -> str:
-        """Why a page cannot be cited in this run; empty where it can: it is as it was when the run began."""
+        """Why a page cannot be cited in this run; empty if it is as it was when the run started."""
         pinned = self.record.wikis.get(wiki)
         if pinned is None:
-            return f"{wiki} is no wiki of this run"
+            return f"{wiki} is not a wiki of this run"
         known = self.wikis.all.get(wiki)
         data = known.read(path) if known else None
         if path not in pinned.pages:
-            return "" if data is None else f"{wiki}/{path} was written after the run began"
+            return "" if data is None else f"{wiki}/{path} was written after the run started"
         if data is not None and hashlib.sha256(data).hexdigest() != pinned.pages[path]:
-            return f"{wiki}/{path} was changed after the run began"
+            return f"{wiki}/{path} was changed after the run started"
         return ""
 
     def notes(self) -> Iterator[str]:
-        """What a reader should know, and breaks no rule."""
+        """What the report mentions although it breaks no rule."""
         if self.proposal is None or self.change is None or self.change.same:
             return
         if self.record.discipline == "single" and len(self.change.parts) > 1:
             yield (
-                f"{len(self.change.parts)} places differ from v{self.parent}: {', '.join(self.change.parts[:8])}; the"
-                f" one declared method is {', '.join(self.proposal.methods)}: see that there is no second change in it"
+                f"{len(self.change.parts)} places differ from v{self.parent}: {', '.join(self.change.parts[:8])};"
+                f" the declared method is {', '.join(self.proposal.methods)}: check that there is no second change in it"
             )
         if self.stage == "version" and self.same_machine_code:
-            yield f"the machine code is that of v{self.parent}: what differs runs on the host"
+            yield f"the machine code is the same as that of v{self.parent}: only host code differs"

@@ -1,9 +1,8 @@
-"""Every number that a proposer states stands somewhere: in the profile, a receipt, a cited line, or shown
-arithmetic.
+"""Finds numbers of a proposal that are in no profile, receipt, cited line or shown arithmetic.
 
-Checked are numbers with a unit of the vocabulary, and numbers beside the name of a metric of the profile. A number
-beside a metric's name must be that metric's. Counts that a kernel chooses (256 threads) and bare numbers need nothing,
-and in a decision rule neither do the limits of a comparison (`below 120 us`), which are said of what is yet to come.
+It checks numbers with a unit of the vocabulary, and numbers beside the name of a metric of the profile, which must be
+values of that metric. Counts that a kernel chooses (256 threads) and bare numbers need no source, nor do the limits of
+comparisons in a decision rule (`below 120 us`), because they speak of the future.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from loop.gate.spec_scanner import COUNTS
 _GENERIC = frozenset(
     {"wait", "barrier", "drain", "selected", "sleeping", "miscellaneous", "duration", "registers", "waves", "issued"}
 )
-"""Names of one word that are ordinary words too."""
+"""Names of metrics that are also ordinary words."""
 _COMPARISON = re.compile(
     r"(?:\b(?:above|below|over|under|exceeds?|exceeding|within|(?:more|less|fewer|greater|higher|lower|faster|slower|better|worse)"
     r" than|at least|at most|up to|by|falls? to|rises? to|drops? to|reach(?:es)?|beyond|past)|[<>≤≥]=?)\s*$",
@@ -43,14 +42,14 @@ _REFERENCE = re.compile(r"\S{1,80}/\S{1,200}:L\d{1,9}\S{0,80}|(?:receipt|profile
 
 @dataclass(frozen=True)
 class LooseNumber:
-    """A number that stands nowhere."""
+    """A number without a source."""
 
     line: int
     text: str
     metric: str
-    """The metric beside it that has another value, or is not in the profile; empty where it has only a unit."""
+    """The metric beside it, if that has another value or is not in the profile; else empty."""
     is_there: str
-    """What the profile has for the metric; empty where it has none, or no metric is named."""
+    """The profile's value of the metric; empty if there is none."""
 
 
 _Name = FoundName[str]
@@ -71,10 +70,10 @@ def _names() -> NameFinder[str]:
 def loose_numbers(
     text: str, launches: Sequence[Launch], grounds: Sequence[Figures], *, conditions: bool = False
 ) -> Iterator[LooseNumber]:
-    """Numbers of a text that rest on nothing.
+    """Numbers of a text without a source.
 
-    `launches`: the profiles whose metrics may be quoted, the parent's first. `conditions`: the text says what will be
-    done, so that limits of comparisons in it are no statements.
+    `launches` are the profiles whose metrics may be quoted, the parent's first. With `conditions`, the text is a
+    decision rule, and limits of comparisons need no source.
     """
     plain = _REFERENCE.sub(lambda m: " " * len(m[0]), text)
     seen: set[tuple[int, str]] = set()
@@ -99,7 +98,7 @@ def _quantity(
         fits = any(value.unit.dimension == stated.dimension for value in values)
         if any(says_the_same(value, reading) for value in values for reading in stated.readings):
             return
-        # A unit that the metric does not have: what is said is of something else, and must stand by itself.
+        # With a unit that the metric does not have, the number is about something else, and needs its own source.
         if values and fits:
             shown = next((s for launch in launches if (s := _shown(launch, beside))), "")
             if not any(g.has(stated.readings) for g in grounds[1:]):
@@ -114,7 +113,7 @@ def _quantity(
 def _bare(
     number: int, line: str, launches: Sequence[Launch], grounds: Sequence[Figures], conditions: bool
 ) -> Iterator[LooseNumber]:
-    """Numbers without a unit right behind or before a metric's name."""
+    """Numbers without a unit right after a metric's name."""
     names = list(_names().find(line)) if any(c.isdigit() for c in line) else []
     if not names:
         return
@@ -149,7 +148,7 @@ def _has_unit(text: str) -> bool:
 
 
 def _beside(sentence: str, start: int, end: int, names: Sequence[_Name]) -> str | None:
-    """The metric whose name stands right before or right behind a number."""
+    """The metric whose name is right before or right after a number."""
     before = next((name for name in reversed(names) if name.end <= start), None)
     if before is not None and start - before.end < 40 and _LINK.match(sentence[before.end : start]):
         return before.meaning
@@ -171,7 +170,7 @@ def _values(launch: Launch, metric: str, *, bare: bool = False) -> list[Quantity
         scale = counter.value / counter.amount * known[1] if counter.amount else known[1]
         found.append(exact(counter.amount, known[0], scale))
     elif not counter.unit:
-        # A count may be given with the name of what it counts, a share of one as a percentage.
+        # A count may be stated with the name of what it counts, and a share of 1 as a percentage.
         found += [exact(counter.amount, dimension) for dimension in (*COUNTS, "multiprocessors", "cycles")]
         found.append(exact(counter.amount, "percent", Decimal(1)))
     return found

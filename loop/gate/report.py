@@ -16,36 +16,36 @@ SHOWN = 12
 
 
 class RuleResult(FrozenModel):
-    """What came of one rule."""
+    """The result of one rule."""
 
     rule: str
     title: str
     lapsed: str
-    """Why it was not asked; empty where it was."""
+    """Why it was not checked; empty if it was."""
     broken: tuple[Broken, ...]
 
 
 class GateReport(FrozenModel):
-    """What the gate found."""
+    """The report of the gate."""
 
     version: int
     stage: Stage
     passed: bool
     results: tuple[RuleResult, ...]
-    """One for each rule of the stage, in their order."""
+    """One result for each rule of the stage, in the order of the rules."""
     notes: tuple[str, ...]
-    """What is reported and breaks no rule."""
+    """Remarks that break no rule."""
     checked: Files
-    """Every file that was looked at."""
+    """Every file that was read, with its hash."""
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """Ids of the rules that are broken."""
+        """Ids of the broken rules."""
         return tuple(result.rule for result in self.results if result.broken)
 
     @property
     def lapsed(self) -> tuple[str, ...]:
-        """Ids of the rules that were not asked."""
+        """Ids of the rules that were not checked."""
         return tuple(result.rule for result in self.results if result.lapsed)
 
     @property

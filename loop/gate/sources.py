@@ -1,4 +1,4 @@
-"""Where a number of a run may come from: what was measured, what is cited, what is computed in plain sight."""
+"""Sources of the numbers in a run: measurements, citations and shown arithmetic."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROFILE_UNITS: Mapping[str, tuple[str, Decimal]] = {
     "Hz": ("hertz", Decimal(1)),
     "%": ("percent", Decimal("0.01")),
 }
-"""Units of a profile, in dimensions of the vocabulary."""
+"""Unit of a profile → dimension of the vocabulary, and its scale."""
 _COUNTED = ("multiprocessors", "threads", "warps", "blocks", "registers", "sectors", "cycles", "banks", "barriers")
 _SUFFIXES: tuple[tuple[str, str, Decimal], ...] = (
     ("_us", "seconds", Decimal("1e-6")),
@@ -42,15 +42,15 @@ _SUFFIXES: tuple[tuple[str, str, Decimal], ...] = (
     ("of_peak", "percent", Decimal(1)),
     ("noise", "percent", Decimal(1)),
 )
-"""What fields of a receipt are in."""
+"""Suffix of a receipt's field → dimension and scale of its values."""
 MAX_LINES = 12
-"""A citation of more lines points at a text, and is no source of its numbers."""
+"""A citation of more lines cites a text, and is not a source of its numbers."""
 ELEMENT_BYTES = 16
 """The widest element, or vector of elements, that one instruction loads."""
 _COUNTABLE = frozenset({"", "bytes", "floating-point operations", "percent", "ratio", *_COUNTED})
-"""What multiplied sizes and counts may come to."""
+"""Dimensions that a product of sizes and counts may have."""
 _SKIPPED = frozenset({"series", "text", "problem", "candidate", "seed", "output_tail", "peak"})
-"""Text, settings, and what a receipt itself only cites."""
+"""Fields of a receipt that are text, settings, or citations."""
 
 
 def measured(profiles: Sequence[Profile], receipts: Sequence[Receipt]) -> Figures:
@@ -67,7 +67,7 @@ def measured(profiles: Sequence[Profile], receipts: Sequence[Receipt]) -> Figure
 
 
 def launch_figures(launch: Launch) -> Iterator[Quantity]:
-    """Every value of a launch, as written and in our units; counts stand for every unit that counts."""
+    """Every value of a launch, as written and in the vocabulary's units; a plain count may count anything."""
     for counter in launch.counters.values():
         if counter.amount is None:
             continue
@@ -76,7 +76,7 @@ def launch_figures(launch: Launch) -> Iterator[Quantity]:
             continue
         known = PROFILE_UNITS.get(counter.unit)
         if known is not None:
-            # The digits of the report: what it writes with three cannot be quoted with six.
+            # Keep the digits of the report: a value with three digits cannot be quoted with six.
             scale = counter.value / counter.amount * known[1] if counter.amount else known[1]
             yield exact(counter.amount, known[0], scale)
         elif not counter.unit:
@@ -85,7 +85,7 @@ def launch_figures(launch: Launch) -> Iterator[Quantity]:
 
 
 def receipt_figures(value: object, key: str) -> Iterator[Quantity]:
-    """Every number of a receipt's JSON, in the unit that its field has."""
+    """Every number of a receipt's JSON, in the unit of its field."""
     if isinstance(value, dict):
         for name, child in value.items():
             if name not in _SKIPPED:
@@ -105,26 +105,26 @@ def receipt_figures(value: object, key: str) -> Iterator[Quantity]:
 
 @dataclass(frozen=True)
 class Checked:
-    """A citation of a text, checked against the pinned wikis or this run's own evidence."""
+    """A citation that was checked against the pinned wikis or the evidence of this run."""
 
     cited: CitationLine
     result: CheckedCitation
     unpinned: str
-    """Why its page cannot be cited in this run."""
+    """Why its page cannot be cited in this run; empty if it can."""
 
     @property
     def ok(self) -> bool:
-        """Whether it stands."""
+        """Whether it is valid."""
         return self.result.status is Status.OK and not self.unpinned
 
 
 def check_citations(text: str, context: GateContext) -> list[Checked]:
-    """Every citation of a text."""
+    """Check every citation in a text."""
     return [check_citation(cited, context) for cited in find_citations(text)]
 
 
 def check_citation(cited: CitationLine, context: GateContext) -> Checked:
-    """One citation: its page is pinned, its lines are there, and say what is said."""
+    """Check that a citation's page is pinned, and that its lines exist and say what is claimed."""
     reference = cited.reference
     unpinned = ""
     if reference.kind is EvidenceKind.WIKI and reference.line_start:
@@ -141,7 +141,7 @@ def check_citation(cited: CitationLine, context: GateContext) -> Checked:
 
 
 def _held(cited: CitationLine, found: tuple[Status, str, str]) -> tuple[Status, str, str]:
-    """What was found, held against what the line says of it: its value, or words of it."""
+    """What was found, compared with the value or the words that the citation line states."""
     status, _, value = found
     claim = cited.claim
     said = cited.quote or (f"{claim.value} {claim.unit}".strip() if claim is not None else "")
@@ -153,11 +153,11 @@ def _held(cited: CitationLine, found: tuple[Status, str, str]) -> tuple[Status, 
     stated_there = _quantities(said)
     if stated_there and all(figures.has([one]) for one in stated_there):
         return found
-    return Status.MISMATCH, f"“{said[:120]}” is not what stands there: {value[:120]}", value
+    return Status.MISMATCH, f"“{said[:120]}” is not what it says: {value[:120]}", value
 
 
 def _quantities(text: str) -> list[Quantity]:
-    """Numbers of a short text, with their units where they have some."""
+    """Numbers of a short text, with their units if it has any."""
     with_units = [reading for sentence in sentences(text) for one in sentence.stated for reading in one.readings]
     if with_units:
         return with_units
@@ -181,7 +181,7 @@ def _receipt_says(reference: Reference, context: GateContext) -> tuple[Status, s
 
 
 def _record_says(reference: Reference, context: GateContext) -> tuple[Status, str, str]:
-    """A record as a search of this run found it, or one of this run's own; no other record of the log is a source."""
+    """A record that a search of this run found, or that this run wrote; no other record is a source."""
     wanted = f"log/{reference.target.upper()}"
     for version in range(context.reached, -1, -1):
         for search in context.searches_of(version):
@@ -211,7 +211,7 @@ def _profile_says(reference: Reference, context: GateContext) -> tuple[Status, s
 
 
 def find_counter(launch: Launch, name: str) -> str | None:
-    """What a launch has under one of our ids or a name of Nsight Compute."""
+    """A launch's value of a metric, by our id or the name in Nsight Compute."""
     from kbs.hardware.profile_metrics import profile_metrics
 
     known = profile_metrics().all.get(name)
@@ -220,7 +220,7 @@ def find_counter(launch: Launch, name: str) -> str | None:
 
 
 def cited_figures(checked: Sequence[Checked], context: GateContext) -> Figures:
-    """What the cited lines of citations that stand say."""
+    """Figures on the lines of valid citations."""
     figures = Figures()
     for one in checked:
         if not one.ok:
@@ -232,8 +232,8 @@ def cited_figures(checked: Sequence[Checked], context: GateContext) -> Figures:
             quantity = spec.quantity(context.terms)
             if quantity is not None:
                 figures.add(quantity, (spec.metric,))
-        # What a receipt holds may be the candidate's own words, and a record repeats them: only a page is the source of
-        # a claim. The figures of receipts and profiles are known as measured.
+        # A receipt may quote the candidate, and a record repeats it: only a page is a source of a claim. The figures of
+        # receipts and profiles count as measured.
         if claim is not None and reference.wiki:
             for quantity in _claimed(claim.value, claim.unit):
                 figures.add(quantity, metrics_of(claim.subject, context))
@@ -243,7 +243,7 @@ def cited_figures(checked: Sequence[Checked], context: GateContext) -> Figures:
 
 
 def logged_figures(checked: Sequence[Checked]) -> Figures:
-    """What is stated of records of the experience log by citations that stand."""
+    """Figures that valid citations of the experience log state."""
     figures = Figures()
     for one in checked:
         claim = one.cited.claim
@@ -261,7 +261,7 @@ def _claimed(value: str, unit: str) -> Iterator[Quantity]:
 
 
 def metrics_of(subject: str, context: GateContext) -> list[str]:
-    """Metrics that the words before a claim's colon may name."""
+    """Metrics that the subject of a claim may name."""
     tokens = words(subject)
     for cut in range(len(tokens)):
         found = context.terms.resolve("metric", " ".join(tokens[cut:]))
@@ -272,22 +272,22 @@ def metrics_of(subject: str, context: GateContext) -> list[str]:
 
 @dataclass(frozen=True)
 class Shown:
-    """An equation that holds, and what its result may be used for."""
+    """A correct equation, and what its result may be used for."""
 
     equation: Equation
     grounded: bool
-    """Whether it begins with at least one quantity, and each of them stands somewhere."""
+    """Whether it starts from at least one quantity, and each of them has a source."""
     counted: bool
-    """Whether it multiplies bare numbers: sizes and counts, which need no source."""
+    """Whether it starts from bare numbers: sizes and counts, which need no source."""
 
 
 def is_element(stated: Stated) -> bool:
-    """Whether it is the width of an element or of a vector of them, which its type says."""
+    """Whether it is the width of an element or a vector, which needs no source."""
     return stated.dimension == "bytes" and stated.readings[0].base <= ELEMENT_BYTES
 
 
 def derived(text: str, given: Sequence[Figures]) -> list[Shown]:
-    """Every equation of a text that holds, in order; a result may be the input of a later one."""
+    """Every correct equation in a text, in order; a result may be the input of a later one."""
     figures, found = Figures(), list[Shown]()
     for equation in equations(text):
         if not equation.holds:

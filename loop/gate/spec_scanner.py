@@ -1,8 +1,8 @@
-"""Finds hardware specs in a text: a number with a unit beside a name of a metric or product, or a value of a known
+"""Finds hardware specs in a text: a number with a unit beside the name of a metric or product, or the value of a known
 spec.
 
-No spec are: times, percentages, and what a kernel uses, chooses or moves (shapes, counts, sizes, versions, line
-numbers). What was measured, cited or computed in shown arithmetic is told apart by `loop.gate.sources`, not here.
+Times, percentages, and what a kernel uses, chooses or moves (shapes, counts, sizes, versions, line numbers) are not
+specs. Whether a spec was measured, cited or computed is decided by `loop.gate.sources`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ RATES = frozenset(
         "watts",
     }
 )
-"""What is either a spec, a measurement or a claim: nobody chooses it."""
+"""Dimensions of specs, measurements and claims: a kernel does not choose such a value."""
 COUNTS = frozenset({"threads", "warps", "blocks", "registers", "barriers", "banks", "sectors", "links"})
-"""What a kernel chooses or counts, unless a limit is spoken of."""
+"""Dimensions of what a kernel chooses or counts, unless the text speaks of a limit."""
 FEWEST_SMS = 8
-"""No GPU that can be bought has fewer."""
+"""No GPU on the market has fewer."""
 _NEVER = frozenset({"seconds", "percent", "ratio", "per cycle", "sectors", "floating-point operations"})
 _LIMIT = re.compile(
     r"\b(?:limit(?:ed to|s)?|max(?:imum|imal)?|at most|up to|has|have|having|offers?|provides?|supports?|allows?"
@@ -91,10 +91,10 @@ class FoundSpec:
     text: str
     """The number with its unit, as written."""
     metrics: tuple[str, ...]
-    """What it may be the value of; empty where only a product is named, or the value gives it away."""
+    """Metrics that it may be a value of; empty if only a product is named, or the value is that of a known spec."""
     readings: tuple[Quantity, ...]
     hedge: str
-    """The word that takes it back; empty where it is said plainly."""
+    """The hedging word beside it; empty if there is none."""
     sentence: str
 
 
@@ -103,10 +103,10 @@ _Name = FoundName[frozenset[str]]
 
 
 class SpecScanner:
-    """Finds specs with the names of one vocabulary."""
+    """Finds specs by the names of a vocabulary."""
 
     def __init__(self, terms: Vocabulary, known: Figures) -> None:
-        """`known`: specs of the wikis, whose values give themselves away."""
+        """`known` are specs of the wikis, which are recognized by their value."""
         self._terms = terms
         self._known = known
         table: dict[Words, frozenset[str]] = {}
@@ -124,8 +124,8 @@ class SpecScanner:
         }
 
     def scan(self, text: str, name: str, known: Set[str] = frozenset()) -> Iterator[FoundSpec]:
-        """Every spec of a file; its name says how it is read: Markdown, JSON, Python, CUDA or plain text. `known`:
-        comments that are left out."""
+        """Every spec of a file, read as its name says: Markdown, JSON, Python, CUDA or plain text. Comments in `known`
+        are left out."""
         if name.endswith((".py", ".cu", ".cuh")):
             for line, comment in comments(text, name, known):
                 for found in self.scan_text(comment):
@@ -189,7 +189,7 @@ class SpecScanner:
         return near and (limit or product or (beside and not uses))
 
     def _bare(self, number: int, line: str) -> Iterator[FoundSpec]:
-        """A metric of at least two words, or an abbreviation of one, with a number and no unit behind it."""
+        """Metrics with a name of at least two words and a number without a unit after it."""
         if not any(c.isdigit() for c in line):
             return
         for name in self._names.find(line):
@@ -233,7 +233,7 @@ class SpecScanner:
 
 
 def _over_ends(text: str) -> Iterator[tuple[int, str]]:
-    """(number of the first line, the end of a line with the beginning of the next): a sentence may stand on both."""
+    """(number of the first line, end of a line and start of the next): a sentence may span both."""
     lines = text.split("\n")
     for number, (first, second) in enumerate(pairwise(lines), start=1):
         if (
@@ -246,7 +246,7 @@ def _over_ends(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _with_headers(text: str) -> str:
-    """Tables whose header has the unit: each cell with its header's words, one after the other on the row's line."""
+    """Add header and unit to each cell of a table whose header has the unit, on the row's line."""
     if "|" not in text:
         return text
     lines, header = text.split("\n"), list[str]()
@@ -267,7 +267,7 @@ def _with_headers(text: str) -> str:
 
 
 def _phrases(value: object, key: str, depth: int) -> Iterator[tuple[str, str]]:
-    """What a JSON document says, phrase by phrase, each with words that stand on its line."""
+    """(phrase, words on its line) of everything in a JSON document."""
     if depth > 32:
         return
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The texts that the gate reads for specs, citations and numbers, and the sources that they may rest on."""
+"""The texts that the gate reads for specs, citations and numbers, and the sources that these may have."""
 
 from __future__ import annotations
 
@@ -36,34 +36,33 @@ RAW = frozenset(
         "citations.json",
     }
 )
-"""Files that a tool wrote, or that hold others' words: the journal has their hashes, and nobody else writes them.
-What a proposal says is read field by field instead."""
+"""Files that a tool wrote or that quote others, protected by the hashes in the journal. They are not read as text;
+proposals are read field by field."""
 TOP = ("README.md", "plan.md")
-"""Files of the run that register specs."""
+"""Files of the run with citations that all its texts may use."""
 FINAL = ("final_report.md", "benchmark.md", "ITERATIONS.md", "README.md", "plan.md")
-"""What is read at the end. summary.json says for programs what final_report.md says."""
+"""What is read at the end. summary.json has the content of final_report.md for programs."""
 PAGES = frozenset({"correctness.md", "kbs_evidence.md", "plan.md", "ncu_summary.md", "ncu_details.md"})
-"""Pages that kopt renders of a version, as it does those of `FINAL`. What stands in their code spans are the words of a
-kernel, a program or the user, and no claim; that nobody else wrote it there is asked by `rendered`, `final-rendered`
-and `changed-file`."""
+"""Rendered pages of a version; those in `FINAL` are rendered too. Their code spans quote a kernel, a program or the
+user, and are no claims. The rules `rendered`, `final-rendered` and `changed-file` make sure that kopt wrote them."""
 TEXT = (".md", ".txt", ".json", ".jsonl", ".py", ".cu")
 
 
 @dataclass(frozen=True)
 class Text:
-    """A text, and where it stands."""
+    """A text and its place."""
 
     file: str
     """Path below the run's folder; a field of a proposal as `proposal.json#hypothesis.risk`."""
     text: str
     name: str
-    """What says how it is read: `kernel.py`, `plan.md`."""
+    """A file name, which decides how the text is read: `kernel.py`, `plan.md`."""
     users: frozenset[str] = frozenset()
-    """Comments of a kernel that stood in the user's own: nobody proposed them, and no version rests on them."""
+    """Comments of the user's own kernel, which are not checked."""
 
 
 def proposal_texts(context: GateContext) -> Iterator[Text]:
-    """What a proposer wrote in sentences: every field, but not the kernel."""
+    """What a proposer wrote in sentences: every field except the kernel."""
     if context.proposal is not None:
         yield from _sentences_of(context.proposal_file, context.proposal)
 
@@ -87,7 +86,7 @@ def _sentences_of(file: str, proposal: Proposal) -> Iterator[Text]:
 
 
 def kernel_text(context: GateContext) -> Text | None:
-    """The kernel that is looked at; its comments are read, but for those that the user wrote."""
+    """The kernel that is checked; the user's own comments in it are not read."""
     text = context.proposal.kernel if context.proposal is not None else context.kernel(context.version)
     if text is None:
         return None
@@ -101,7 +100,7 @@ def comment_texts(kernel: Text) -> Iterator[tuple[int, str]]:
 
 
 def kernel_constants(context: GateContext) -> Iterator[tuple[Text, FoundSpec]]:
-    """Constants of a proposed kernel that say what the hardware has; those of the user's own kernel are the user's."""
+    """Hardware constants of a proposed kernel that are not in the user's own kernel."""
     kernel = kernel_text(context)
     if context.proposal is None or kernel is None or context.stage == "final":
         return
@@ -113,7 +112,7 @@ def kernel_constants(context: GateContext) -> Iterator[tuple[Text, FoundSpec]]:
 
 
 def artifact_texts(context: GateContext) -> Iterator[Text]:
-    """Every text that stands on the disk at this stage, and is looked at for specs."""
+    """Every file of this stage that is read for specs."""
     if context.stage == "proposal":
         return
     below = f"v{context.version}"
@@ -134,7 +133,7 @@ def artifact_texts(context: GateContext) -> Iterator[Text]:
 
 
 def scanned_texts(context: GateContext, scanner: SpecScanner) -> list[Text]:
-    """Everything that is scanned for specs and citations; predictions only where they speak of more."""
+    """Everything that is scanned for specs and citations; predictions only if they name hardware."""
     kernel = kernel_text(context) if context.stage != "final" else None
     predictions = {text for text, _ in _predictions(context, scanner)}
     said = [text for text in proposal_texts(context) if text not in predictions]
@@ -145,7 +144,7 @@ def scanned_texts(context: GateContext, scanner: SpecScanner) -> list[Text]:
 
 
 def _predictions(context: GateContext, scanner: SpecScanner) -> Iterator[tuple[Text, str]]:
-    """(as `proposal_texts` has it, the size) of each expected movement whose size names no hardware by itself."""
+    """(text, size) of each expected movement whose size names no hardware."""
     for file, proposal in context.proposals:
         for n, expected in enumerate(proposal.hypothesis.expected):
             if not scanner.names_hardware(expected.size):
@@ -158,24 +157,24 @@ def _expected(file: str, n: int, expected: Expected) -> Text:
 
 @dataclass(frozen=True)
 class Grounds:
-    """What numbers of this look may rest on."""
+    """Sources that the numbers of a report may have."""
 
     profiled: Figures
     received: Figures
     """What receipts state."""
     cited: Figures
-    """By citations that stand: of the proposal, the looked-at files, and the run's README.md and plan.md."""
+    """Stated by valid citations in the proposal, the files that are checked, and the run's README.md and plan.md."""
     derived: Figures
-    """By arithmetic that is shown somewhere in them."""
+    """Results of arithmetic that is shown in any of them."""
     shown: Mapping[tuple[str, int], Figures]
-    """Results of arithmetic from quantities that stand somewhere, by file and line."""
+    """Results of arithmetic that starts from sourced quantities, by file and line."""
     predicted: Figures
-    """By expected movements, which pages of kopt's repeat."""
+    """Stated by expected movements, which rendered pages repeat."""
     logged: Figures
-    """By records of the experience log that are cited: what happened elsewhere, and no source of a spec."""
+    """Stated by cited records of the experience log, which are no source of a spec."""
     citations: tuple[tuple[Text, Checked], ...]
     specs: tuple[tuple[Text, FoundSpec], ...]
-    """Every spec that was found, whatever it rests on."""
+    """Every spec that was found, with or without a source."""
 
     def measured(self, spec: FoundSpec) -> bool:
         """Whether a profile or a receipt has the value."""
@@ -184,12 +183,12 @@ class Grounds:
 
 @lru_cache(maxsize=4)
 def grounds(context: GateContext) -> Grounds:
-    """Found once for each context."""
+    """The sources of a context, computed once."""
     scanner = SpecScanner(context.terms, known_specs(wiki_specs(context)))
     texts = scanned_texts(context, scanner)
     registered = [Text(path, said, path) for path in TOP if (said := context.text(path)) is not None]
     everything = texts + [one for one in registered if one not in texts]
-    # Reports repeat what was proposed: it rests on what it rested on when it was handed in.
+    # Reports repeat what was proposed, so the sources of the proposals count too.
     told = context.proposals if context.stage == "final" else ()
     for file, proposal in told:
         everything += _sentences_of(file, proposal)
@@ -225,7 +224,7 @@ def grounds(context: GateContext) -> Grounds:
 
 
 def _citations(text: Text, context: GateContext) -> Iterator[Checked]:
-    """Every citation of a text; of a kernel those of its comments."""
+    """Every citation in a text; in a kernel, those in its comments."""
     if not text.name.endswith((".py", ".cu")):
         yield from check_citations(text.text, context)
         return
@@ -235,7 +234,7 @@ def _citations(text: Text, context: GateContext) -> Iterator[Checked]:
 
 
 def _is_rendered(text: Text, context: GateContext) -> bool:
-    """Whether kopt wrote it from figures of its own: the rule `rendered` compares it byte for byte."""
+    """Whether kopt rendered it: the rule `rendered` compares it byte for byte."""
     return "#" not in text.file and text.file != context.kernel_file
 
 
@@ -250,7 +249,7 @@ def selected_line(quote: str, reference: str) -> str:
 
 
 def unsourced(context: GateContext) -> Iterator[tuple[Text, FoundSpec]]:
-    """Specs that rest on nothing."""
+    """Specs without a source."""
     found = grounds(context)
     for text, spec in found.specs:
         rendered = _is_rendered(text, context)
@@ -265,7 +264,7 @@ def unsourced(context: GateContext) -> Iterator[tuple[Text, FoundSpec]]:
 
 
 def hedged(context: GateContext) -> Iterator[tuple[Text, FoundSpec]]:
-    """Specs with a word beside them that takes them back; what was measured or is foretold is no spec."""
+    """Specs with a hedging word beside them; a value that was measured or predicted is not a spec."""
     found = grounds(context)
     for text, spec in found.specs:
         foretold = _is_rendered(text, context) and found.predicted.has(spec.readings)
