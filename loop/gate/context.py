@@ -316,7 +316,7 @@ class GateContext:
         if self.record.discipline == "single" and len(self.change.parts) > 1:
             yield (
                 f"{len(self.change.parts)} places differ from v{self.parent}: {', '.join(self.change.parts[:8])};"
-                f" the declared method is {', '.join(self.proposal.methods)}: check that there is no second change in it"
+                f" the declared method is {', '.join(self.proposal.methods)}: check that it has no second change"
             )
         if self.stage == "version" and self.same_machine_code:
             yield f"the machine code is the same as that of v{self.parent}: only host code differs"

@@ -1,11 +1,11 @@
-"""HINTS.md: what the user wants of a run. Lines that kopt understands bind the gate; the others are for the proposer.
+"""HINTS.md: the user's wishes for a run. The gate enforces the lines that kopt understands; proposers get the others.
 
-One directive a line, with or without a list mark; headings, code blocks and HTML comments are no directives:
+Each line is one directive, with or without a list mark. Headings, code blocks and HTML comments are ignored:
 
     forbid: split_k, cuda_graphs      prefer: vectorized_access      no ncu
     iterations: 5     attempts: 2     time: 30 min     registers: 128     shared memory: 48 KiB     precision: fp32
 
-The same in words: `do not use split_k`, `at most 5 iterations`, `no more than 128 registers`.
+The same as sentences: `do not use split_k`, `at most 5 iterations`, `no more than 128 registers`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Kind = Literal[
 ]
 NAME = "HINTS.md"
 MAX_CHARACTERS = 100_000
-"""Of a hints file; what is longer is no list of wishes."""
+"""Limit of a hints file."""
 PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8")
 """Element types that `precision` may name, the most precise first."""
 _MOST = {"iterations": 1000, "attempts": 10, "registers": 255, "shared memory": 1 << 20, "time": 30 * 86400}
@@ -50,7 +50,7 @@ _AMOUNTS = (
     ("shared memory", re.compile(r"([a-z]+) (?:of )?shared(?: memory)?(?: (?:a|per) block)?")),
     ("time", re.compile(r"([a-z]+)(?: in all| of time)?")),
 )
-"""What `at most 5 …` may go on with, the unit in the group."""
+"""How `at most 5 …` may continue; the group is the unit."""
 _SAID = re.compile(
     r"(?:max(?:imum)?\s+)?(?P<what>iterations?|attempts?|registers?|shared[ _]memory|time(?:[ _]limit)?)\s*[:=]\s*"
     rf"(?:at most\s+)?{_NUMBER}\s*(?P<unit>[a-z]*)"
@@ -62,19 +62,19 @@ _PRECISION = re.compile(
 
 @dataclass(frozen=True)
 class Directive:
-    """Something that the gate will see to."""
+    """A line that the gate enforces."""
 
     kind: Kind
     value: str
-    """A method's id, a number (seconds, bytes, registers a thread), an element type, or empty."""
+    """A method's id, a number (seconds, bytes, registers per thread), an element type, or empty."""
     source: str
-    """`HINTS.md:L3`, or the flag that says it."""
+    """`HINTS.md:L3`, or an option."""
     written: str
-    """As it stands there."""
+    """As the user wrote it."""
 
     @property
     def canonical(self) -> str:
-        """In kopt's own words; `parse_hints` reads it back."""
+        """In kopt's notation, which `parse_hints` reads."""
         if self.kind == "no ncu":
             return self.kind
         unit = {"time": " s", "shared memory": " B"}.get(self.kind, "")
@@ -88,58 +88,58 @@ class Directive:
 
 @dataclass(frozen=True)
 class Passed:
-    """A line that kopt does not understand: the proposer gets it as it is."""
+    """A line that kopt does not understand: the proposer gets it unchanged."""
 
     line: int
     written: str
     why: str
-    """Empty where it is no form that is known; else what is wrong with it."""
+    """What is wrong with it; empty if it has no known form."""
 
     @property
     def acknowledged(self) -> str:
-        """The line and what becomes of it."""
+        """The line, and that it is not enforced."""
         said = f" ({self.why})" if self.why else ""
         return f"{NAME}:L{self.line}: “{visible(self.written)}”{said}: passed on to the proposer, not enforced"
 
 
 @dataclass(frozen=True)
 class Hints:
-    """A hints file, read, and the flags that say the same kind of thing."""
+    """The content of a hints file, and the directives of options."""
 
     directives: tuple[Directive, ...] = ()
     passed_on: tuple[Passed, ...] = ()
 
     def values(self, kind: Kind) -> tuple[str, ...]:
-        """Every value of a kind, in order."""
+        """All values of a kind, in order."""
         return tuple(dict.fromkeys(one.value for one in self.directives if one.kind == kind))
 
     def cap(self, kind: Kind) -> Decimal | None:
-        """The limit of a kind, in its unit; None where there is none."""
+        """The limit of a kind, in its unit; None if there is none."""
         found = self.values(kind)
         return Decimal(found[0]) if found else None
 
     @property
     def no_ncu(self) -> bool:
-        """Whether ncu is not to run."""
+        """Whether ncu must not run."""
         return any(one.kind == "no ncu" for one in self.directives)
 
     @property
     def acknowledged(self) -> tuple[str, ...]:
-        """Every line and flag, with what becomes of it."""
+        """Every line and option, and whether it is enforced."""
         return (*(one.acknowledged for one in self.directives), *(one.acknowledged for one in self.passed_on))
 
 
 def parse_hints(text: str, methods: Collection[str], flags: Sequence[Directive] = ()) -> Hints:
-    """Read a hints file. `methods`: ids that the registry has; `flags`: directives of the command line.
+    """Read a hints file. `methods` are the ids of the registry, `flags` the directives of the command line.
 
-    A method that no page is about is passed on with that reason. Raises `UsageError`: `hints_contradict`, which names
+    A line with an unknown method is passed on with that reason. Raises `UsageError`: `hints_contradict`, which names
     both places; `hints_too_long`; `hints_value` for a limit that no run can have.
     """
     if len(text) > MAX_CHARACTERS:
         raise UsageError(
             f"{NAME} has {len(text):,} characters, and {MAX_CHARACTERS:,} at most are read",
             code="hints_too_long",
-            hint="Keep one wish a line, and put background into the kernel's own documentation.",
+            hint="Write one wish per line, and put background into the kernel's own documentation.",
         )
     known = {_plain(name): name for name in methods}
     directives, passed = list[Directive](), list[Passed]()
@@ -153,7 +153,7 @@ def parse_hints(text: str, methods: Collection[str], flags: Sequence[Directive] 
 
 
 def merge(*groups: Iterable[Directive]) -> tuple[Directive, ...]:
-    """All of them, what is said twice once. Raises `UsageError` `hints_contradict`."""
+    """All directives, without duplicates. Raises `UsageError` (`hints_contradict`)."""
     kept: list[Directive] = []
     for one in (directive for group in groups for directive in group):
         if any(other.kind == one.kind and other.value == one.value for other in kept):
@@ -163,7 +163,7 @@ def merge(*groups: Iterable[Directive]) -> tuple[Directive, ...]:
             raise UsageError(
                 f"two directives contradict each other: {against.acknowledged} and {one.acknowledged}",
                 code="hints_contradict",
-                hint="Take one of them out, and start again; nothing has been created or run.",
+                hint="Remove one of them, and start again; nothing has been created or run.",
             )
         kept.append(one)
     return tuple(kept)
@@ -182,9 +182,9 @@ def of_flag(kind: Kind, value: str, flag: str, methods: Collection[str]) -> Dire
 
 
 def appended(text: str, flags: Sequence[Directive], methods: Collection[str]) -> str:
-    """The file with the directives of flags at its end; those that it has already are not said again.
+    """The file with the directives of options added at its end, unless it has them already.
 
-    What stands in it is never changed. Raises as `parse_hints` does.
+    Its own text is never changed. Raises the errors of `parse_hints`.
     """
     there = parse_hints(text, methods, flags=())
     fresh = [one for one in flags if all((o.kind, o.value) != (one.kind, one.value) for o in there.directives)]
@@ -197,7 +197,7 @@ def appended(text: str, flags: Sequence[Directive], methods: Collection[str]) ->
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """(line number, what it says), without marks; blank lines, headings, comments and code are left out."""
+    """(line number, text) without list marks; blank lines, headings, comments and code are left out."""
     text = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text.removeprefix("\ufeff"))
     fenced = False
     for number, line in enumerate(text.splitlines(), start=1):
@@ -211,7 +211,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _read(line: str, source: str, methods: dict[str, str]) -> list[Directive] | str:
-    """The directives of a line; why it is none, empty where it has no form that is known."""
+    """The directives of a line, or why it has none; the reason is empty if its form is unknown."""
     said = re.sub(r"[`*“”\"]", "", line).strip().rstrip(".!;").casefold()
     if len(said) > 300:
         return ""
@@ -245,7 +245,7 @@ def _read(line: str, source: str, methods: dict[str, str]) -> list[Directive] | 
 def _of_methods(
     kind: Literal["forbid", "prefer"], names: str, source: str, line: str, methods: dict[str, str]
 ) -> list[Directive] | str:
-    """Directives where every name is a method's; otherwise the line is prose, or has a name that is not known."""
+    """Directives if every name is a method; otherwise the line is prose, or has an unknown name."""
     words = [_plain(word) for word in re.split(r"\s*(?:,|;|\bor\b|\band\b)\s*", names) if word.strip()]
     unknown = [word for word in words if word not in methods]
     if not unknown and words:

@@ -1,6 +1,6 @@
-"""What a workspace holds: its kernel, reference, inputs and hints, told apart by what stands in them and not by names.
+"""Finds kernel, reference, inputs and hints in a workspace, by the content of files and not by their names.
 
-Nothing is executed. Where several files could be meant, the candidates are listed and none is chosen.
+Nothing is executed. If several files fit, they are listed and none is chosen.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from kbs.common.visible_text import visible
 from loop.planning.hints import NAME as HINTS
 
 DEEP = 3
-"""Folders below the workspace that are looked into."""
+"""Levels of folders below the workspace that are searched."""
 MOST = 2000
-"""Files that are looked at: a workspace with more is a home folder, or a mistake."""
+"""Limit of files: a workspace with more is a home folder, or a mistake."""
 _LEFT_OUT = {"runs", "node_modules", "site-packages", "venv", "env", "build", "dist", "third_party"}
 _SOURCES = (".py", ".cu")
 _ARRAYS = (".npz", ".safetensors", ".pt", ".pth")
 _LISTED = 8
-"""Candidates that an error lists."""
+"""Files that an error lists."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Source:
     path: Path
     file: SourceFile
     kernel: str
-    """Why it could be the kernel; empty where it could not."""
+    """Why it could be the kernel; empty if it could not."""
     reference: str
     """Why it could be the reference."""
     inputs: str
@@ -47,7 +47,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Inventory:
-    """What a run will be about."""
+    """The files of a run."""
 
     workspace: Path
     kernel: Path
@@ -55,16 +55,16 @@ class Inventory:
     inputs: Path | None
     hints: Path | None
     recognised: Recognised
-    """How the kernel is called, and what it is held against."""
+    """How the kernel is called, and what it is compared with."""
     why: dict[str, str]
     """kernel, reference, inputs, hints → why that file."""
     passed_over: tuple[str, ...]
-    """Other files that were looked at and could have been one of them, each with what it is."""
+    """Other files that could have been one of them, each with what it is."""
 
 
 @dataclass
 class _Search:
-    """What was asked for, and what lies in the workspace."""
+    """What is wanted, and what the workspace has."""
 
     workspace: Path
     entry: str | None
@@ -94,7 +94,7 @@ def take(
     entry: str | None = None,
     backend: str | None = None,
 ) -> Inventory:
-    """Look through a workspace; a file that is named is taken as what it is named as, and may lie elsewhere.
+    """Search a workspace. A file given as an argument is used as that, and may be anywhere.
 
     Raises `UsageError`: `workspace_unreadable`, `workspace_too_large`; `kernel_not_found`, `reference_not_found`,
     `kernel_ambiguous`, `reference_ambiguous`, `inputs_ambiguous`, `hints_ambiguous`, each with the candidates;
@@ -150,7 +150,7 @@ def _look(search: _Search) -> None:
     root = search.workspace
     if not root.is_dir():
         raise UsageError(
-            f"{root} is no folder that can be read",
+            f"{root} is not a folder that can be read",
             code="workspace_unreadable",
             hint="Give the folder that holds the kernel and its reference, or the kernel itself with --kernel.",
         )
@@ -190,7 +190,7 @@ def _sort(search: _Search, path: Path, depth: int) -> None:
 
 
 def _describes_inputs(path: Path) -> bool:
-    """Whether a JSON file has shapes, or names a file of raw numbers: the two forms that the evaluator reads."""
+    """Whether a JSON file describes inputs: it has shapes, or names a file of raw numbers."""
     try:
         if path.stat().st_size > MAX_BYTES:
             return False
@@ -253,7 +253,7 @@ def _named(path: Path, role: str) -> Source:
 def _fits(
     search: _Search, kernels: Sequence[Source], references: Sequence[Source], inputs: Path | None
 ) -> tuple[list[_Fit], list[str]]:
-    """(what belongs together, why the rest does not)."""
+    """(combinations that fit, why the others do not)"""
     fits: list[_Fit] = []
     against: list[str] = []
     for kernel in kernels:
@@ -271,23 +271,23 @@ def _fits(
                     )
                     continue
                 if known.oracle != "reference":
-                    against.append(f"{_shown(search, reference.path)} is a kernel itself, and no reference")
+                    against.append(f"{_shown(search, reference.path)} is a kernel itself, not a reference")
                     continue
                 fits.append(_Fit(kernel, reference, one, known))
                 if one is None:
-                    break  # inputs come from the reference: no file is needed
+                    break  # the reference makes the inputs: no file is needed
     apart = [fit for fit in fits if fit.kernel.path != fit.reference.path]
     return apart or fits, list(dict.fromkeys(against))
 
 
 def _makers(search: _Search, kernel: Source, reference: Source) -> list[Path]:
-    """Files with get_inputs; the reference's own before all others."""
+    """Files with get_inputs; only the reference if it is one of them."""
     makers = [one.path for one in search.sources if one.inputs and one.path != kernel.path]
     return [reference.path] if reference.path in makers else makers
 
 
 def _one_kernel(search: _Search, fits: list[_Fit]) -> list[_Fit]:
-    """Those of the one kernel. A file in plain PyTorch yields to one with a Triton or CUDA kernel."""
+    """The combinations with the one kernel; a Triton or CUDA kernel is preferred to plain PyTorch."""
     strong = [fit for fit in fits if fit.kernel.kernel and fit.recognised.backend is not Backend.TORCH]
     return _one(strong or fits, "kernel", lambda fit: fit.kernel.path, lambda fit: fit.kernel.kernel, search)
 

@@ -1,4 +1,4 @@
-"""The registry of methods, out of the method pages of the wikis in use."""
+"""The registry of methods, read from the method pages of the wikis."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from wiki.library import Wikis
 from wiki.page import Page
 
 REWRITE = "rewrite"
-"""The method of a change of language. It needs no page."""
+"""The method for a change of language. It needs no page."""
 Axis = Literal["compute", "memory", "latency"]
 _KIND = b"kind: method"
 
 
 @dataclass(frozen=True)
 class Method:
-    """Something that is done to a kernel to make it faster."""
+    """A change that makes a kernel faster."""
 
     id: str
     title: str
     page: str
     """`wiki/path` of its page; empty for `rewrite`."""
     architectures: tuple[str, ...] = ()
-    """Those that have what it needs; empty: all."""
+    """Architectures that have what it needs; empty: all."""
     languages: tuple[str, ...] = ()
     """Languages, by the vocabulary's ids, in which it can be written; empty: all."""
     axis: Axis | None = None
-    """What it saves; None where it is bound to no axis, or the page does not say."""
+    """What it saves; None if it belongs to no axis, or the page does not say."""
     priority: int | None = None
-    """Of methods of one axis, 1 is tried first; None where the page does not say."""
+    """Among the methods of an axis, 1 is tried first; None if the page does not say."""
     features: tuple[str, ...] = ()
     """Hardware features that it needs."""
     triggers: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Method:
     conflicts: tuple[str, ...] = ()
     complements: tuple[str, ...] = ()
     defect: bool = False
-    """Whether the page is about a fault of kernels: nothing that one would do to one."""
+    """Whether the page describes a defect of kernels, not a change to make."""
 
     def runs_on(self, architecture: str) -> bool:
         """Whether an architecture has what the method needs; true if the architecture is not known."""
@@ -68,7 +68,7 @@ class Methods:
         return tuple(self.by_id)
 
     def nearest(self, name: str) -> list[str]:
-        """Known ids that are written nearly so."""
+        """Known ids with a similar spelling."""
         return difflib.get_close_matches(name.lower().replace("-", "_"), self.ids, n=3, cutoff=0.4)
 
     def chosen(self, names: Sequence[str]) -> list[str]:
@@ -87,13 +87,13 @@ class Methods:
 
     @property
     def offered(self) -> tuple[Method, ...]:
-        """Those that one would do to a kernel."""
+        """The methods that are not defects."""
         return tuple(method for method in self.all if not method.defect)
 
     def above(self, method: Method, architecture: str, language: str, symptoms: Collection[str]) -> list[Method]:
-        """Methods of its axis that come before it, that symptoms call for, and that architecture and language have.
+        """Methods of its axis with higher priority that a symptom calls for, and that architecture and language have.
 
-        The first to be tried stands first.
+        The highest priority comes first.
         """
         if method.priority is None or method.axis is None:
             return []

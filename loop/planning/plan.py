@@ -1,6 +1,6 @@
-"""The resolved plan of a run: what will be created, on which device, within which limits, and who says so.
+"""The resolved plan of a run: what will be created, on which device, within which limits, and what each rests on.
 
-Resolving touches nothing: no file is written, and no folder made, before the plan is accepted.
+Resolving writes nothing: no file or folder is created before the plan is accepted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from loop.planning.inventory import Inventory, form_words
 ITERATIONS = 3
 ATTEMPTS = 3
 MINIMUM_EFFECT = 0.01
-"""A gain of less is not kept: it is what the evaluator itself calls the same."""
+"""A smaller gain is not kept: the evaluator calls it `same`."""
 LEAST_CONFIDENCE = "source-reported"
 BASELINES = (BaselineChoice(name="eager", how="eager"), BaselineChoice(name="compile", how="compile"))
 RUNS = "runs"
@@ -92,7 +92,7 @@ class RunEnvironment:
 
 @dataclass(frozen=True)
 class Setting:
-    """One thing that was decided."""
+    """One decision of the plan."""
 
     name: str
     value: str
@@ -102,14 +102,14 @@ class Setting:
 
 @dataclass(frozen=True)
 class ResolvedPlan:
-    """All that is fixed before anything is created."""
+    """Everything that is fixed before anything is created."""
 
     inventory: Inventory
     wanted: Wanted
     environment: RunEnvironment
     hints: Hints
     hints_text: str
-    """HINTS.md of the run's folder: the user's own text, and after it what flags say."""
+    """HINTS.md of the run's folder: the user's text, followed by the directives of options."""
     kernel: SourceFile
     reference: SourceFile
     inputs: bytes | None
@@ -120,16 +120,16 @@ class ResolvedPlan:
     seconds: float | None
     settings: tuple[Setting, ...]
     creates: tuple[str, ...]
-    """Every path that accepting the plan creates."""
+    """Every path that is created when the plan is accepted."""
     notes: tuple[str, ...]
 
     @property
     def name(self) -> str:
-        """Of the kernel, as folders and ids have it."""
+        """The kernel's name in folders and ids."""
         return slug(self.inventory.kernel.stem)
 
     def lines(self) -> Iterator[str]:
-        """The plan as it is shown before it is accepted."""
+        """The plan as text, shown before it is accepted."""
         width = max(len(setting.name) for setting in self.settings)
         for setting in self.settings:
             yield f"{setting.name:<{width}}  {setting.value}  ({setting.source})"
@@ -209,7 +209,7 @@ def kept_names(inventory: Inventory) -> dict[str, str]:
 
 
 def problem_words(wanted: Wanted, outputs: tuple[str, ...]) -> ProblemWords:
-    """What the evaluator is asked each time. `outputs`: as the evaluator found them."""
+    """The problem that each evaluation has. `outputs` are the names that the evaluator found."""
     asked = {name: getattr(wanted, name) for name in ProblemWords.model_fields}
     return ProblemWords(**{**asked, "outputs": outputs})
 
@@ -227,7 +227,7 @@ def read_hints(inventory: Inventory, wanted: Wanted, methods: tuple[str, ...]) -
 def resolve(
     inventory: Inventory, wanted: Wanted, here: RunEnvironment, read: tuple[Hints, str], home: Path
 ) -> ResolvedPlan:
-    """The plan. `read`: what `read_hints` gave; `home`: KOPT_HOME, where the seed will lie.
+    """Resolve the plan. `read` is the result of `read_hints`, `home` is KOPT_HOME, which will have the seed.
 
     Raises `UsageError`: `target_invalid`, `out_exists`, `command_missing`.
     """
@@ -256,7 +256,7 @@ def resolve(
         and inventory.inputs.suffix == ".json"
     ):
         raise UsageError(
-            f"{inventory.inputs.name} names a second file of raw numbers, and a run keeps one file of inputs",
+            f"{inventory.inputs.name} names a second file of raw numbers, but a run keeps only one file of inputs",
             code="inputs_beside",
             hint="Save the tensors as .npz or .safetensors, and name that with --inputs.",
         )
@@ -302,7 +302,7 @@ def _flags(wanted: Wanted, methods: tuple[str, ...]) -> tuple[Directive, ...]:
 
 
 def _limit(hints: Hints, kind: str) -> tuple[str, str]:
-    """(value, who says it)."""
+    """(value, source)"""
     found = next((one for one in hints.directives if one.kind == kind), None)
     return (found.value, found.source) if found else ("", "default")
 
@@ -312,9 +312,9 @@ def _folder(inventory: Inventory, wanted: Wanted) -> Path:
         out = Path(wanted.out)
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise UsageError(
-                f"{out} is there already",
+                f"{out} exists already",
                 code="out_exists",
-                hint="Choose another folder with --out; an existing run goes on with `kopt run resume`.",
+                hint="Choose another folder with --out, or continue the existing run with `kopt run resume`.",
             )
         return out
     parent, name = inventory.workspace / RUNS, slug(inventory.kernel.stem)

@@ -1,6 +1,6 @@
-"""Step 0: where a run takes place, what the hardware can do by cited specs, what follows for the problem, when to stop.
+"""Step 0: the environment of a run, cited specs of the hardware, the targets that follow, and the stop conditions.
 
-A spec that no page states is UNKNOWN and a gap of the wiki; what depends on it is not computed.
+A spec that no page states is UNKNOWN and a gap of the wiki; nothing is computed from it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Check(FrozenModel):
 
     name: str
     found: str
-    """Version or name; empty where it is not there."""
+    """Version or name; empty if it is missing."""
     why: str = ""
     """What its absence means for the run."""
 
 
 class EnvNote(FrozenModel):
-    """env.json: the machine and programs that a run began with."""
+    """env.json: the machine and programs at the start of a run."""
 
     device: str
     device_name: str
@@ -43,13 +43,13 @@ class EnvNote(FrozenModel):
 
 
 def trusted(specs: Iterable[Spec], least: str) -> list[Spec]:
-    """Specs of at least a confidence."""
+    """Specs with at least the given confidence."""
     allowed = CONFIDENCES[: CONFIDENCES.index(least) + 1]
     return [spec for spec in specs if spec.confidence in allowed]
 
 
 def spec_notes(specs: Sequence[Spec], product: str, metrics: Iterable[str], terms: Vocabulary) -> list[SpecNote]:
-    """A citation line for each metric, `UNKNOWN` where no page states it."""
+    """A citation line for each metric, with `UNKNOWN` if no page states it."""
     notes = []
     for metric in dict.fromkeys(metrics):
         found = _stated(specs, product, metric, terms)
@@ -70,7 +70,7 @@ def spec_notes(specs: Sequence[Spec], product: str, metrics: Iterable[str], term
 
 
 def _stated(specs: Sequence[Spec], product: str, metric: str, terms: Vocabulary) -> list[Spec]:
-    """The row of a metric, dense where that must be said; where it is stated under other qualifiers alone, all rows."""
+    """The row of a metric, dense if sparsity matters; all rows if it is only stated with other qualifiers."""
     wanted = "dense" if terms.metrics[metric].sparsity else ""
     found = [
         spec
@@ -81,7 +81,7 @@ def _stated(specs: Sequence[Spec], product: str, metric: str, terms: Vocabulary)
 
 
 def targets_of(placed: Placed, specs: Sequence[SpecNote], gpu: str, notes: Sequence[str] = ()) -> Targets:
-    """The targets of a problem under a roofline. `gpu`: name of the product; `notes`: how it was counted."""
+    """The targets of a problem under a roofline. `gpu` is the product's name; `notes` say how the work was counted."""
     lines = [step.shown if not step.name else f"{step.name}: {step.shown}" for step in placed.steps]
     missing = [spec.line for spec in specs if "UNKNOWN" in spec.line]
     if placed.floor is None:
@@ -108,7 +108,7 @@ def unknown_targets(
     why: str, specs: Sequence[SpecNote] = (), steps: Sequence[Step] = (), *, bytes: int | None = None,
     operations: int | None = None,
 ) -> Targets:  # fmt: skip
-    """Where nothing says what the hardware or the problem allows. `steps`: what could be counted all the same."""
+    """Targets if floor and bound cannot be derived. `steps`: what could be counted nevertheless."""
     lines = [f"{step.name}: {step.shown}" for step in steps]
     return Targets(
         specs=tuple(specs),
@@ -128,7 +128,7 @@ def near(floor_us: float) -> float:
 
 
 def stop_conditions(record: RunRecord, targets: Targets) -> Iterator[str]:
-    """When the run ends, a sentence each. Rates are given only where they follow from cited or measured ones."""
+    """When the run ends, one sentence each. Rates are given only if they follow from cited or measured ones."""
     yield f"cap: {record.iterations} iterations are closed (kopt run extend allows more)"
     if record.seconds is not None:
         yield f"time: {record.seconds:g} s have passed since the run was created"

@@ -1,4 +1,4 @@
-"""Gathers what a proposer is told, out of a run's folder and its state. Reads only."""
+"""Gathers the request to a proposer from a run's folder and state. Writes nothing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _BROKEN = TypeAdapter(list[BrokenRule])
 _LANGUAGES = {name: language for language, name in KERNELS.items()}
 """kernel.py, kernel.cu → what a proposal calls its language."""
 LAST = 99
-"""Where methods stand whose page gives no priority."""
+"""The rank of methods whose page gives no priority."""
 _RULES = (
     "Change one thing: one method of the registry for each version; `rewrite` is a change of language.",
     "Hand in the whole file. What it computes, its entry and its arguments stay as they are.",
@@ -68,17 +68,17 @@ _RULES = (
 def brief(
     folder: RunFolder, record: RunRecord, state: RunState, methods: Methods, terms: Vocabulary, now: str
 ) -> NextRequest:
-    """What is asked of a proposer. `now`: the time in UTC, as events have it.
+    """The request to a proposer. `now` is the time in UTC, as in events.
 
-    Raises UsageError `not_awaited` where the run waits for no proposal, KoptError `run_damaged` where a file of the
-    parent is missing.
+    Raises UsageError `not_awaited` if the run waits for no proposal, KoptError `run_damaged` if a file of the parent is
+    missing.
     """
     version = state.current
     if version is None or state.phase(record) is not Phase.PROPOSE:
         raise UsageError(
-            f"the run {record.id} waits for no proposal",
+            f"the run {record.id} is not waiting for a proposal",
             code="not_awaited",
-            hint="`kopt run status` says what is next.",
+            hint="`kopt run status` shows what comes next.",
         )
     parent = version.opened.parent or 0
     searches = evidence.read(folder.version(version.number) / evidence.NAME)
@@ -164,11 +164,11 @@ def _measured(folder: RunFolder, parent: VersionState) -> ParentMeasured | None:
 
 
 def _facts(csv: Path) -> Iterator[Fact]:
-    """The vocabulary's metrics that the parent's profile has."""
+    """The values in the parent's profile that may be quoted."""
     try:
         data = csv.read_bytes()
         launch = read_profile(data, csv.name).choose().launch
-    except (OSError, KoptError):  # there is none, or it is of no use: the diagnosis says so
+    except (OSError, KoptError):  # there is none, or it cannot be used: the diagnosis says so
         return
     digest = hashlib.sha256(data).hexdigest()[:16]
     for id in profile_metrics().all:
@@ -178,7 +178,7 @@ def _facts(csv: Path) -> Iterator[Fact]:
 
 
 def _past_methods(searches: tuple[Search, ...]) -> dict[str, FoundPassage]:
-    """Method → what the experience log says of it first; the method that did best comes first."""
+    """Method → its first hit in the experience log; the most successful method comes first."""
     found: dict[str, FoundPassage] = {}
     for search in searches:
         for hit in search.hits:
@@ -302,7 +302,7 @@ def _left(record: RunRecord, state: RunState, version: VersionState, now: str) -
 
 
 def _research(state: RunState, version: VersionState) -> Iterator[str]:
-    """What to look into, where the run stalled just before this version."""
+    """What to look into, if the run stalled just before this version."""
     stall = state.stalls[-1] if state.stalls else None
     if stall is None or stall.version != version.number - 1:
         return
@@ -313,7 +313,7 @@ def _research(state: RunState, version: VersionState) -> Iterator[str]:
 
 
 def _model(path: Path, kind: type[_M]) -> _M | None:
-    """A document of the run; None where there is none or it is none: the gate says so."""
+    """A document of the run; None if it is missing or cannot be read, which the gate reports."""
     try:
         return kind.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):

@@ -1,4 +1,4 @@
-"""Whether two texts of a kernel are one program: what does not run, and how local names are spelled, does not count."""
+"""Compares two kernels as programs: comments, white space, docstrings and local names do not count."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _DECLARES = frozenset({"=", ";", ",", ")", "[", "{", ":"})
 
 @dataclass(frozen=True)
 class Change:
-    """What differs between a parent's kernel and a new one."""
+    """The difference between a parent's kernel and a new one."""
 
     same: bool
-    """Whether they are one program but for comments, white space, docstrings and names of locals."""
+    """Whether only comments, white space, docstrings and names of local variables differ."""
     why: str
-    """Why they count as the same; empty where they differ."""
+    """Why they count as the same; empty if they differ."""
     parts: tuple[str, ...]
-    """Places that differ, apart from each other: `function softmax_kernel`, `keyword num_warps in run` …"""
+    """Separate places that differ: `function softmax_kernel`, `keyword num_warps in run` …"""
 
 
 def compare(before: str, after: str, language: str, before_language: str) -> Change:
-    """Compare a parent's text with a new one. Texts that cannot be parsed are compared by their lines."""
+    """Compare a parent's text with a new one. Texts that cannot be parsed are compared by their words."""
     if language != before_language:
         return Change(False, "", (f"language {before_language} to {language}",))
     if before == after:
@@ -51,7 +51,7 @@ def compare(before: str, after: str, language: str, before_language: str) -> Cha
 
 
 def same_machine_code(before: MachineNote, after: MachineNote) -> bool:
-    """Whether every function has the same instructions; False where one of the two is not known."""
+    """Whether every function has the same instructions; False if one of the two is unknown."""
     known = before.functions and after.functions and before.target == after.target
     return bool(known) and sorted(before.functions.values()) == sorted(after.functions.values())
 
@@ -64,14 +64,13 @@ def _parsed(text: str) -> ast.Module | None:
 
 
 class _Normal(ast.NodeTransformer):
-    """Takes docstrings away and numbers the local names of each function in the order in which they are bound."""
+    """Removes docstrings, and numbers the local names of each function in the order of their binding."""
 
     def __init__(self) -> None:
         self._scopes: list[dict[str, str]] = []
 
     def parts(self, tree: ast.Module) -> dict[str, str]:
-        """The program's parts in their order: each function and class, and each other statement, by its label and how
-        many of that label stand before it."""
+        """Label and number of each function, class and other statement → its dump, in order."""
         found: dict[str, str] = {}
         seen: Counter[str] = Counter()
         for statement in _without_docstring(tree.body):
@@ -107,7 +106,7 @@ class _Normal(ast.NodeTransformer):
 
 
 def _without_docstring(body: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """Statements that do something: no docstring, and no bare constant."""
+    """Statements that do something: no docstrings or bare constants."""
     return [
         statement
         for statement in body
@@ -116,7 +115,7 @@ def _without_docstring(body: Sequence[ast.stmt]) -> list[ast.stmt]:
 
 
 def _locals(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, str]:
-    """Names that the function binds, and a number for each. Parameters keep their names: callers use them."""
+    """Names that the function binds, each with a number. Parameters keep their names, because callers use them."""
     arguments = function.args
     kept = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
     kept |= {a.arg for a in (arguments.vararg, arguments.kwarg) if a}
@@ -176,7 +175,7 @@ def _spelled(tokens: Sequence[Token]) -> list[tuple[Kind, str]]:
 
 
 def _numbered(tokens: Sequence[Token]) -> list[Token]:
-    """Tokens with locals of functions numbered in the order of their declaration; parameters are such too."""
+    """Tokens with local names of functions, also parameters, numbered in the order of declaration."""
     names: dict[str, str] = {}
     depth = 0
     for at, token in enumerate(tokens):
@@ -186,7 +185,7 @@ def _numbered(tokens: Sequence[Token]) -> list[Token]:
         last, following = tokens[at - 1], tokens[at + 1].text
         typed = last.text in ("*", "&", ">") or (last.kind is Kind.NAME and last.text not in _STATEMENTS)
         declared = typed and following in _DECLARES and token.text not in _TYPES
-        # `a * b;` reads like a declaration: only what follows a type by its looks counts after a star.
+        # `a * b;` looks like a declaration: after a star, only names that follow a known type count.
         if declared and last.text in ("*", "&"):
             before = tokens[at - 2] if at > 1 else None
             declared = before is not None and before.text in _TYPES | {"const", "restrict", "__restrict__"}

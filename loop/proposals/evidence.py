@@ -1,5 +1,7 @@
-"""What is looked up for a version before anybody proposes it: the kernel, what bounds it, and what the experience
-log knows of such kernels. Nothing found is a result, and is kept."""
+"""Looks up evidence for a version before it is proposed: on the kernel, its bottleneck, and past experience.
+
+A search without hits is a result too, and is kept.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,14 @@ from loop.tools import DiagnosisNote, Search
 
 NAME = "searches.jsonl"
 MANDATORY = ("kernel", "bottleneck", "experience")
-"""What at least one query of each version is about."""
+"""Each version needs at least one query about each of these."""
 _MOST = 400
-"""Characters of a query."""
+"""Characters of a query, at most."""
 About = Literal["kernel", "bottleneck", "experience", "other"]
 
 
 class Searcher(Protocol):
-    """What evidence is looked up with; `loop.tools.Tools`."""
+    """What looks evidence up; `loop.tools.Tools`."""
 
     def search(self, about: str, text: str) -> Search:
         """Ask the knowledge base."""
@@ -34,10 +36,10 @@ class Searcher(Protocol):
 def queries(
     name: str, texts: Sequence[str], gpu: str, diagnosis: DiagnosisNote | None, terms: Vocabulary
 ) -> list[tuple[About, str]]:
-    """(what it is about, the text) of each query that kopt asks by itself.
+    """(subject, text) of each query that kopt asks by itself.
 
-    `texts`: the reference and the parent kernel, in which the operation is looked for; `gpu`: name of the product,
-    empty where none is known.
+    The operation is searched for in `texts`, the reference and the parent kernel. `gpu` is the product's name or
+    empty.
     """
     what = operation(name, texts, terms)
     language = (
@@ -57,13 +59,13 @@ def queries(
 
 
 def after_stall(untried: Sequence[str], gpu: str) -> list[tuple[About, str]]:
-    """What is asked when directions are looked at again: the methods that were not tried, a few at a time."""
+    """Queries after a stall: on a few methods that were not tried."""
     where = f" on {gpu}" if gpu else ""
     return [("other", f"{method.replace('_', ' ')}: when does it help{where}") for method in untried[:3]]
 
 
 def operation(name: str, texts: Iterable[str], terms: Vocabulary) -> str:
-    """The operation of the vocabulary that the kernel's name, or else its texts, speak of most; else the name."""
+    """The operation that the kernel's name, or else its texts, mention most; else the name."""
     aliases = _aliases(terms)
     for text in (name, *texts):
         said = _words(text)
@@ -78,7 +80,7 @@ def operation(name: str, texts: Iterable[str], terms: Vocabulary) -> str:
 
 
 def _aliases(terms: Vocabulary) -> dict[str, set[str]]:
-    """Operation → its names as plain words; names of one or two letters say too little."""
+    """Operation → its names as plain words, without names of one or two letters."""
     return {
         id: {_words(alias).strip() for alias in (id, found.name, *found.aliases) if len(alias) > 2}
         for id, found in terms.operations.items()
@@ -97,7 +99,7 @@ def look_up(tools: Searcher, asked: Iterable[tuple[About, str]]) -> tuple[Search
 def further(
     tools: Searcher, proposal: Proposal, known: Sequence[Search], log: Callable[[str], Search]
 ) -> tuple[Search, ...]:
-    """The queries of a proposal that were not asked yet; those about experience are put to the log."""
+    """Ask the queries of a proposal that were not asked yet; those about experience go to the log."""
     asked = {(one.about, one.text) for one in known}
     wanted = dict.fromkeys((query.about, query.text) for query in proposal.evidence.queries)
     new = [one for one in wanted if one not in asked]
@@ -113,7 +115,7 @@ def render(searches: Iterable[Search]) -> bytes:
 
 
 def read(path: Path) -> tuple[Search, ...]:
-    """What a searches.jsonl holds; nothing where there is none. Raises `KoptError` (`searches_damaged`)."""
+    """The searches in a searches.jsonl; none if it does not exist. Raises `KoptError` (`searches_damaged`)."""
     if not path.exists():
         return ()
     found = []

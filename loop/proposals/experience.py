@@ -1,4 +1,4 @@
-"""The experience log in a run: what it is asked before a version is changed, and what each iteration leaves in it."""
+"""The experience log in a run: asked before a version is changed, written after each iteration."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from loop.journal.state import RunState
 from loop.tools import FoundPassage, LogEvidence, PastMethod, Search
 
 METHODS = 5
-"""Methods that are recommended, at most; and records that a search for words brings."""
+"""Recommended methods, at most; also the records that a search for words returns."""
 
 MOST_TITLE = 120
-"""Characters of a change that has words in place of a method, in the title of a record."""
+"""Characters of a change described in words, in the title of a record."""
 
 
 def record(log: LogEvidence, folder: RunFolder, version: int, key: bytes | None) -> Recorded:
@@ -48,9 +48,9 @@ def record(log: LogEvidence, folder: RunFolder, version: int, key: bytes | None)
 
 
 def look_up(log: LogEvidence, folder: RunFolder, state: RunState, parent: int) -> Search:
-    """What helped and what failed on kernels like the version that is to be changed: the best method first.
+    """What helped and what failed on kernels like `parent`, the best method first.
 
-    Records of versions that are masked in the run count for nothing.
+    Records of versions that are masked in the run do not count.
     """
     asked = asked_about(folder.root, canonical.loads(folder.record.read_bytes()), parent)
     advice = log.advise(asked, METHODS, _hidden(log, state))
@@ -67,7 +67,7 @@ def look_up(log: LogEvidence, folder: RunFolder, state: RunState, parent: int) -
 
 
 def look_for(log: LogEvidence, state: RunState, text: str) -> Search:
-    """Records that have the words of a proposer's own question."""
+    """Records that match the words of a proposer's query."""
     hidden = _hidden(log, state)
     found = [entry for entry in log.search(text, METHODS) if not _is_hidden(entry, hidden)]
     hits = tuple(
@@ -84,7 +84,7 @@ def look_for(log: LogEvidence, state: RunState, text: str) -> Search:
 
 
 def words(one: Experiment) -> str:
-    """A record in words, a fact a line, as it is shown to proposers and quoted."""
+    """A record as text with one fact per line, as proposers see and quote it."""
     sizes = ", ".join(f"{name}={size}" for name, size in one.dims.items())
     where = ", ".join(filter(None, (one.op or one.kernel, one.backend, one.gpu, sizes, one.dtype)))
     lines = [f"where: {where}", f"change: {one.optimization}", f"methods: {', '.join(one.methods)}"]
@@ -115,7 +115,7 @@ def _question(asked: Situation) -> str:
 
 
 def _hit(log: LogEvidence, records: Iterable[Similar], title: str, past: PastMethod) -> list[FoundPassage]:
-    """The most similar record that is there still."""
+    """The most similar record that still exists."""
     for one in records:
         entry = log.get(one.reference.removeprefix("log/"))
         if entry is not None:

@@ -90,9 +90,9 @@ def create_run(root: Path, record: RunRecord, files: dict[str, bytes], home: Pat
 def _check_free(root: Path) -> None:
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise UsageError(
-            f"{root} is there already",
+            f"{root} exists already",
             code="out_exists",
-            hint="Choose another folder with --out; an existing run goes on with `kopt run resume`.",
+            hint="Choose another folder with --out, or continue the existing run with `kopt run resume`.",
         )
 
 
