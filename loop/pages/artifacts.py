@@ -1,4 +1,4 @@
-"""What pages are rendered from: the structured files of a run's folder. What is not there is None."""
+"""The structured files of a run's folder that pages are rendered from. A missing file is None."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 @dataclass(frozen=True)
 class VersionFiles:
-    """The structured files of one version. Raises `KoptError` (`artifact_damaged`) for one that cannot be read."""
+    """The structured files of one version. Raises `KoptError` (`artifact_damaged`) for a file that cannot be read."""
 
     folder: RunFolder
     record: RunRecord
@@ -40,22 +40,22 @@ class VersionFiles:
 
     @cached_property
     def proposal(self) -> Proposal | None:
-        """What was proposed; None for version 0."""
+        """The accepted proposal; None for version 0."""
         return _model(self._path("proposal.json"), Proposal)
 
     def attempted(self, number: int) -> Proposal | None:
-        """What an attempt was proposed with, accepted or not; None where nobody proposed it."""
+        """The proposal of an attempt, accepted or not; None if nobody proposed it."""
         return _model(self.folder.attempt(self.number, number) / "proposal.json", Proposal)
 
     @cached_property
     def receipt(self) -> Receipt | None:
-        """Of the attempt that was accepted."""
+        """The receipt of the accepted attempt."""
         data = _bytes(self._path("receipt.json"))
         return None if data is None else parse(data)
 
     @cached_property
     def diagnosis(self) -> DiagnosisNote | None:
-        """What bounds it."""
+        """The diagnosis of what bounds it."""
         return _model(self._path("diagnosis.json"), DiagnosisNote)
 
     @cached_property
@@ -65,12 +65,12 @@ class VersionFiles:
 
     @cached_property
     def searches(self) -> tuple[Search, ...]:
-        """What was asked for it."""
+        """The searches for it."""
         return read_searches(self._path(SEARCHES))
 
     @cached_property
     def csv(self) -> bytes | None:
-        """profile.csv; None where there is none, or nothing in it."""
+        """profile.csv; None if it is missing or empty."""
         return _bytes(self._path("profile.csv")) or None
 
     @cached_property
@@ -85,12 +85,12 @@ class VersionFiles:
 
     @cached_property
     def chosen(self) -> Chosen | None:
-        """The launch of the profile that everything speaks of."""
+        """The launch of the profile that the pages are about."""
         return None if self.profile is None else self.profile.choose()
 
     @property
     def profile_id(self) -> str:
-        """SHA-256 of profile.csv, as citations name it; empty where there is none."""
+        """SHA-256 of profile.csv, as citations name it; empty if there is none."""
         return "" if self.csv is None else hashlib.sha256(self.csv).hexdigest()
 
     @cached_property
@@ -115,8 +115,8 @@ class VersionFiles:
         return None if self.proposal is None else VersionFiles(self.folder, self.record, self.proposal.parent)
 
     def metric(self, id: str) -> str:
-        """A figure of its profile as the report has it, by its id of the vocabulary or its name of Nsight Compute;
-        `time`: its median time. Empty where it has none."""
+        """A metric as the profile shows it, by our id or the name in Nsight Compute; `time` is the median time. Empty
+        if it has none."""
         if is_time(id) and self.median_us is not None:
             return duration(self.median_us)
         launch = self.chosen.launch if self.chosen else None
@@ -127,7 +127,7 @@ class VersionFiles:
         return found.shown if found else ""
 
     def number_of(self, id: str) -> float | None:
-        """The same as a number in the vocabulary's unit."""
+        """A metric as a number in the vocabulary's unit; None if it has none."""
         if is_time(id) and self.median_us is not None:
             return self.median_us
         launch = self.chosen.launch if self.chosen else None

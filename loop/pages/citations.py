@@ -1,4 +1,4 @@
-"""citations.json: every wiki line that a run cites, whole, as it was when the run began."""
+"""citations.json: the full text of every wiki line that a run cites, as it was when the run started."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAME = "citations.json"
 
 
 def citations(folder: RunFolder, record: RunRecord, state: RunState) -> bytes:
-    """The document. A line of a page that has changed since is taken from the document as it stands on the disk."""
+    """The document. Lines of a page that has changed since are copied from the existing document."""
     kept = _kept(folder.root / NAME)
     cited: dict[str, set[str]] = {}
     for place, text in _texts(folder, record, state):
@@ -40,7 +40,7 @@ def citations(folder: RunFolder, record: RunRecord, state: RunState) -> bytes:
 
 
 def _texts(folder: RunFolder, record: RunRecord, state: RunState) -> Iterator[tuple[str, str]]:
-    """(where, a reference or a text with citations) of all that the run cites."""
+    """(file, a reference or a text with citations) of everything that the run cites."""
     found = targets(folder)
     for spec in found.specs if found else ():
         yield "roofline.json", spec.line
@@ -78,7 +78,7 @@ def _lines(
 
 
 def _kept(path: Path) -> dict[str, dict[str, object]]:
-    """What the document says already, by reference; nothing where it cannot be read."""
+    """The existing document, by reference; empty if it cannot be read."""
     try:
         found = json.loads(path.read_bytes())
         return {

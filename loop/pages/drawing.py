@@ -1,4 +1,4 @@
-"""What the pictures of a run show. They are drawn by `kopt.services.plots.run`: matplotlib is used there alone."""
+"""The data of a run's pictures. `kopt.services.plots.run` draws them; only there is matplotlib used."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Drawing:
-    """All that is drawn. Versions without a time are not in it."""
+    """Everything that is drawn, without versions that have no time."""
 
     title: str
     points: tuple[Point, ...]
@@ -40,11 +40,11 @@ class Drawing:
 
 
 Painter = Callable[[Drawing], dict[str, bytes]]
-"""Draws; name of a file → its bytes. Nothing where matplotlib is not installed."""
+"""Returns the bytes of each picture by name; none if matplotlib is not installed."""
 
 
 def drawing(folder: RunFolder, record: RunRecord, state: RunState, files: Mapping[int, VersionFiles]) -> Drawing:
-    """What there is to draw of a run."""
+    """The data to draw of a run."""
     found = targets(folder)
     points = []
     for version in state.versions:

@@ -1,4 +1,4 @@
-"""final_report.md and summary.json: what a run came to, from measured artifacts alone; N/A where none was collected."""
+"""final_report.md and summary.json: the result of a run, only from measured artifacts; N/A if there is none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PICTURES = "pictures"
 
 
 def final_receipt(folder: RunFolder, found: FinalMeasured | None) -> Receipt | None:
-    """The receipt of a final measurement; None where there is none. Raises `KoptError`."""
+    """The receipt of a final measurement; None if there is none. Raises `KoptError`."""
     paths = [path for path in (found.files if found else {}) if path.endswith("receipt.json")]
     if not paths:
         return None
@@ -57,7 +57,7 @@ def report(
 
 
 def _plainly(record: RunRecord, state: RunState, files: Mapping[int, VersionFiles]) -> list[str]:
-    """What a reader must know before any figure."""
+    """What a reader must know before the figures."""
     said = []
     if record.device == "cpu":
         said.append(
@@ -113,13 +113,13 @@ def _final_words(final: FinalMeasured | None) -> str:
 
 
 def _final_told(final: FinalMeasured) -> Markdown:
-    """A final measurement among several. Why it does not agree may be what the kernel wrote before it ended."""
+    """One of several final measurements. Why it does not agree may quote the kernel's output."""
     why = inert(final.why) if final.agrees else quoted(final.why)
     return Markdown(f"v{final.version}: {inert(_final_words(final))}; {why}")
 
 
 def _against_baselines(receipt: Receipt | None) -> Iterator[tuple[str, str]]:
-    """Ratios of the final measurement to everything but version 0."""
+    """Ratios of the final measurement to all baselines except version 0."""
     timing = receipt.timing if receipt else None
     if timing is None:
         return
@@ -180,7 +180,7 @@ def _hypothesis(files: VersionFiles, version: VersionState) -> list[str]:
 
 
 def _failed(files: VersionFiles, attempt: Attempt) -> list[str]:
-    """An attempt that was not accepted: what it was to do, and what came of it."""
+    """An attempt that was not accepted: its purpose and its result."""
     found, proposal = attempt.evaluated, files.attempted(attempt.number)
     foretold = [f"{one.metric} {one.direction}: {one.size}" for one in proposal.hypothesis.expected] if proposal else []
     came = evaluated_words(found) if found else "not evaluated"
@@ -210,7 +210,7 @@ def _methods(files: Mapping[int, VersionFiles], record: RunRecord, state: RunSta
 
 
 def _unverifiable(note: MachineNote) -> Markdown:
-    """Why there is no machine code may be what the kernel wrote while it was compiled."""
+    """The reason may quote what the kernel wrote while it was compiled."""
     return Markdown(f"unverifiable: {quoted(note.why) or 'not looked for'}")
 
 
@@ -231,7 +231,7 @@ def _proposals(files: Mapping[int, VersionFiles], state: RunState) -> Iterator[t
 
 
 def _external(files: Mapping[int, VersionFiles], state: RunState) -> list[str]:
-    """Receipts that a proposal cites and that are none of this run's."""
+    """Receipts of other runs that a proposal cites."""
     own = {one.evaluated.receipt for version in state.versions for one in version.attempts if one.evaluated}
     own |= {one.receipt for one in state.finals}
     named = {}
@@ -278,7 +278,7 @@ def _check(state: RunState) -> list[str]:
 def summary(
     folder: RunFolder, record: RunRecord, state: RunState, files: Mapping[int, VersionFiles]
 ) -> bytes:  # fmt: skip
-    """summary.json: the same for programs."""
+    """summary.json: the report for programs."""
     final, found = state.final, targets(folder)
     versions = []
     for version in state.versions:

@@ -1,4 +1,4 @@
-"""What a hypothesis foretold, and what really happened: the parent's figure and the version's, side by side."""
+"""Compares the movements that a hypothesis expected with the figures of parent and version."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Movement:
     expected: str
     """Direction and size, in the proposer's words."""
     before: str
-    """The parent's figure as its profile or receipt has it; N/A where it was not collected."""
+    """The parent's figure in its profile or receipt; N/A if it was not collected."""
     after: str
     outcome: Literal["as foretold", "the other way", "no change", "N/A"]
 
@@ -32,7 +32,7 @@ class Movement:
 
 
 def movements(files: VersionFiles) -> tuple[Movement, ...]:
-    """Of a version's hypothesis, in its order."""
+    """The movements that a version's hypothesis expected, in their order."""
     proposal = files.proposal
     return () if proposal is None else tuple(_movement(files, one) for one in proposal.hypothesis.expected)
 
@@ -59,7 +59,7 @@ def _movement(files: VersionFiles, expected: Expected) -> Movement:
 
 
 def _parent_us(files: VersionFiles) -> float | None:
-    """The parent's median time as the version's own evaluation took it, beside the version's."""
+    """The parent's median time in the version's own evaluation."""
     timing = files.receipt.timing if files.receipt else None
     found = timing.workloads[0].baselines.get(PARENT) if timing else None
     return found.timed.summary.median_us if found and found.timed.summary else None

@@ -15,7 +15,7 @@ from loop.tools import DiagnosisNote, FoundPassage
 
 
 def hypothesis(proposal: Proposal) -> bytes:
-    """hypothesis.txt: the proposer's words, each on one line."""
+    """hypothesis.txt: what the proposer wrote, one line per field."""
     said = proposal.hypothesis
     return text(
         [
@@ -89,7 +89,7 @@ def _limits(files: VersionFiles) -> Iterator[str]:
 
 
 def plan(files: VersionFiles) -> bytes:
-    """plan.md of a version: what is changed, what was passed over, which specs it rests on."""
+    """plan.md of a version: what is changed, which methods were skipped, which specs it uses."""
     proposal, diagnosis = files.proposal, files.parent.diagnosis if files.parent else files.diagnosis
     if proposal is None:
         lines = [
@@ -124,7 +124,7 @@ def _specs(selected: list[Selected]) -> list[str]:
 
 
 def _bound(diagnosis: DiagnosisNote | None, version: str) -> list[str]:
-    """What bounds a version, as its diagnosis has it."""
+    """What bounds a version, according to its diagnosis."""
     if diagnosis is None or diagnosis.bottleneck in ("", "unknown"):
         return [f"What bounds {version}: unknown.", ""]
     said = [f"What bounds {version}: {inert(diagnosis.bottleneck)}"]
@@ -148,10 +148,10 @@ def methods(files: VersionFiles) -> bytes:
 
 
 def cited(reference: str) -> str:
-    """A reference as it is, since its grammar has nothing that Markdown obeys but `_`; what is none is made inert."""
+    """A reference unchanged, because Markdown leaves its syntax alone; any other text made inert."""
     return reference if parse_reference(reference) else inert(reference)
 
 
 def _line(words: str) -> str:
-    """Somebody's words on one line of plain text."""
+    """Untrusted text on one line of plain text."""
     return visible(" ".join(words.split()))

@@ -83,7 +83,7 @@ def environment_words(found: EnvNote) -> bytes:
 
 
 def readme(folder: RunFolder, record: RunRecord) -> bytes | None:
-    """README.md: specs with their sources, what follows for the problem, when the run ends; None before step 0."""
+    """README.md: specs with sources, targets of the problem, stop conditions; None before step 0."""
     found = targets(folder)
     return None if found is None else readme_words(record, found)
 
@@ -130,7 +130,7 @@ def step0_files(record: RunRecord, machine: EnvNote, found: Targets) -> dict[str
 
 
 def log(record: RunRecord, state: RunState) -> bytes:
-    """ITERATIONS.md: the journal, told version by version."""
+    """ITERATIONS.md: the journal as text, version by version."""
     lines = ["# Iterations", ""]
     if record.device == "cpu":
         lines += ["No time is taken on the CPU: nothing here says which version is faster.", ""]
@@ -167,7 +167,7 @@ def _row(record: RunRecord, version: VersionState, state: RunState) -> list[str]
 
 
 def outcome(record: RunRecord, version: VersionState) -> str:
-    """What became of a version."""
+    """The outcome of a version."""
     if version.closed is None:
         return "open"
     if version.closed.outcome == "failed":
@@ -214,18 +214,18 @@ def _told(version: VersionState) -> Iterator[str]:
 
 
 def evaluated_words(found: Evaluated) -> Markdown:
-    """What came of an attempt. The reason is data: it may be what the kernel wrote before it ended."""
+    """The result of an attempt. The reason is quoted, because it may be the kernel's output."""
     reason = inert(found.reason) if found.verdict is Verdict.ACCEPTED else quoted(found.reason)
     return Markdown(f"{found.verdict}: {reason}")
 
 
 def closed_words(found: Closed) -> Markdown:
-    """How a version ended. Why one failed repeats what its attempts came to, and so is data."""
+    """How a version ended. Why it failed is quoted, because it repeats the reasons of its attempts."""
     return Markdown(f"{found.outcome}: {inert(found.why) if found.outcome == 'passed' else quoted(found.why)}")
 
 
 def stop_words(found: Stopped) -> Markdown:
-    """Why the run ended; what the user gave as the reason is the user's."""
+    """Why the run ended; a reason that the user gave is quoted."""
     said = quoted(found.evidence) if found.reason == "user" else inert(found.evidence)
     return Markdown(f"{found.reason}: {said}")
 

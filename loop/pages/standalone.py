@@ -1,4 +1,4 @@
-"""test_kernel.py: the best kernel against the reference with plain PyTorch, without kopt."""
+"""test_kernel.py: compares the best kernel with the reference in plain PyTorch, without kopt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TEMPLATE = "test_kernel.py.txt"
 
 
 def standalone(folder: RunFolder, record: RunRecord, best: int) -> bytes | None:
-    """The script for a version; None where that has no kernel. Raises `UsageError` where its form is not known."""
+    """The script for a version; None if it has no kernel. Raises `UsageError` if its form is unknown."""
     path = next(
         (folder.version(best) / name for name in KERNELS.values() if (folder.version(best) / name).is_file()), None
     )
@@ -51,5 +51,5 @@ def standalone(folder: RunFolder, record: RunRecord, best: int) -> bytes | None:
     }
     text = pprint.pformat(problem, width=100)
     template = resources.files("loop.pages").joinpath(_TEMPLATE).read_text("utf-8")
-    # All that is not ASCII stands within quotation marks, where its escapes mean the same.
+    # Characters that are not ASCII are all in string literals, where escapes mean the same.
     return template.replace("PROBLEM = {}", f"PROBLEM = {text}", 1).encode("ascii", "backslashreplace")

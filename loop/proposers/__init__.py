@@ -1,1 +1,1 @@
-"""Who proposes the next version: an agent that hands proposals in, or a program that is asked for them."""
+"""Proposers of the next version: a program or a language model that kopt asks; agents submit theirs."""

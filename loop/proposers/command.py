@@ -24,13 +24,13 @@ SECONDS = 900.0
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of asking a program once."""
+    """The answer of a program."""
 
     outcome: Proposal | Unread
     stdout: bytes
-    """What it answered, as far as it was read."""
+    """What it wrote to standard output, as far as it was read."""
     stderr: str
-    """The end of what it said beside the answer."""
+    """The end of its standard error."""
     seconds: float
 
 
@@ -47,7 +47,7 @@ def split_command(text: str) -> tuple[str, ...]:
 
 
 def find_program(words: Sequence[str], folder: Path) -> None:
-    """ConfigurationError `command_missing` where the program of a command cannot be started from `folder`."""
+    """Raise ConfigurationError `command_missing` if the program of a command cannot be started from `folder`."""
     name = words[0]
     there = os.access(folder / name, os.X_OK) and (folder / name).is_file() if "/" in name else shutil.which(name)
     if not there:
@@ -61,9 +61,9 @@ def find_program(words: Sequence[str], folder: Path) -> None:
 def ask(words: Sequence[str], request: bytes, folder: Path, seconds: float = SECONDS) -> Answer:
     """Ask the program once: `request` on its standard input, a proposal on its standard output.
 
-    A program that does not end within `seconds`, ends with another status than 0, writes more than `MAX_BYTES`, or
-    writes no proposal gives an `Unread`. With it end all processes of its session.
-    Raises ConfigurationError (`command_missing`, `command_not_started`) where it cannot be started.
+    The outcome is an `Unread` if the program does not end within `seconds`, ends with a status other than 0, writes
+    more than `MAX_BYTES`, or writes no proposal. All processes of its session end with it.
+    Raises ConfigurationError (`command_missing`, `command_not_started`) if it cannot be started.
     """
     find_program(words, folder)
     try:

@@ -1,7 +1,7 @@
 """The proposer `llm`: a language model behind HTTP, asked for one proposal at a time.
 
-Its answer is untrusted: bounded in time and size, read by schema, judged by the gate. A bad answer is a refused one; a
-service that does not answer at all, or wants another key, is an error, and the run waits.
+Its answer is untrusted: bounded in time and size, read by schema, checked by the gate. A bad answer is refused. A
+service that does not answer, or refuses the key, is an error, and the run waits.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from loop.proposers.prompts import answer_schema, prompt
 from loop.proposers.reading import Unread, read_proposal
 
 SENDS = 4
-"""How often one question is sent to a service that is busy or cannot be reached. One that got it and then ended the
-connection may have worked, and charge for it: it is not sent again before that is counted."""
+"""How often a question is sent to a service that is busy or cannot be reached. A service that received it and then
+ended the connection may charge for it, so that call is counted before the question is sent again."""
 LONGEST_WAIT = 60.0
-"""Seconds before the question is sent again; a service that wants a longer wait is not waited for."""
+"""Longest wait in seconds before the question is sent again; if the service asks for more, kopt gives up."""
 _BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _WIRES: dict[Provider, Wire] = {"openai": OpenAIWire(), "anthropic": AnthropicWire()}
 SECRET = 16
-"""Characters of a key that is one. A service on one's own machine is given a word such as `none`, which texts have."""
+"""Shortest key that is hidden in texts. For a local service a key may be a word such as `none`."""
 _FENCED = ("```json\n", "```\n")
-"""How services that know no schemas let their models begin a JSON document."""
+"""How models of services without schemas start a JSON document."""
 
 
 @dataclass(frozen=True)
@@ -43,20 +43,20 @@ class Access:
     """Where a model is asked, and with which key."""
 
     address: str
-    """As `check_address` returns it."""
+    """The address, as `check_address` returns it."""
     key: str = field(repr=False)
-    """Empty where none is wanted."""
+    """Empty if none is needed."""
     key_setting: str
-    """What the key is called, for messages."""
+    """The name of the key's setting, for messages."""
 
     def hidden(self, text: str) -> str:
-        """The text without the key, should it stand in it."""
+        """The text with the key replaced, if it is in it."""
         return text.replace(self.key, "[the key]") if len(self.key) >= SECRET else text
 
 
 @dataclass(frozen=True)
 class ModelAnswer:
-    """What came of asking a model once."""
+    """The answer of a model."""
 
     outcome: Proposal | Unread
     data: bytes
@@ -71,10 +71,10 @@ def ask(
     output_tokens: int,
     wait: Callable[[float], None] = time.sleep,
 ) -> ModelAnswer:
-    """Ask a model for a proposal. `output_tokens`: the most that its answer may have.
+    """Ask a model for a proposal with at most `output_tokens` tokens.
 
     Raises ConfigurationError (`model_key_refused`, `model_unknown`, `model_redirected`) and KoptError
-    (`model_request_refused`, `model_unavailable`) where the service gives no answer: then nothing was used.
+    (`model_request_refused`, `model_unavailable`) if the service gives no answer: then nothing was used.
     """
     asked = prompt(request)
     question = Question(choice.name, asked.system, asked.user, answer_schema(), output_tokens)
@@ -101,7 +101,7 @@ def ask(
 def _send(
     choice: ModelChoice, access: Access, wire: Wire, body: bytes, wait: Callable[[float], None]
 ) -> tuple[Received | Lost, int]:
-    """What came back, and how often the question was sent. Raises where the service gives no answer."""
+    """(what came back, how often the question was sent). Raises `KoptError` if the service gives no answer."""
     url, headers = f"{access.address}/{wire.path}", wire.headers(access.key)
     for sent in range(1, SENDS + 1):
         got = post(url, headers, body, choice.seconds)
@@ -119,7 +119,7 @@ def _send(
 
 
 def _pause(got: Received | Lost, sent: int) -> float:
-    """Seconds until it is sent again: what the service wants, else 1, 2, 4 … and a part of it by chance."""
+    """Seconds until the question is sent again: what the service asks for, else 1, 2, 4 … and a random part."""
     wanted = got.retry_after.strip() if isinstance(got, Received) else ""
     if wanted.isascii() and wanted.isdigit():
         return float(wanted[:9])
@@ -162,7 +162,7 @@ def _unread_loss(got: Lost, choice: ModelChoice) -> Unread:
 
 
 def _bare(text: str) -> str:
-    """The text without the Markdown fence that stands around all of it."""
+    """The text without the Markdown fence around it."""
     text = text.strip()
     for opening in _FENCED:
         if text.startswith(opening) and text.endswith("\n```"):
@@ -180,7 +180,7 @@ def _kept(got: Received | Lost, said: Said | None, access: Access) -> bytes:
 
 
 def _refusal(got: Received, choice: ModelChoice, access: Access) -> KoptError:
-    """The error for a status that sending again does not change."""
+    """The error for a status that another attempt would not change."""
     words = _words(got, access)
     where = f"the service at {access.address}"
     if got.status in (401, 403):
@@ -188,7 +188,7 @@ def _refusal(got: Received, choice: ModelChoice, access: Access) -> KoptError:
         return ConfigurationError(
             f"{where} refuses the key ({how}, status {got.status}){words}",
             code="model_key_refused",
-            hint=f"Set {access.key_setting}; then `kopt run resume` goes on.",
+            hint=f"Set {access.key_setting}; then `kopt run resume` continues.",
         )
     if got.status == 404:
         return ConfigurationError(
@@ -205,7 +205,7 @@ def _refusal(got: Received, choice: ModelChoice, access: Access) -> KoptError:
     return KoptError(
         f"{where} does not take the request (status {got.status}){words}",
         code="model_request_refused",
-        hint="Nothing is lost. Mend what it says; then `kopt run resume` asks again.",
+        hint="Nothing is lost. Fix what it says; then `kopt run resume` asks again.",
     )
 
 

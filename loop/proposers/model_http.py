@@ -1,7 +1,6 @@
-"""One request to a service over HTTP, bounded in time and in size, whatever the other side does.
+"""Sends one HTTP request to a service, with limits on time and size.
 
-No redirection is followed, so that a key goes nowhere but to the address that it was given for; requests to this
-machine itself use no proxy.
+No redirection is followed, so that a key goes only to its own address. Requests to this machine use no proxy.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from kbs.common.visible_text import visible
 MAX_BODY = 8 * 1024 * 1024
 """Bytes of an answer: more than any model writes."""
 MAX_ERROR = 64 * 1024
-"""Bytes that are read of what comes with another status than 200."""
+"""Bytes that are read if the status is not 200."""
 _CONNECT_SECONDS = 30.0
 _UNSENT = (
     httpx.ConnectError,
@@ -31,7 +30,7 @@ _UNSENT = (
     httpx.UnsupportedProtocol,
     httpx.LocalProtocolError,
 )
-"""What ends a request that the service did not get whole."""
+"""Errors of a request that the service did not receive completely."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +39,14 @@ class Received:
 
     status: int
     body: bytes
-    """Whole with status 200, else the beginning."""
+    """Complete with status 200, else its beginning."""
     retry_after: str
-    """What the header of that name says; empty without it."""
+    """The header of that name, or empty."""
 
 
 @dataclass(frozen=True)
 class Lost:
-    """No whole answer came."""
+    """There was no complete answer."""
 
     how: Literal["unreachable", "timeout", "flood", "broken"]
     """`unreachable`: the request did not get there. `flood`: more than `MAX_BODY`. `broken`: the connection ended after
@@ -88,7 +87,7 @@ def _safe(url: httpx.URL) -> bool:
 
 
 def _is_here(host: str) -> bool:
-    """Whether a host is this machine, by its name or number alone."""
+    """Whether a host is this machine, judged by its name or number alone."""
     if host == "localhost":
         return True
     try:
@@ -98,10 +97,10 @@ def _is_here(host: str) -> bool:
 
 
 def post(url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> Received | Lost:
-    """Send one request and read the answer, all of it within `seconds`.
+    """Send one request and read the complete answer within `seconds`.
 
-    Raises ConfigurationError `proxy_unusable`, `certificates_unusable` where the environment names a proxy, or
-    certificates, that cannot be used.
+    Raises ConfigurationError `proxy_unusable`, `certificates_unusable` if the environment names a proxy or
+    certificates that cannot be used.
     """
     talk = _Talk(url, {**headers, "Content-Type": "application/json", "Accept-Encoding": "identity"}, body)
     try:

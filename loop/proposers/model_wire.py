@@ -1,4 +1,4 @@
-"""What a language model's service is asked and what it says, whichever form it has on the wire."""
+"""Question to and answer of a language model's service, independent of the form on the wire."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Question:
 
 @dataclass(frozen=True)
 class Said:
-    """What a service answered, taken out of its envelope. All of it is untrusted."""
+    """The content of a service's response. All of it is untrusted."""
 
     text: str
-    """The answer: a JSON document, if the model did as it was told."""
+    """The answer: a JSON document, if the model followed the prompt."""
     ended: Literal["whole", "cut", "refused"]
     """`cut`: it had more tokens than were allowed. `refused`: the model declined."""
     usage: tuple[int, int] | None
     """Tokens of the prompt and of the answer; None where the service does not say."""
     model: str
-    """Which model the service says that answered; empty where it does not."""
+    """The model that answered, according to the service; empty if it does not say."""
 
 
 class Wire(Protocol):
@@ -45,17 +45,17 @@ class Wire(Protocol):
     """Below the service's address."""
 
     def headers(self, key: str) -> dict[str, str]:
-        """What says who asks; `key` may be empty."""
+        """Headers that authenticate the request; `key` may be empty."""
 
     def body(self, question: Question) -> dict[str, Any]:
         """The request's JSON."""
 
     def read(self, data: bytes) -> Said:
-        """The answer in a body. Raises ValueError where there is none: the body is not of this form."""
+        """The answer in a body. Raises ValueError if the body is not in this form."""
 
 
 class Envelope(BaseModel):
-    """A part of a service's answer. Services add fields as they like, and those are left alone."""
+    """A part of a service's response. Unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
@@ -66,8 +66,8 @@ class _Usage(Envelope):
 
 
 def usage(said: object, first: tuple[str, ...], second: str) -> tuple[int, int] | None:
-    """Two counts of tokens out of what a service says: the sum of `first`, of which only the first must be there, and
-    `second`. None where they are not there, or are no counts."""
+    """(tokens of the prompt, tokens of the answer) in a service's usage: the sum of the fields `first`, of which only
+    the first is required, and the field `second`. None if they are missing or not counts."""
     if not isinstance(said, dict):
         return None
     try:

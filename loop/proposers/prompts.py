@@ -1,6 +1,6 @@
-"""What a language model is told. Data is fenced: no text in it can end the fence, because the fence is drawn at random.
+"""The prompt for a language model. Data is fenced by a random mark, so that no text in it can end the fence.
 
-The words below are kopt's alone. Kernels, profiles, pages, hints and what was answered before are data.
+Only the words below are kopt's. Kernels, profiles, pages, hints and earlier answers are data.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from loop.proposals.proposal import Proposal
 from loop.proposals.request import NextRequest
 
 HISTORY = 40
-"""Past versions that are told: the last ones."""
+"""How many past versions the prompt has: the last ones."""
 
 SYSTEM = """\
 You improve a GPU kernel, one version at a time. You propose the next version; a program checks the proposal
@@ -64,15 +64,15 @@ TITLES = {
     "methods": "Methods of the registry; those that apply come first",
     "history": "Past versions, and what came of them",
     "attempts": "Attempts at this version that failed",
-    "refused": "Answers for this version that were refused, and how to mend each mistake",
+    "refused": "Answers for this version that were refused, and how to fix each mistake",
     "research": "The run has stalled; look into this first",
 }
-"""Section → how it is introduced."""
+"""Section → its heading."""
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """What is sent."""
+    """The prompt that is sent."""
 
     system: str
     user: str
@@ -81,7 +81,7 @@ class Prompt:
 
 
 def prompt(request: NextRequest) -> Prompt:
-    """The request in words, its data fenced."""
+    """The request as a prompt with fenced data."""
     sections = list(_sections(request))
     fence = draw_fence(text for _, _, text in sections)
     parts = [_task(request)]
@@ -93,7 +93,7 @@ def prompt(request: NextRequest) -> Prompt:
 
 
 def draw_fence(texts: Iterable[str]) -> str:
-    """A mark that occurs in none of the texts."""
+    """A mark that is in none of the texts."""
     whole = list(texts)
     while True:
         fence = secrets.token_hex(16)
@@ -102,7 +102,7 @@ def draw_fence(texts: Iterable[str]) -> str:
 
 
 def answer_schema() -> dict[str, Any]:
-    """The JSON schema of a proposal in the strict form: every field is required, and only the words that services know.
+    """The JSON schema of a proposal in strict form: every field is required, with only the keywords that services know.
 
     What it leaves out (lengths, numbers of items) is checked when the answer is read.
     """
@@ -121,7 +121,7 @@ def _strict(part: object) -> object:
         return [_strict(one) for one in part]
     if not isinstance(part, dict):
         return part
-    named = {"properties", "$defs"}  # what stands below these are names, not words of the schema
+    named = {"properties", "$defs"}  # their keys are names, not keywords of the schema
     made: dict[str, object] = {
         key: {name: _strict(one) for name, one in value.items()} if key in named else _strict(value)
         for key, value in part.items()
@@ -149,7 +149,7 @@ def _task(request: NextRequest) -> str:
 
 
 def _sections(request: NextRequest) -> Iterable[tuple[str, str, str]]:
-    """(name, what is added to its title, text) of all that there is."""
+    """(name, addition to the heading, text) of each section that is not empty."""
     parent, problem = request.parent, request.problem
     yield "parent", f", version {parent.version}, {parent.language}", parent.text
     yield "problem", "", _dump(problem, without={"reference_text"})

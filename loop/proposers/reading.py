@@ -1,4 +1,4 @@
-"""Reading what a proposer handed in: untrusted bytes that are a proposal, or that say why they are none."""
+"""Reads the answer of a proposer: untrusted bytes that are a proposal, or the reasons why they are not."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from kbs.common.visible_text import visible
 from loop.proposals.proposal import MAX_KERNEL, Proposal
 
 RULE = "schema"
-"""Under which a refusal is recorded where there was no proposal to look at."""
+"""The rule of a refusal without a proposal that could be checked."""
 MAX_BYTES = 8 * MAX_KERNEL
-"""Of a proposal's document: a kernel of any characters, escaped, and its reasons."""
+"""Limit of an answer: a kernel with every character escaped, and its reasons."""
 _SHOWN = 12
 """Mistakes that are listed."""
 _SCHEMA = "`kopt schema run-proposal` prints the schema, `docs/examples/proposer.py` writes one."
@@ -20,10 +20,10 @@ _SCHEMA = "`kopt schema run-proposal` prints the schema, `docs/examples/proposer
 
 @dataclass(frozen=True)
 class Unread:
-    """Why something is no proposal."""
+    """Why an answer is not a proposal."""
 
     rule: str
-    """`schema`, or what a program did in place of answering: `command-timeout`, `command-failed`, `command-flood`."""
+    """`schema`, or what a program did instead of answering: `command-timeout`, `command-failed`, `command-flood`."""
     reasons: tuple[str, ...]
     """Each mistake with its place in the document."""
     fix: str
@@ -31,7 +31,7 @@ class Unread:
 
 
 def read_proposal(data: bytes) -> Proposal | Unread:
-    """The proposal that a document holds, or every mistake that keeps it from being one. Never raises."""
+    """The proposal in a document, or all its mistakes. Never raises."""
     if not data.strip():
         return Unread(RULE, ("there is nothing in it",), f"Hand in one JSON object. {_SCHEMA}")
     if len(data) > MAX_BYTES:
@@ -47,6 +47,6 @@ def read_proposal(data: bytes) -> Proposal | Unread:
 
 
 def _place(location: tuple[int | str, ...]) -> str:
-    """`hypothesis.expected[0].metric`, or that it is the document itself."""
+    """`hypothesis.expected[0].metric`, or `the document`."""
     shown = "".join(f"[{part}]" if isinstance(part, int) else f".{visible(str(part))[:80]}" for part in location)
     return shown.lstrip(".") or "the document"
