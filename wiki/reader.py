@@ -16,9 +16,11 @@ from mdit_py_plugins.front_matter import front_matter_plugin
 from pydantic import ValidationError
 
 from kbs.evidence.citation import Citation, lines_hash
+from kbs.evidence.spec import Spec
+from kbs.evidence.table_rows import AdviceRow, CostRow, MeasuredRow, SignatureRow, ThresholdRow
 from kbs.evidence.vocabulary import Vocabulary
 from wiki.page import Block, FrontMatter, Page, Problem
-from wiki.tables import Rows, read_table
+from wiki.tables import Row, read_table
 
 MAX_PAGE_BYTES = 1_000_000
 """A larger file is refused: it is no page that a person wrote."""
@@ -80,12 +82,12 @@ def read_page(wiki: str, path: str, data: bytes, revision: str, vocabulary: Voca
         body_start=body_start,
         blocks=tuple(_trimmed(block, lines) for block in blocks),
         footnotes=footnotes,
-        specs=tuple(rows.specs),
-        costs=tuple(rows.costs),
-        advice=tuple(rows.advice),
-        thresholds=tuple(rows.thresholds),
-        measured=tuple(rows.measured),
-        signatures=tuple(rows.signatures),
+        specs=tuple(row for row in rows if isinstance(row, Spec)),
+        costs=tuple(row for row in rows if isinstance(row, CostRow)),
+        advice=tuple(row for row in rows if isinstance(row, AdviceRow)),
+        thresholds=tuple(row for row in rows if isinstance(row, ThresholdRow)),
+        measured=tuple(row for row in rows if isinstance(row, MeasuredRow)),
+        signatures=tuple(row for row in rows if isinstance(row, SignatureRow)),
         problems=tuple(problems),
     )
 
@@ -179,10 +181,11 @@ def _invalid(path: str, node: yaml.Node | None, detail: Any) -> Problem:
 
 def _blocks(
     path: str, tokens: list[Token], meta: FrontMatter, cite: Any, vocabulary: Vocabulary
-) -> tuple[list[Block], dict[str, int], Rows, list[Problem]]:
+) -> tuple[list[Block], dict[str, int], list[Row], list[Problem]]:
     blocks: list[Block] = []
     footnotes: dict[str, int] = {}
-    rows, problems = Rows(), []
+    rows: list[Row] = []
+    problems: list[Problem] = []
     trail: list[tuple[int, str]] = []
     index = 0
     while index < len(tokens):
@@ -203,9 +206,9 @@ def _blocks(
             blocks.append(Block("footnote", headings, start, max(start, _last_line(tokens[index : end + 1]))))
         elif token.type == "table_open":
             blocks.append(Block("table", headings, *span))
-            found = read_table(path, tokens[index : end + 1], headings, meta, cite, vocabulary)
-            rows.extend(found.rows)
-            problems += found.problems
+            found, wrong = read_table(path, tokens[index : end + 1], headings, meta, cite, vocabulary)
+            rows += found
+            problems += wrong
         elif token.type in ("fence", "code_block"):
             blocks.append(Block("code", headings, *span, info=token.info.split(" ")[0] if token.info else ""))
         elif token.map and token.type not in ("front_matter", "hr"):

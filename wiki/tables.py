@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from markdown_it.token import Token
@@ -33,33 +33,7 @@ DERIVED = "derived"
 _LINK_TEXT = re.compile(r"^\[(?P<text>[^\]]+)\]\([^)]*\)$")
 
 
-@dataclass
-class Rows:
-    """All rows of a page."""
-
-    specs: list[Spec] = field(default_factory=list)
-    costs: list[CostRow] = field(default_factory=list)
-    advice: list[AdviceRow] = field(default_factory=list)
-    thresholds: list[ThresholdRow] = field(default_factory=list)
-    measured: list[MeasuredRow] = field(default_factory=list)
-    signatures: list[SignatureRow] = field(default_factory=list)
-
-    def extend(self, other: Rows) -> None:
-        """Append the rows of `other`."""
-        self.specs += other.specs
-        self.costs += other.costs
-        self.advice += other.advice
-        self.thresholds += other.thresholds
-        self.measured += other.measured
-        self.signatures += other.signatures
-
-
-@dataclass
-class TableResult:
-    """What a table gave: rows, and the problems of those that were left out."""
-
-    rows: Rows = field(default_factory=Rows)
-    problems: list[Problem] = field(default_factory=list)
+Row = Spec | CostRow | AdviceRow | ThresholdRow | MeasuredRow | SignatureRow
 
 
 def read_table(
@@ -69,12 +43,16 @@ def read_table(
     meta: FrontMatter,
     cite: Callable[[int], Citation],
     vocabulary: Vocabulary,
-) -> TableResult:
-    """Read one table (its tokens from table_open to table_close); an ordinary table gives nothing."""
-    result = TableResult()
+) -> tuple[list[Row], list[Problem]]:
+    """Read one table (its tokens from table_open to table_close): its rows, and what is wrong with rows left out.
+
+    An ordinary table gives nothing.
+    """
+    rows: list[Row] = []
+    problems: list[Problem] = []
     header, *body = list(_cells(tokens)) or [(0, [])]
     names = tuple(cell.lower() for cell in header[1])
-    readers = {
+    readers: dict[tuple[str, ...], Callable[[dict[str, str], Citation, _Context], Row]] = {
         SPEC_HEADER: _spec,
         COST_HEADER: _cost,
         THRESHOLD_HEADER: _threshold,
@@ -84,15 +62,15 @@ def read_table(
     }
     reader = readers.get(names)
     if reader is None:
-        return result
+        return rows, problems
     context = _Context(trail, meta, vocabulary)
     for line, cells in body:
         row = dict(zip(names, cells, strict=False))
         try:
-            reader(row, cite(line), context, result.rows)
+            rows.append(reader(row, cite(line), context))
         except RowError as error:
-            result.problems.append(Problem(path, line, error.rule, str(error)))
-    return result
+            problems.append(Problem(path, line, error.rule, str(error)))
+    return rows, problems
 
 
 class RowError(Exception):
@@ -145,7 +123,7 @@ def _number(text: str) -> Decimal:
     return number.value
 
 
-def _spec(row: dict[str, str], citation: Citation, context: _Context, rows: Rows) -> None:
+def _spec(row: dict[str, str], citation: Citation, context: _Context) -> Spec:
     vocabulary = context.vocabulary
     if context.meta.kind != "hardware":
         raise RowError("only a hardware page can state specs")
@@ -169,22 +147,20 @@ def _spec(row: dict[str, str], citation: Citation, context: _Context, rows: Rows
             raise RowError(f"{unit!r} is no unit of {metric.name} (which is given in {metric.unit})", "unit")
     product = context.meta.product or context.meta.id.rsplit("/", 1)[-1]
     recommended = not any(heading.lower().strip() == DISAGREEMENT for heading in context.trail)
-    rows.specs.append(
-        Spec(
-            product=product,
-            metric=metric.id,
-            value=value,
-            unit=unit,
-            qualifier=qualifier,
-            confidence=row["confidence"],
-            source=context.source(row["source"]),
-            citation=citation,
-            recommended=recommended,
-        )
+    return Spec(
+        product=product,
+        metric=metric.id,
+        value=value,
+        unit=unit,
+        qualifier=qualifier,
+        confidence=row["confidence"],
+        source=context.source(row["source"]),
+        citation=citation,
+        recommended=recommended,
     )
 
 
-def _cost(row: dict[str, str], citation: Citation, context: _Context, rows: Rows) -> None:
+def _cost(row: dict[str, str], citation: Citation, context: _Context) -> CostRow:
     operation = context.known(row["operation"], context.vocabulary.operations, "operation")
     if row["cost"] not in COSTS:
         raise RowError(f"the cost {row['cost']!r} is none of {', '.join(COSTS)}")
@@ -199,10 +175,10 @@ def _cost(row: dict[str, str], citation: Citation, context: _Context, rows: Rows
         context.known(dim, context.vocabulary.operations[operation].dims, f"dimension of {operation}")
     if row["dtype"]:
         context.known(row["dtype"], context.vocabulary.dtypes, "dtype")
-    rows.costs.append(CostRow(operation, row["cost"], row["count"], dims, row["dtype"], row.get("note", ""), citation))
+    return CostRow(operation, row["cost"], row["count"], dims, row["dtype"], row.get("note", ""), citation)
 
 
-def _threshold(row: dict[str, str], citation: Citation, context: _Context, rows: Rows) -> None:
+def _threshold(row: dict[str, str], citation: Citation, context: _Context) -> ThresholdRow:
     symptom = context.known(row["symptom"], context.vocabulary.symptoms, "symptom")
     if row["test"] not in TESTS:
         raise RowError(f"the test {row['test']!r} is none of {' '.join(TESTS)}")
@@ -210,28 +186,28 @@ def _threshold(row: dict[str, str], citation: Citation, context: _Context, rows:
     if row["unit"] and parse_unit(row["unit"]) is None:
         raise RowError(f"{row['unit']!r} is no unit of the vocabulary", "unit")
     context.source(row["source"])
-    rows.thresholds.append(
-        ThresholdRow(symptom, row["metric"].strip("`"), row["test"], row["value"], row["unit"], row["source"], citation)
+    return ThresholdRow(
+        symptom, row["metric"].strip("`"), row["test"], row["value"], row["unit"], row["source"], citation
     )
 
 
-def _advice(row: dict[str, str], citation: Citation, context: _Context, rows: Rows) -> None:
+def _advice(row: dict[str, str], citation: Citation, context: _Context) -> AdviceRow:
     link = _LINK_TEXT.match(row["technique"])
     technique = context.known(link["text"] if link else row["technique"], context.vocabulary.techniques, "technique")
     bottleneck = context.known(row["bottleneck"], context.vocabulary.bottlenecks, "bottleneck")
     context.source(row["source"])
-    rows.advice.append(AdviceRow(technique, bottleneck, row["because"], row["source"], citation))
+    return AdviceRow(technique, bottleneck, row["because"], row["source"], citation)
 
 
-def _measured(row: dict[str, str], citation: Citation, context: _Context, rows: Rows) -> None:
+def _measured(row: dict[str, str], citation: Citation, context: _Context) -> MeasuredRow:
     if row["operation"]:
         context.known(row["operation"], context.vocabulary.operations, "operation")
     _number(row["value"])
     context.source(row["source"])
-    rows.measured.append(MeasuredRow(**{k: row[k] for k in MEASURED_HEADER}, citation=citation))
+    return MeasuredRow(**{k: row[k] for k in MEASURED_HEADER}, citation=citation)
 
 
-def _signature(row: dict[str, str], citation: Citation, context: _Context, rows: Rows) -> None:
+def _signature(row: dict[str, str], citation: Citation, context: _Context) -> SignatureRow:
     if context.meta.kind != "method":
         raise RowError("only a method page can state signatures")
     own = context.meta.id.rsplit("/", 1)[-1]
@@ -249,16 +225,14 @@ def _signature(row: dict[str, str], citation: Citation, context: _Context, rows:
     if not re.fullmatch(r"[1-9]\d{0,5}", row["at least"]):
         raise RowError(f"{row['at least']!r} is no count from 1 on")
     context.source(row["source"])
-    rows.signatures.append(
-        SignatureRow(
-            method=own,
-            targets=tuple(targets),
-            opcodes=opcodes,
-            least=int(row["at least"]),
-            unclear=_patterns(row["unclear"]),
-            source=row["source"],
-            citation=citation,
-        )
+    return SignatureRow(
+        method=own,
+        targets=tuple(targets),
+        opcodes=opcodes,
+        least=int(row["at least"]),
+        unclear=_patterns(row["unclear"]),
+        source=row["source"],
+        citation=citation,
     )
 
 

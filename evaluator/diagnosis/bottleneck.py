@@ -19,7 +19,7 @@ from evaluator.diagnosis.symptoms import Finding, finding, preferred, rank
 from evaluator.profiling.profile import Launch
 from kbs.evidence.table_rows import ThresholdRow
 from kbs.evidence.vocabulary import Symptom
-from kbs.hardware.derived_metrics import TIME_SHARE
+from kbs.hardware.profile_metrics import TIME_SHARE
 from kbs.hardware.thresholds import Judgement, Reading, Unjudged, judge_all, plain
 
 __all__ = ["Bottleneck", "Ceilings", "Diagnosis", "Finding", "Minor", "Problem", "diagnose"]

@@ -1,4 +1,4 @@
-"""Compute derived metrics (`kbs/hardware/derived_metrics.py`) of a launch, each with its arithmetic.
+"""Compute derived metrics (`kbs/hardware/profile_metrics.py`) of a launch, each with its arithmetic.
 
 If the profile lacks a value that a metric needs, the metric is unknown; nothing is assumed to be zero. Only kinds of
 sectors that a device may not have can be missing; loads and stores must be present.
@@ -13,7 +13,7 @@ from evaluator.diagnosis.binding_resource import reading_of
 from evaluator.diagnosis.headroom import Problem
 from evaluator.profiling.profile import Launch
 from kbs.evidence.units import format_number
-from kbs.hardware.derived_metrics import ATOMIC_SECTORS, COMPULSORY_BYTES, DRAM_BYTES, L1_SECTORS, TAIL_BOUND
+from kbs.hardware.profile_metrics import ATOMIC_SECTORS, COMPULSORY_BYTES, DRAM_BYTES, L1_SECTORS, TAIL_BOUND
 from kbs.hardware.profile_metrics import profile_metrics
 from kbs.hardware.thresholds import DIGITS, Reading, Readings, plain
 

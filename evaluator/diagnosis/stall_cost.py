@@ -18,8 +18,7 @@ from evaluator.diagnosis.derived import ONE, SECTOR, equation, readings
 from evaluator.diagnosis.headroom import Problem
 from evaluator.profiling.profile import Launch
 from kbs.evidence.vocabulary import Symptom
-from kbs.hardware.derived_metrics import ATOMIC_SECTORS, COMPULSORY_BYTES, DRAM_BYTES, L1_SECTORS
-from kbs.hardware.profile_metrics import profile_metrics
+from kbs.hardware.profile_metrics import ATOMIC_SECTORS, COMPULSORY_BYTES, DRAM_BYTES, L1_SECTORS, profile_metrics
 from kbs.hardware.thresholds import Judgement, plain
 
 WARP = Decimal(32)

@@ -9,8 +9,7 @@ from kbs.answers.model import Claim, Step
 from kbs.evidence.arithmetic import equation_holds, quantities
 from kbs.evidence.checking import plain_text
 from kbs.evidence.file_evidence import EvidenceCheck
-from kbs.hardware.derived_metrics import DERIVED
-from kbs.hardware.profile_metrics import profile_metrics
+from kbs.hardware.profile_metrics import DERIVED, profile_metrics
 from kbs.hardware.thresholds import Judgement, Reading, judge
 
 CONSTANTS = frozenset({Decimal("0.9"), Decimal(1)})

@@ -18,7 +18,7 @@ from kbs.experience.entry import Entry
 from kbs.experience.experiment import Experiment, Outcome, Speedup
 from kbs.experience.filters import Filter
 from kbs.experience.index import ExperienceIndex
-from kbs.experience.ranking.nearest import nearest
+from kbs.experience.ranking.recommend import nearest
 from kbs.experience.ranking.similarity import Situation
 from kbs.experience.stats import Effect, effect_of
 

@@ -14,8 +14,7 @@ from decimal import Decimal, localcontext
 
 from kbs.evidence.table_rows import ThresholdRow
 from kbs.evidence.units import format_number, parse_number, parse_unit
-from kbs.hardware.derived_metrics import DERIVED
-from kbs.hardware.profile_metrics import profile_metrics
+from kbs.hardware.profile_metrics import DERIVED, profile_metrics
 
 _EXPRESSION = re.compile(r"(?P<left>\S+)(?:\s+(?P<sign>[-+/×*])\s+(?P<right>\S+))?")
 _TESTS: Mapping[str, Callable[[Decimal, Decimal], bool]] = {

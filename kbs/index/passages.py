@@ -1,9 +1,9 @@
-"""Passages of an index and their words."""
+"""Passages of an index, their words and their vectors. A vector is kept by the hash of the text that it stands for."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kbs.evidence.passage import Passage
 from kbs.index.sqlite_file import IndexFile, batches, stored_citation
@@ -11,7 +11,7 @@ from kbs.index.tokens import index_words
 
 
 class Passages(IndexFile):
-    """What an index holds of passages; `kbs.index.store.Store` is one."""
+    """The passages and vectors of an index; `kbs.index.store.Store` is one."""
 
     def put_passages(self, page: int, passages: Sequence[Passage]) -> None:
         """Add the passages of a page, given by its row, and their words."""
@@ -109,3 +109,31 @@ class Passages(IndexFile):
                 "SELECT count(*) FROM words WHERE words MATCH ?", ('"' + term.replace('"', "") + '"',)
             ).fetchone()[0]
         )
+
+    def missing_embeddings(self, model: str) -> list[tuple[str, str]]:
+        """(key, text) of what has no vector of this model yet."""
+        rows = self.db.execute(
+            "SELECT DISTINCT t.embedding_key, t.embedded FROM passages t LEFT JOIN embeddings e"
+            " ON e.key = t.embedding_key AND e.model = ? WHERE e.key IS NULL ORDER BY t.id",
+            (model,),
+        )
+        return [(str(a), str(b)) for a, b in rows]
+
+    def put_embeddings(self, model: str, vectors: Iterable[tuple[str, bytes]]) -> None:
+        """Keep vectors (float32 bytes); on disk when the surrounding transaction is."""
+        self.db.executemany("INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?)", [(k, model, v) for k, v in vectors])
+
+    def forget_embeddings(self, model: str) -> None:
+        """Drop vectors that no passage uses, and those of other models."""
+        self.db.execute(
+            "DELETE FROM embeddings WHERE model != ? OR key NOT IN (SELECT embedding_key FROM passages)", (model,)
+        )
+
+    def vectors(self, model: str, ids: Sequence[str] | None = None) -> Iterator[tuple[str, bytes]]:
+        """(passage id, float32 bytes) of passages, all or some."""
+        base = "SELECT t.passage, e.vector FROM passages t JOIN embeddings e ON e.key = t.embedding_key AND e.model = ?"
+        if ids is None:
+            yield from self.db.execute(base, (model,))
+            return
+        for some in batches(list(ids), 500):
+            yield from self.db.execute(f"{base} WHERE t.passage IN ({','.join('?' * len(some))})", (model, *some))

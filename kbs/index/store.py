@@ -14,12 +14,11 @@ from typing import Any
 from kbs.evidence.passage import PageEntry, Passage
 from kbs.evidence.spec import Spec
 from kbs.evidence.table_rows import TableRow
-from kbs.index.embeddings import Embeddings
 from kbs.index.passages import Passages
 from kbs.index.rows import Rows
 
 
-class Store(Passages, Rows, Embeddings):
+class Store(Passages, Rows):
     """An index: its wikis and pages, and what comes from them. Use as a context manager; `create=True` makes a missing
     one."""
 
@@ -128,10 +127,6 @@ class Store(Passages, Rows, Embeddings):
     def products(self) -> list[dict[str, Any]]:
         """The products that pages declare beside the vocabulary's."""
         return [json.loads(data) for (data,) in self.db.execute("SELECT data FROM products ORDER BY id")]
-
-    def page_titles(self) -> dict[str, str]:
-        """page id → title of every visible page."""
-        return {str(a): str(b) for a, b in self.db.execute("SELECT page_id, title FROM pages WHERE hidden = 0")}
 
     def page_ids(self, facet: str, value: str) -> list[str]:
         """Ids of visible pages that have a facet's value."""

@@ -14,7 +14,7 @@ from evaluator.profiling.profile import Launch
 from kbs.answers.knowledge import Knowledge
 from kbs.common.errors import KoptError, UsageError
 from kbs.evidence.citation import Citation
-from kbs.hardware.derived_metrics import COMPULSORY_BYTES, DERIVED
+from kbs.hardware.profile_metrics import COMPULSORY_BYTES, DERIVED
 from kbs.hardware.roofline import usable
 from kopt.services.peaks import product_of
 

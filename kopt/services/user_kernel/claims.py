@@ -16,8 +16,7 @@ from kbs.common.visible_text import visible
 from kbs.evidence.arithmetic import quantities
 from kbs.evidence.file_evidence import FileEvidence, in_order
 from kbs.evidence.units import format_number, format_seconds
-from kbs.hardware.derived_metrics import COMPULSORY_BYTES
-from kbs.hardware.profile_metrics import NO_STALLS, STALLS, profile_metrics
+from kbs.hardware.profile_metrics import COMPULSORY_BYTES, NO_STALLS, STALLS, profile_metrics
 from kbs.hardware.thresholds import Judgement, Reading, compute, plain
 
 if TYPE_CHECKING:

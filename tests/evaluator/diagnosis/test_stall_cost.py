@@ -14,7 +14,7 @@ from evaluator.diagnosis.stall_cost import Share, Shares
 from evaluator.profiling.profile import Launch, read_profile
 from kbs.evidence.arithmetic import equation_holds
 from kbs.evidence.vocabulary import vocabulary
-from kbs.hardware.derived_metrics import DERIVED, TIME_SHARE
+from kbs.hardware.profile_metrics import DERIVED, TIME_SHARE
 from tests.evaluator.ncu_reports import SOFTMAX, Metrics, changed, raw_csv, without
 
 SYMPTOMS = vocabulary().symptoms

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from kbs.evidence.vocabulary import vocabulary
-from kbs.hardware.derived_metrics import DERIVED
-from kbs.hardware.profile_metrics import NO_STALLS, STALLS, profile_metrics
+from kbs.hardware.profile_metrics import DERIVED, NO_STALLS, STALLS, profile_metrics
 from kbs.hardware.thresholds import names_of
 from wiki.library import bundled_wiki
 from wiki.page import Page

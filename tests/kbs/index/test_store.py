@@ -45,6 +45,11 @@ def put(store: Store, page: Page, **more: object) -> list[Passage]:
     return passages
 
 
+def titles(store: Store) -> dict[str, str]:
+    """page id → title of every visible page."""
+    return dict(store.db.execute("SELECT page_id, title FROM pages WHERE hidden = 0"))
+
+
 @pytest.fixture
 def store(tmp_path: Path, library: Wikis) -> Iterator[Store]:
     """An index of the small wiki."""
@@ -91,7 +96,7 @@ def test_counts_and_titles(store: Store) -> None:
     assert store.counts()["pages"] == 2
     assert store.counts()["specs"] == 13
     assert store.counts()["rows"] == 3
-    assert store.page_titles() == {"hardware/h100-sxm": "H100 SXM", "kernel/softmax": "Softmax"}
+    assert titles(store) == {"hardware/h100-sxm": "H100 SXM", "kernel/softmax": "Softmax"}
     assert store.page_ids("operation", "softmax") == ["kernel/softmax"]
     assert store.facet_values("hardware/h100-sxm")["product"] == ["h100-sxm"]
 
