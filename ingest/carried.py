@@ -1,7 +1,7 @@
-"""Vectors that ship with kopt, so that the first answer does not wait for the bundled wiki to be embedded.
+"""Ready-made vectors of the bundled wiki, so that the first answer need not wait for embedding.
 
 `ingest/data/vectors.npz` holds, for one model identity, the hashes of embedded texts and their vectors in float16.
-A text or model that is not there is embedded in the ordinary way. `python -m ingest.carried` writes the file anew.
+A text or model that is not there is embedded in the ordinary way. `python -m ingest.carried` writes the file again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cuts a page into passages: by heading, never inside a table or a code block, with exact lines."""
+"""Cuts a page into passages by heading, with exact lines; tables and code blocks stay whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brings the index up to date with the wikis: what changed is read and embedded again, and nothing else.
+"""Updates the index from the wikis: only what changed is read and embedded again.
 
 The order keeps every promise of the index when the process dies anywhere: vectors of new text are stored first, then
 one transaction swaps the passages and moves the generation, then Chroma is made to match and its generation noted.
@@ -59,7 +59,7 @@ class _Change:
     file: WikiFile
     sha256: str
     read: Page | list[Problem] | None
-    """None where only the file's time changed."""
+    """None if only the file's time changed."""
 
 
 class Index:
@@ -101,9 +101,9 @@ class Index:
         timeout: float = 0.0,
         progress: Progress = no_progress,
     ) -> UpdateResult:
-        """Bring the index up to date; with no `encoder`, words and specs alone.
+        """Update the index; with no `encoder`, words and specs alone.
 
-        Raises `IndexBusyError` where another process writes for longer than `timeout` seconds.
+        Raises `IndexBusyError` if another process writes for longer than `timeout` seconds.
         """
         with index_lock(self.home, timeout):
             result = UpdateResult()
@@ -114,7 +114,7 @@ class Index:
                 except (DamagedIndexError, sqlite3.DatabaseError) as error:
                     if isinstance(error, sqlite3.OperationalError):
                         raise
-                    # Damage can lie where only some statement reads: then all is built anew.
+                    # Damage may show only in some statements; then everything is rebuilt.
                     result = UpdateResult(set_aside=set_aside(self.folder))
                     with self._open(result, rebuild) as store:
                         self._update(store, wikis, vocabulary, encoder, rebuild, progress, result)
@@ -289,7 +289,7 @@ class Index:
             store.set_meta("model_stamp", stamp)
 
     def open(self) -> Store:
-        """The index for reading. Raises FileNotFoundError or `DamagedIndexError` where there is none to read."""
+        """The index for reading. Raises FileNotFoundError or `DamagedIndexError` if there is none to read."""
         return Store(self.folder)
 
 

@@ -1,1 +1,1 @@
-"""The knowledge base: store, search, citations, specs, answers. It knows nothing of where passages come from."""
+"""The knowledge base: index, search, citations, specs and answers. It does not know where passages come from."""

@@ -1,1 +1,1 @@
-"""A GPU wiki: `pages/` is the bundled one (Markdown only); the code beside it reads, checks and indexes a wiki."""
+"""A GPU wiki: `pages/` has the bundled pages; the code beside it reads, checks and indexes a wiki."""

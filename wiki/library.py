@@ -1,4 +1,4 @@
-"""The wikis in use: where they are, which pages they have, and what a page says now."""
+"""The wikis in use: where they are, their pages, and the current text of each page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from wiki.reader import MAX_PAGE_BYTES, read_page, split_lines
 BUNDLED = "gpu-wiki"
 """Name of the wiki that ships with kopt."""
 INDEX_PAGE = "README.md"
-"""The generated list of pages; it has no front matter and is no page."""
+"""The generated list of pages; it has no front matter and is not a page."""
 _HISTORY = 500
 """Revisions of a page that are searched for lines that have changed."""
 
@@ -65,7 +65,7 @@ class Wiki:
         return sorted(found, key=lambda file: file.path)
 
     def read(self, path: str) -> bytes | None:
-        """The bytes of a page; None where there is no such page inside the wiki."""
+        """The bytes of a page; None if there is no such page inside the wiki."""
         root = self.root.resolve()
         try:
             file = (root / path).resolve()
@@ -104,7 +104,7 @@ def bundled_wiki() -> Wiki:
 def open_wiki(root: Path, name: str | None = None) -> Wiki:
     """The wiki in a folder. Its name is the folder's, unless given.
 
-    Raises `ConfigurationError` where the folder is no wiki: it is missing, cannot be read, or holds no page.
+    Raises `ConfigurationError` if the folder is not a wiki: it is missing, cannot be read, or holds no page.
     """
     try:
         folder = root.expanduser().resolve(strict=True)
@@ -113,7 +113,7 @@ def open_wiki(root: Path, name: str | None = None) -> Wiki:
         files = None
     if files is None:
         raise ConfigurationError(
-            f"{root} is no folder that can be read",
+            f"{root} is not a folder that can be read",
             code="wiki_not_found",
             hint="Give the folder that holds the wiki's Markdown pages.",
         )
@@ -125,7 +125,7 @@ def open_wiki(root: Path, name: str | None = None) -> Wiki:
     wiki = Wiki(chosen, folder)
     if not any((wiki.read(file.path) or b"").removeprefix(codecs.BOM_UTF8).startswith(b"---") for file in files):
         raise ConfigurationError(
-            f"{root} is no wiki: no Markdown file in it begins with a front matter",
+            f"{root} is not a wiki: no Markdown file in it begins with a front matter",
             code="not_a_wiki",
             hint="A page begins with a front matter between two --- lines; see docs/wiki-format.md.",
         )
@@ -151,7 +151,7 @@ class Wikis:
         self._lines: dict[tuple[str, str], Sequence[str] | None] = {}
 
     def page(self, wiki: str, path: str) -> Page | list[Problem] | None:
-        """A page as it is now, or its problems; None where there is none."""
+        """A page as it is now, or its problems; None if there is none."""
         key = (wiki, path)
         if key not in self._pages:
             known = self.all.get(wiki)
@@ -176,7 +176,7 @@ class Wikis:
         return page.specs if isinstance(page, Page) else ()
 
     def pages_of(self, wiki: str) -> Sequence[str] | None:
-        """Paths of all pages of a wiki; None where the wiki is not known."""
+        """Paths of all pages of a wiki; None if the wiki is not known."""
         known = self.all.get(wiki)
         return [file.path for file in known.files()] if known else None
 

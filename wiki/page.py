@@ -69,7 +69,7 @@ class FrontMatter(BaseModel):
     title: Line
     aliases: tuple[Line, ...] = ()
     product: Slug | None = None
-    """Product id of a hardware page; the last part of `id` where it is not given."""
+    """Product id of a hardware page; the last part of `id` if it is not given."""
     family: Slug | None = None
     """The short name that leaves this product and its siblings open, such as h100."""
     vendor: Slug | None = None

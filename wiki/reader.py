@@ -1,4 +1,4 @@
-"""Reads one Markdown file into a `Page`. A broken page is a list of problems, never an exception."""
+"""Reads a Markdown file into a `Page`. A broken page gives a list of problems, never an exception."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wiki.page import Block, FrontMatter, Page, Problem
 from wiki.tables import Row, read_table
 
 MAX_PAGE_BYTES = 1_000_000
-"""A larger file is refused: it is no page that a person wrote."""
+"""A larger file is refused: it is not a page that a person wrote."""
 MAX_NESTING = 40
 """Deeper nested lists and quotations are refused, so that a hostile page cannot exhaust the stack."""
 _YAML_DEPTH = 12
@@ -226,7 +226,7 @@ def _trimmed(block: Block, lines: tuple[str, ...]) -> Block:
 
 
 def _closing(tokens: list[Token], index: int) -> int:
-    """Index of the token that closes the block opened at `index`; itself where nothing was opened."""
+    """Index of the token that closes the block opened at `index`; itself if nothing was opened."""
     depth = 0
     for position in range(index, len(tokens)):
         depth += tokens[position].nesting

@@ -1,4 +1,4 @@
-"""The tables of a page that kopt reads row by row, told by their header."""
+"""Reads the tables of a page that kopt understands, recognized by their headers."""
 
 from __future__ import annotations
 
@@ -129,22 +129,22 @@ def _spec(row: dict[str, str], citation: Citation, context: _Context) -> Spec:
         raise RowError("only a hardware page can state specs")
     metrics = [m for m in vocabulary.metrics.values() if row["metric"] in (m.name, m.id)]
     if not metrics:
-        raise RowError(f"{row['metric']!r} is no metric of the vocabulary", "vocabulary")
+        raise RowError(f"{row['metric']!r} is not a metric of the vocabulary", "vocabulary")
     metric = metrics[0]
     qualifier = canonical_qualifier(row["qualifier"], vocabulary)
     if qualifier is None:
-        raise RowError(f"{row['qualifier']!r} is no qualifier of the vocabulary", "vocabulary")
+        raise RowError(f"{row['qualifier']!r} is not a qualifier of the vocabulary", "vocabulary")
     if row["confidence"] not in CONFIDENCES:
         raise RowError(f"the confidence {row['confidence']!r} is none of {', '.join(CONFIDENCES)}", "vocabulary")
     value, unit = row["value"], row["unit"]
     if not value:
-        raise RowError("there is no value; a gap is written `unpublished`")
+        raise RowError("the value is empty; write `unpublished` for a gap")
     if not metric.text and value not in (UNPUBLISHED, ABSENT):
         _number(value)
         parsed = parse_unit(unit, capacity=metric.capacity)
         usual = parse_unit(metric.unit, capacity=metric.capacity)
         if parsed is None or usual is None or parsed.dimension != usual.dimension:
-            raise RowError(f"{unit!r} is no unit of {metric.name} (which is given in {metric.unit})", "unit")
+            raise RowError(f"{unit!r} is not an unit of {metric.name} (which is given in {metric.unit})", "unit")
     product = context.meta.product or context.meta.id.rsplit("/", 1)[-1]
     recommended = not any(heading.lower().strip() == DISAGREEMENT for heading in context.trail)
     return Spec(
@@ -184,7 +184,7 @@ def _threshold(row: dict[str, str], citation: Citation, context: _Context) -> Th
         raise RowError(f"the test {row['test']!r} is none of {' '.join(TESTS)}")
     _number(row["value"])
     if row["unit"] and parse_unit(row["unit"]) is None:
-        raise RowError(f"{row['unit']!r} is no unit of the vocabulary", "unit")
+        raise RowError(f"{row['unit']!r} is not an unit of the vocabulary", "unit")
     context.source(row["source"])
     return ThresholdRow(
         symptom, row["metric"].strip("`"), row["test"], row["value"], row["unit"], row["source"], citation
@@ -217,13 +217,13 @@ def _signature(row: dict[str, str], citation: Citation, context: _Context) -> Si
     for word in row["targets"].replace("`", "").split():
         number = target_number(word)
         if number is None or word != f"sm_{number}":
-            raise RowError(f"{word!r} is no target such as sm_90")
+            raise RowError(f"{word!r} is not a target such as sm_90")
         targets.append(number)
     opcodes = _patterns(row["opcodes"])
     if not targets or not opcodes:
         raise RowError("a signature needs a target and an opcode")
     if not re.fullmatch(r"[1-9]\d{0,5}", row["at least"]):
-        raise RowError(f"{row['at least']!r} is no count from 1 on")
+        raise RowError(f"{row['at least']!r} is not a count from 1 on")
     context.source(row["source"])
     return SignatureRow(
         method=own,
@@ -241,6 +241,6 @@ def _patterns(cell: str) -> tuple[Pattern, ...]:
     for word in cell.replace("`", "").split():
         read = pattern(word)
         if read is None:
-            raise RowError(f"{word!r} is no opcode: a mnemonic, then modifiers that it must have, such as LDG.128")
+            raise RowError(f"{word!r} is not an opcode: a mnemonic, then modifiers that it must have, such as LDG.128")
         found.append(read)
     return tuple(found)

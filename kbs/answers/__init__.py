@@ -1,1 +1,1 @@
-"""Answers: evidence is gathered, sums are done, and every claim is checked before it is said."""
+"""Answers questions: gathers evidence, does the arithmetic, and checks every claim before it is shown."""

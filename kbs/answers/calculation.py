@@ -1,4 +1,4 @@
-"""Answers that need sums: bytes and operations, intensity, ridge points, bounds and floor times, every step shown."""
+"""Answers that need arithmetic: bytes, operations, intensity, ridge points, bounds and minimum times, step by step."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def bound_citations(bound: Bound) -> tuple[Citation, ...]:
 
 
 def answer_operation(question: Question, knowledge: Knowledge, answer: Answer) -> bool:
-    """Diagnosis or calculation of an operation on products; False where its cost is not known."""
+    """Diagnosis or calculation of an operation on products; False if its cost is not known."""
     cost = cost_of(question, knowledge)
     if cost is None:
         return False
@@ -327,7 +327,7 @@ def _limits_of(question: Question, knowledge: Knowledge, cost: OperationCost) ->
 
 
 def answer_ridge(question: Question, knowledge: Knowledge, answer: Answer) -> bool:
-    """The ridge point of products for an element type, with no operation named; False where nothing is known."""
+    """The ridge point of products for an element type, with no operation named; False if nothing is known."""
     vocabulary = knowledge.vocabulary
     dtypes = [question.dtype] if question.dtype else ["fp32", "bf16"]
     claims: list[Claim] = []

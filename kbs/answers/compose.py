@@ -1,4 +1,4 @@
-"""From a question to a checked answer, with no language model: understand, gather, compute, compose, verify, say no."""
+"""Turns a question into a checked answer without a language model, or says that it cannot."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FINAL = frozenset({"unknown_product", "wrong_premise"})
 PAST = "experience"
 """The intent of a question about past experiments."""
 MOST_TO_TRY = 9
-"""Techniques that are told of a kernel, those against its own symptoms first."""
+"""Techniques listed for a kernel, those against its own symptoms first."""
 BY_WIKI = "What the wiki says"
 
 
@@ -142,7 +142,7 @@ def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: LogE
 
 
 def _asks_for_more(question: Question, knowledge: Knowledge) -> bool:
-    """Whether a question that names a product and no metric asks for something that is no metric ("its price")."""
+    """Whether a question that names a product and no metric asks for something that is not a metric ("its price")."""
     known = knowledge.vocabulary.find(question.text, "product", "vendor", "metric group", "intent", "architecture")
     covered = {position for mention in known for position in range(mention.start, mention.end)}
     return any(

@@ -1,4 +1,4 @@
-"""What a term means: the sentence of a page of terms that defines it, or the row of a glossary."""
+"""Defines a term by a sentence of a page of terms, or by a row of a glossary."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _DEFINES = re.compile(
     r"(?:An? |The )?(?P<name>[^.,;:()|]{1,60}?)(?: \((?P<also>[^()]{1,80})\))? (?:is|are|means) ", re.IGNORECASE
 )
 _FIELD = ("cuda", "gpu", "nvidia")
-"""Words before a term that only say where it is used, as in "a CUDA kernel"; "a CUDA core" is a term as it stands."""
+"""Words before a term that only say where it is used, as in "a CUDA kernel"; "a CUDA core" is a term as it is."""
 
 
 def definition(question: Question, knowledge: Knowledge) -> Claim | None:
-    """What the question asks the meaning of; None where it asks something else, or nothing defines it."""
+    """What the question asks the meaning of; None if it asks something else, or nothing defines it."""
     return _sentence(question, knowledge) or _row(question, knowledge)
 
 
 def term_of(text: str) -> str:
-    """The term whose meaning a question asks for, `warp` of "What is a warp?"; empty where it asks something else."""
+    """The term whose meaning a question asks for, `warp` of "What is a warp?"; empty if it asks something else."""
     asked = _ASKED.fullmatch(" ".join(text.split()))
     return asked["term"] if asked else ""
 
 
 def names_of(sentence: str) -> list[str]:
-    """The names that a sentence defines: its subject, and what stands in brackets behind it; none where it does not."""
+    """The names that a sentence defines: its subject, and what is in brackets behind it; none if it does not."""
     found = _DEFINES.match(sentence)
     if found is None:
         return []

@@ -1,4 +1,4 @@
-"""Answers from the experience log: what was tried on such kernels, what came of it, and what was noted.
+"""Answers from the experience log: what was tried on such kernels, the results, and the lessons.
 
 Each line rests on records that it cites as `log/<id>`, or counts records by a command that counts the same ones again.
 """
@@ -23,7 +23,7 @@ from kbs.questions.question import Question
 SIMILAR_PAST = "Similar past outcomes"
 WORKED, FAILED, LESSONS = "What worked", "What did not work", "What was noted"
 METHODS = 5
-"""Methods that are told of those that worked, and of those that did not."""
+"""Methods listed of those that worked, and of those that did not."""
 NOTES = 5
 SIMILAR_SHOWN = 3
 CITED = 2
@@ -188,7 +188,7 @@ def _having(sought: list[tuple[str, ...]], wanted: Filter, past: LogEvidence) ->
     )
 
 
-# --- what is told -----------------------------------------------------------------------------------------------------
+# --- what is reported -------------------------------------------------------------------------------------------------
 
 
 def _counted(scope: Scope, name: str, subject: str, ids: list[str], past: LogEvidence, answer: Answer) -> Claim:

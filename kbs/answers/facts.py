@@ -1,4 +1,4 @@
-"""Answers about hardware values: one, several compared, or a number that the question gets wrong."""
+"""Answers about hardware values: one value, a comparison, or a correction of a number in the question."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def answer_spec(question: Question, knowledge: Knowledge, answer: Answer) -> Non
         for metric in metrics:
             found = _qualified(knowledge.of(product, metric), question)
             withheld = any(not spec.published and not spec.qualifier for spec in found)
-            # What a device reports is told, but is not what its vendor publishes.
+            # What a device reports is shown, but is not what its vendor publishes.
             (read_off if withheld else said).extend(knowledge.spec_claim(spec) for spec in found if spec.published)
             others += [knowledge.spec_claim(spec) for spec in knowledge.others(product, metric) if spec.published]
             silent += [spec for spec in found if not spec.published]
@@ -85,7 +85,7 @@ def answer_comparison(question: Question, knowledge: Knowledge, answer: Answer) 
         answer_spec(question, knowledge, answer)
         return
     if ratios:
-        # Metrics that were asked for stand in the question's order; an overview begins with the largest difference.
+        # Metrics that were asked for are in the question's order; an overview begins with the largest difference.
         best = ratios if asked else sorted(ratios, key=lambda pair: -pair[0])[:1]
         answer.add("", [claim for _, claim in best])
         answer.add("Values", rows)
@@ -94,7 +94,7 @@ def answer_comparison(question: Question, knowledge: Knowledge, answer: Answer) 
 
 
 def _ratio(specs: list[Spec], question: Question, knowledge: Knowledge) -> tuple[Decimal, Claim] | None:
-    """The largest against the smallest of specs of one metric; None where all are of one name of the question."""
+    """The largest against the smallest of specs of one metric; None if all are of one name of the question."""
     owners = [{spec.product for spec in specs}.intersection(group) for group in question.named]
     if len([1 for owner in owners if owner]) < 2 or len({spec.product for spec in specs}) < 2:
         return None

@@ -1,4 +1,4 @@
-"""One kernel under one roofline, every sum written out: bytes, operations, intensity, ridge points, floor and target.
+"""Places one kernel under a roofline, with every step shown: bytes, operations, intensity, floor and target.
 
 The model is that of `kbs.hardware.roofline`; here bytes and operations are those of a reference, and a roof can be a
 cited peak
@@ -31,7 +31,7 @@ class Term:
     """What it counts: `read input x`, `mm, fp32, tensor`."""
     factors: tuple[int, ...]
     expression: str = ""
-    """As it was declared; empty where it was counted."""
+    """As it was declared; empty if it was counted."""
 
     @property
     def amount(self) -> int:
@@ -58,12 +58,12 @@ class Roof:
 
 @dataclass(frozen=True)
 class Demand:
-    """What one call must do at the least."""
+    """What one call must do at least."""
 
     read: tuple[Term, ...]
     """Bytes."""
     written: tuple[Term, ...]
-    """Bytes. Declared bytes, whose direction is not known, stand in `read`, and `mixed` is true."""
+    """Bytes. Declared bytes, whose direction is not known, are in `read`, and `mixed` is true."""
     operations: Mapping[str, tuple[Term, ...]]
     """FLOP by the metric of the peak rate at which they run."""
     mixed: bool = False
@@ -109,7 +109,7 @@ class Placed:
     compute_time: Mapping[str, Decimal]
     """Seconds by metric."""
     bound: Literal["memory-bound", "compute-bound", ""]
-    """`memory-bound` or `compute-bound`; empty where it is not known."""
+    """`memory-bound` or `compute-bound`; empty if it is not known."""
     metric: str
     """What binds: a metric id."""
     floor: Decimal | None

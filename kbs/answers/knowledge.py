@@ -1,4 +1,4 @@
-"""What an answer is composed from: the store, the vocabulary, the search, and small questions asked of them."""
+"""The sources of an answer: the index, the vocabulary, the search, and helpers that query them."""
 
 from __future__ import annotations
 

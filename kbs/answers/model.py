@@ -1,4 +1,4 @@
-"""What an answer is made of."""
+"""The parts of an answer: sections, claims and arithmetic steps."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ClaimKind(StrEnum):
     COUNTED = "counted"
     """What the kernel's reference must move and compute, as it was counted or declared, or arithmetic on that."""
     READ = "read"
-    """What stands in the kernel's file."""
+    """What is in the kernel's file."""
     EXPERIENCE = "experience"
     """What a record of the experience log says, or what several come to."""
     ABSENCE = "absence"
@@ -128,7 +128,7 @@ class KernelPart:
     """What is to be said of the user's own kernel, to stand before what the wiki says."""
 
     direct: tuple[Claim, ...]
-    """The answer; empty where the files do not give one."""
+    """The answer; empty if the files do not give one."""
     sections: tuple[Section, ...]
     gaps: tuple[str, ...]
     """What cannot be said of it, and why."""

@@ -1,4 +1,4 @@
-"""Answers from passages: the sentences of the wiki that say what was asked, each with its line."""
+"""Answers from passages: sentences of the wiki that answer the question, each with its line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The check of what an answer says of the user's own kernel: each figure against its file, each sum, each threshold."""
+"""Checks claims about the user's own kernel: figures against files, arithmetic, and thresholds."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from kbs.hardware.profile_metrics import DERIVED, profile_metrics
 from kbs.hardware.thresholds import Judgement, Reading, judge
 
 CONSTANTS = frozenset({Decimal("0.9"), Decimal(1)})
-"""Numbers of a sum that stand in no file: the part of a ceiling that is aimed at, and a whole."""
+"""Numbers of a sum that are in no file: the part of a ceiling that is aimed at, and a whole."""
 
 
 def why_not_user_kernel(claim: Claim, evidence: EvidenceCheck) -> str:
     """Why a claim about the user's kernel must not be made; "" where it may. Its citations are checked elsewhere.
 
-    Every item must stand in its file as it is now; every step must be right, and each number in it stand in an
-    item, in a cited line or in an earlier step; every threshold is held against the evidence once more.
+    Every item must be in its file as it is now; every step must be right, and each number in it be in an
+    item, in a cited line or in an earlier step; every threshold is compared with the evidence once more.
     """
     if not claim.evidence:
         return "it names nothing in a file"
@@ -85,7 +85,7 @@ class _Readings:
         return next((self._by_name[name] for name in names if name in self._by_name), None)
 
     def bears(self, judgement: Judgement) -> bool:
-        """Whether every row, held against the evidence, says the same."""
+        """Whether every row, compared with the evidence, says the same."""
         for row in judgement.rows:
             again = judge(row, self)
             if not isinstance(again, Judgement) or (again.holds, again.value) != (judgement.holds, judgement.value):

@@ -1,4 +1,4 @@
-"""The last step of every answer: each claim against the lines that it cites, as they are now."""
+"""Checks every claim of an answer against the lines it cites, as they are now."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def why_unsound(claim: Claim, library: Library, vocabulary: Vocabulary, evidence
     if claim.kind is ClaimKind.STATEMENT:
         return "" if stands_in(claim.text, quotes) else "the cited lines do not say it"
     if claim.kind is ClaimKind.RECORD:
-        # A value and its unit stand in neighbouring cells.
+        # A value and its unit are in neighbouring cells.
         cells = plain_text(quotes).replace(" | ", " ")
         missing = [part for part in record_parts(claim.text) if not stands_in(part, cells)]
         return f"the cited row has no “{missing[0]}”" if missing else ""

@@ -1,1 +1,1 @@
-"""What every package uses: errors, files that are whole or absent, canonical JSON, git, text that is safe to show."""
+"""Code that all packages share: errors, atomic files, locks, canonical JSON, git, programs and safe text."""

@@ -1,4 +1,4 @@
-"""One rendering of a JSON document, so that a hash of the content is a hash of the bytes.
+"""Renders a JSON document in one way only, so that a hash of the content is a hash of the bytes.
 
 Keys are sorted, the indent is one space, the encoding is UTF-8, and the last byte is a newline. JSON has no NaN and no
 infinity: a field that may hold them is a `Real`, which writes them as strings.
@@ -88,7 +88,7 @@ def digest(value: object) -> str:
 def loads(data: bytes) -> Any:
     """Read strict JSON. Raises `ValueError` with a sentence for anything else.
 
-    Refused besides what is no JSON: more than `MAX_BYTES`, deeper than `MAX_DEPTH`, a key twice in one object, NaN,
+    Refused besides what is not JSON: more than `MAX_BYTES`, deeper than `MAX_DEPTH`, a key twice in one object, NaN,
     infinities and numbers that do not fit.
     """
     if len(data) > MAX_BYTES:

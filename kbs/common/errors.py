@@ -1,4 +1,4 @@
-"""The one tree of errors.
+"""The tree of errors.
 
     KoptError                 exit 1   something failed while running
     ├── UsageError            exit 2   what the user asked for makes no sense

@@ -1,4 +1,4 @@
-"""Text in a Markdown document: what somebody else wrote is shown as it is and does nothing."""
+"""Writes Markdown in which text from others is shown as it is and has no effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a program of the user's: no shell, a time limit, bounded output, and nothing left running afterwards."""
+"""Runs a user's program without a shell, with a time limit and bounded output, and leaves nothing running."""
 
 from __future__ import annotations
 

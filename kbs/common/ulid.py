@@ -1,4 +1,4 @@
-"""ULIDs: ids that sort by the time at which they were made.
+"""ULIDs: ids that sort by creation time.
 
 26 characters of Crockford's base 32 (no I, L, O, U): 48 bits of milliseconds since 1970, then 80 random bits.
 Layout: https://github.com/ulid/spec. Within one process every id is greater than the one before it.
@@ -23,7 +23,7 @@ _last = 0
 def new_ulid(after: str = "") -> str:
     """An id of now. Where the clock stands still or goes back, the next number after the last one that was given.
 
-    It is greater than `after`, an id of any clock; raises ValueError where none is.
+    It is greater than `after`, an id of any clock; raises ValueError if none is.
     """
     global _last
     with _guard:
@@ -35,7 +35,7 @@ def new_ulid(after: str = "") -> str:
 def ulid_at(milliseconds: int, number: int) -> str:
     """The ULID of a time since 1970 and of a number of its own, as for records that came from elsewhere.
 
-    Raises ValueError where either does not fit: 48 and 80 bits.
+    Raises ValueError if either does not fit: 48 and 80 bits.
     """
     if not 0 <= milliseconds < 1 << 48 or not 0 <= number < 1 << _RANDOM_BITS:
         raise ValueError("a ULID holds 48 bits of milliseconds and 80 bits beside them")

@@ -1,4 +1,4 @@
-"""Text that somebody else wrote, made fit to be shown."""
+"""Makes text from others safe to show."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What can be cited and how a citation is checked: passages, specs, units, arithmetic, the vocabulary."""
+"""What can be cited and how citations are checked: passages, specs, units, arithmetic, the vocabulary."""

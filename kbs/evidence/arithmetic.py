@@ -1,4 +1,4 @@
-"""Recomputes arithmetic that is written out: `66.9 TFLOPS / 3.35 TB/s = 20.0 FLOP/byte`.
+"""Recomputes written arithmetic: `66.9 TFLOPS / 3.35 TB/s = 20.0 FLOP/byte`.
 
 Numbers may carry units and powers of ten; `×`, `·` and `*` multiply, `/` or `÷` divides, and `+`, `-` and brackets are
 known.
@@ -27,7 +27,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] = {
 def equation_holds(text: str) -> bool | None:
     """Whether `<expression> = <result>` is right to the last place that the result shows.
 
-    None where the text is not such an equation of numbers.
+    None if the text is not such an equation of numbers.
     """
     if len(text) > MAX_LENGTH:
         return None
@@ -75,7 +75,7 @@ def _with_unit(text: str) -> tuple[Number, Decimal] | None:
 
 
 def _evaluate(text: str) -> Decimal | None:
-    """The value of an expression in base units; None where it is none."""
+    """The value of an expression in base units; None if it is none."""
 
     def quantity(match: re.Match[str]) -> str:
         number = parse_number(match["number"])

@@ -37,16 +37,16 @@ class Library(Protocol):
     """The wikis, as the checker needs them."""
 
     def lines(self, wiki: str, path: str) -> Sequence[str] | None:
-        """All lines of a page as they are now; None where there is no such page."""
+        """All lines of a page as they are now; None if there is no such page."""
 
     def specs(self, wiki: str, path: str) -> Sequence[Spec]:
         """The specs that a page states."""
 
     def pages_of(self, wiki: str) -> Sequence[str] | None:
-        """Paths of all pages of a wiki; None where the wiki is not known."""
+        """Paths of all pages of a wiki; None if the wiki is not known."""
 
     def past_lines(self, wiki: str, path: str, start: int, end: int, hash_prefix: str) -> Sequence[str] | None:
-        """The lines as an earlier revision had them, found by their hash; None where no history holds them."""
+        """The lines as an earlier revision had them, found by their hash; None if no history holds them."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def check_line(
 
 
 def stands_in(quote: str, markdown: str) -> bool:
-    """Whether the words of `quote` stand in `markdown`, none of them the cut end of another word, number or unit."""
+    """Whether the words of `quote` are in `markdown`, none of them the cut end of another word, number or unit."""
     wanted, text = plain_text(quote).casefold(), plain_text(markdown).casefold()
     return bool(re.search(rf"(?<!\w)(?<!\w[.,/-]){re.escape(wanted)}(?!\w|[.,/-]\w)", text))
 
@@ -190,7 +190,7 @@ class _Reading:
     """What the words before the colon may mean."""
 
     product: str
-    """The words that stand for the product; empty where none do."""
+    """The words that stand for the product; empty if none do."""
     products: list[str]
     """Ids of the products that they can mean."""
     metrics: list[str]
@@ -225,7 +225,7 @@ def _reading_against_lines(
     page_specs = library.specs(reference.wiki, reference.target)
     products, metrics = reading.products, reading.metrics
     if reading.product and not products:
-        return f"“{reading.product}” is no product of the vocabulary"
+        return f"“{reading.product}” is not a product of the vocabulary"
     if len(products) > 1:
         names = ", ".join(vocabulary.products[id].name for id in products)
         return f"“{reading.product}” leaves open which of {names} is meant"

@@ -1,4 +1,4 @@
-"""Citations: the grammar in which all evidence is cited, and the lines of a text that cite something.
+"""Citations: their grammar, and the lines of a text that cite something.
 
     gpu-wiki/hardware/h100-sxm.md:L23            a line of a wiki page; L23-L25 for several
     gpu-wiki/hardware/h100-sxm.md:L23@1f0c9a77   the same, with the hash of the lines as they were when cited
@@ -92,7 +92,7 @@ class SpecClaim:
 class CitationLine:
     """One citation found in a text: 1-based `line` of the text, and what is claimed of the reference.
 
-    What stands in the place of a reference and cannot be read as one is a reference to line 0.
+    What is in the place of a reference and cannot be read as one is a reference to line 0.
     """
 
     line: int
@@ -103,7 +103,7 @@ class CitationLine:
     quote: str = ""
     """The words that the line puts in quotation marks."""
     malformed: str = ""
-    """Why what stands left of the arrow is neither a spec nor a quotation; empty where it is one."""
+    """Why what stands left of the arrow is neither a spec nor a quotation; empty if it is one."""
 
 
 def lines_hash(lines: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Evidence in the user's own files: what a profile, receipt, kernel or count of a reference states, and where."""
+"""Evidence from the user's own files: what a profile, receipt, kernel or reference count states, and where."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FileEvidence(JsonDataclass):
     """Where in the file: a metric and its launch, a field, a figure's name, a row of the count, a line; of a tally, the
     command that counts the same records."""
     name: Annotated[str, Field(exclude=True)]
-    """What is stated: the metric, the field, the tensor; of a record, what was tried; empty where `states` quotes
+    """What is stated: the metric, the field, the tensor; of a record, what was tried; empty if `states` quotes
     it."""
     states: str
     """As it stands there, with its unit."""
@@ -39,7 +39,7 @@ class FileEvidence(JsonDataclass):
     unit: str = ""
     """us, B, B/s, Hz, %, or empty."""
     metric: Annotated[str, Field(exclude=True)] = ""
-    """Nsight Compute's name of what it is, by which thresholds ask for it; empty where it has none."""
+    """Nsight Compute's name of what it is, by which thresholds ask for it; empty if it has none."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -79,7 +79,7 @@ class NoEvidence:
     """Where no files were given."""
 
     def why_not(self, item: FileEvidence) -> str:
-        """Nothing stands in a file that is not there."""
+        """Nothing is in a file that is not there."""
         return f"no file was given that states {item.name}"
 
 

@@ -1,4 +1,4 @@
-"""Opcodes of GPU machine code (SASS), and patterns that name a family of them.
+"""GPU machine code (SASS) opcodes, and patterns that match a family of them.
 
 An opcode is a mnemonic and its modifiers, `LDG.E.128.CONSTANT`. Compilers add modifiers (`LDG.E.LTC128B.128`), so a
 pattern is a mnemonic and the modifiers that must be among them, in any order: `LDG.128` names both of these, and not
@@ -46,7 +46,7 @@ class Pattern:
 
 
 def pattern(text: str) -> Pattern | None:
-    """Read a pattern; None where the text is none."""
+    """Read a pattern; None if the text is none."""
     mnemonic, *modifiers = text.split(".")
     if mnemonic == _COMPILER:
         return Pattern(text) if len(modifiers) == 1 and modifiers[0] in COMPILER_COUNTS else None
@@ -56,6 +56,6 @@ def pattern(text: str) -> Pattern | None:
 
 
 def target_number(text: str) -> int | None:
-    """The number of a compilation target: 90 of `sm_90` and `sm_90a`; None where the text names none."""
+    """The number of a compilation target: 90 of `sm_90` and `sm_90a`; None if the text names none."""
     match = _TARGET.fullmatch(text)
     return int(match["number"]) if match else None

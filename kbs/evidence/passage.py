@@ -1,4 +1,4 @@
-"""The citable span of a wiki page, and what a search filters by."""
+"""The citable span of a wiki page, and the facets that a search filters by."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Passage:
     trail: tuple[str, ...]
     """Headings above it, outermost first."""
     text: str
-    """The lines as they stand in the file."""
+    """The lines as they are in the file."""
     embedded: str
     """What is embedded: title, headings and the words, without marks."""
     citation: Citation

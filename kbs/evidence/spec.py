@@ -1,4 +1,4 @@
-"""A hardware value with its source, and when a claim says the same."""
+"""A hardware value with its source, and whether a claim agrees with it."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ class Spec:
         return self.value != UNPUBLISHED
 
     def quantity(self, vocabulary: Vocabulary) -> Quantity | None:
-        """The value as a quantity; None where it is a word."""
+        """The value as a quantity; None if it is a word."""
         return parse_quantity(self.value, self.unit, capacity=vocabulary.metrics[self.metric].capacity)
 
     def base(self, vocabulary: Vocabulary) -> Decimal | None:
-        """The value in base units (B/s, FLOP/s, B, Hz …); None where it is a word."""
+        """The value in base units (B/s, FLOP/s, B, Hz …); None if it is a word."""
         quantity = self.quantity(vocabulary)
         return quantity.base if quantity else None
 

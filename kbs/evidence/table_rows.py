@@ -1,4 +1,4 @@
-"""Rows of the wiki's tables: the cost of an operation, advice, thresholds, and measurements. Each knows its line."""
+"""Rows of wiki tables with their lines: operation costs, advice, thresholds, measurements and signatures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The controlled vocabulary: one data file (`kbs/data/vocabulary.toml`), read here and nowhere else.
+"""The controlled vocabulary, read from `kbs/data/vocabulary.toml` here only.
 
 Names of vendors, architectures, products and their families, dtypes, units, metrics, qualifiers, bottleneck classes,
 symptoms, techniques, operations, languages, hardware features, and the words that a question is asked with.
@@ -81,7 +81,7 @@ class Dtype(Term):
 
 @dataclass(frozen=True)
 class Operation(Term):
-    """An operation whose cost stands on the wiki page `page`."""
+    """An operation whose cost is on the wiki page `page`."""
 
     page: str = ""
     dtype: str = "fp32"

@@ -1,4 +1,4 @@
-"""What the log says of an experiment once masks and joins are taken into account."""
+"""One experiment with its masks and joins applied."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Entry:
     experiment: Experiment
     masked: bool = False
     why: str = ""
-    """Why it was masked, or unmasked, last; empty where it never was."""
+    """Why it was masked, or unmasked, last; empty if it never was."""
     ids: tuple[str, ...] = ()
     """Every id that names it, the experiment's own first; more than one where records were joined."""
 

@@ -1,4 +1,4 @@
-"""An experiment: one iteration on one kernel, what was changed, and what came of it. The noun of the experience log.
+"""A record of the experience log: one iteration on one kernel, what was changed, and the result.
 
 Names are brought to those of the vocabulary when a record is built (`memory`, `memory bound` and `memory_bound` are
 `memory-bound`), so that two records of one thing say the same. Where the vocabulary has no name, the words stay.
@@ -73,7 +73,7 @@ def outcome_of(verdict: str, improvement: str) -> Outcome:
     """The outcome that a receipt's verdict and improvement state. Raises ValueError for a verdict that is none."""
     if verdict != "accepted":
         if verdict not in OUTCOMES:
-            raise ValueError(f"{verdict!r} is no verdict of a receipt")
+            raise ValueError(f"{verdict!r} is not a verdict of a receipt")
         return OUTCOMES[verdict]
     return {"faster": Outcome.SUCCESS, "slower": Outcome.REGRESSION}.get(improvement, Outcome.NEUTRAL)
 
@@ -100,7 +100,7 @@ def bottleneck_name(name: str) -> str:
         if len(found) == 1:
             return found[0]
     known = ", ".join(vocabulary().bottlenecks)
-    raise ValueError(f"{name[:60]!r} is no bottleneck class; those are {known}")
+    raise ValueError(f"{name[:60]!r} is not a bottleneck class; those are {known}")
 
 
 @lru_cache(maxsize=4096)
@@ -123,7 +123,7 @@ def gpu_name(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def op_name(name: str) -> str:
-    """Id of the operation, of a kernel's name or a file's too; empty where it names none, or more than one."""
+    """Id of the operation, of a kernel's name or a file's too; empty if it names none, or more than one."""
     names, name = vocabulary(), re.sub(r"\.(?:py|cu)$", "", name)
     whole = names.resolve("operation", name)
     if len(whole) == 1:
@@ -198,7 +198,7 @@ def _fit(value: str) -> str:
 
 def _decimal(value: str) -> str:
     if not _DECIMAL.fullmatch(value):
-        raise ValueError(f"{value[:40]!r} is no decimal number")
+        raise ValueError(f"{value[:40]!r} is not a decimal number")
     return value
 
 
@@ -207,7 +207,7 @@ def _utc(value: str) -> str:
     try:
         datetime.strptime(value if _TIME.fullmatch(value) else "", "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError:
-        raise ValueError(f"{value[:40]!r} is no time in UTC, such as 2026-11-21T14:25:35Z") from None
+        raise ValueError(f"{value[:40]!r} is not a time in UTC, such as 2026-11-21T14:25:35Z") from None
     return value
 
 
@@ -258,7 +258,7 @@ class Speedup(_Part):
 
     median: Positive
     low: Positive | None = None
-    """Lower end of its 95 % interval; None where none was reported."""
+    """Lower end of its 95 % interval; None if none was reported."""
     high: Positive | None = None
     """Upper end of it."""
 
@@ -287,7 +287,7 @@ class Attribution(_Part):
     method: Annotated[Name, AfterValidator(method_name), Field(min_length=1)]
     found: Literal["effective", "ineffective", "implementation_failed", "unverifiable"]
     speedup: Speedup | None = None
-    """Time without the method over time with it; None where it was not measured."""
+    """Time without the method over time with it; None if it was not measured."""
 
 
 class Experiment(_Part):
@@ -300,17 +300,17 @@ class Experiment(_Part):
     time: UtcTime
     """When the experiment was made."""
     run: Name = ""
-    """Id of its run; empty where it belongs to none."""
+    """Id of its run; empty if it belongs to none."""
     iteration: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] | None = None
     """Number of it within the run."""
     kernel: Name
     """Name of the kernel."""
     op: Annotated[Name, AfterValidator(op_name)] = ""
-    """Operation of the vocabulary; empty where it is none."""
+    """Operation of the vocabulary; empty if it is none."""
     backend: Annotated[Name, AfterValidator(backend_name)] = ""
     """`triton`, `cuda`, or another's name."""
     gpu: Annotated[Name, AfterValidator(gpu_name)] = ""
-    """Id of the product or of the family, or the device's own name; empty where there was none."""
+    """Id of the product or of the family, or the device's own name; empty if there was none."""
     capability: Annotated[str, Field(pattern=r"^(?:[0-9]{1,3}\.[0-9])?$")] = ""
     """Compute capability, `9.0`."""
     dims: Annotated[dict[Key, Size], Field(max_length=MAX_DIMS)] = {}
@@ -318,7 +318,7 @@ class Experiment(_Part):
     dtype: Annotated[Name, AfterValidator(dtype_name)] = ""
     """Element type."""
     bottleneck_before: Annotated[Name, AfterValidator(bottleneck_name)] = ""
-    """Class before the change; empty where it is not known."""
+    """Class before the change; empty if it is not known."""
     bottleneck_after: Annotated[Name, AfterValidator(bottleneck_name)] = ""
     """Class after it."""
     dominant_stall: Annotated[Name, AfterValidator(stall_name)] = ""
@@ -337,11 +337,11 @@ class Experiment(_Part):
     """What moved."""
     outcome: Outcome
     speedup: Speedup | None = None
-    """Over the version that it was made from; None where no time was compared."""
+    """Over the version that it was made from; None if no time was compared."""
     attribution: Annotated[tuple[Attribution, ...], Field(max_length=20)] = ()
-    """What each method brought; empty where none was left out for a test."""
+    """What each method brought; empty if none was left out for a test."""
     receipt: Receipt = ""
-    """Hash of its receipt; empty where there is none."""
+    """Hash of its receipt; empty if there is none."""
     evidence: Annotated[tuple[Words, ...], Field(max_length=100)] = ()
     """References that it rested on."""
     lesson: Words = ""

@@ -1,7 +1,7 @@
-"""The log's folder: one file a writer, `<writer>.jsonl`, to which that writer appends and nobody else.
+"""The log's folder: one file per writer, `<writer>.jsonl`, to which only that writer appends.
 
 Two clones of a folder have two writers, so that git merges them without a conflict. What a clone keeps for itself, the
-name of its writer and the lock, stands in `.kopt/`, which git is told to ignore.
+name of its writer and the lock, is in `.kopt/`, which git is reported to ignore.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RECORD: TypeAdapter[Any] = TypeAdapter(Record)
 
 @dataclass(frozen=True)
 class Problem:
-    """Something in the log's folder that is no record. It is left as it is."""
+    """Something in the log's folder that is not a record. It is left as it is."""
 
     file: str
     line: int
@@ -92,7 +92,7 @@ class LogFiles:
 
     def unnamed(self) -> list[Problem]:
         """Files whose names are no Unicode, and which are not read."""
-        why = "its name is no Unicode, and it is not read: give it another"
+        why = "its name is not Unicode, so it is not read; rename it"
         return [Problem(name, 0, why) for name in self._listed() if not is_unicode(name)]
 
     def _listed(self) -> list[str]:
@@ -106,7 +106,7 @@ class LogFiles:
             raise self._error(error) from error
 
     def state(self, name: str) -> tuple[int, int, int] | None:
-        """(bytes, time of the last change in ns, inode) of a file; None where it is no regular file."""
+        """(bytes, time of the last change in ns, inode) of a file; None if it is not a regular file."""
         try:
             found = (self.root / name).lstat()
         except OSError:
@@ -114,7 +114,7 @@ class LogFiles:
         return (found.st_size, found.st_mtime_ns, found.st_ino) if stat.S_ISREG(found.st_mode) else None
 
     def prefix_hash(self, name: str, length: int) -> str:
-        """SHA-256 of the first `length` bytes; empty where there are fewer, or the file cannot be read."""
+        """SHA-256 of the first `length` bytes; empty if there are fewer, or the file cannot be read."""
         found, left = hashlib.sha256(), length
         try:
             with self._open(name) as stream:
@@ -128,7 +128,7 @@ class LogFiles:
     def read(self, name: str, offset: int = 0, lines: int = 0) -> Chunk:
         """Read a file's complete lines from `offset`, before which there are `lines` lines. Never raises for its text.
 
-        What cannot be opened, and what is no regular file, is one problem.
+        What cannot be opened, and anything but a regular file, is one problem.
         """
         records: list[tuple[int, Any]] = []
         problems: list[Problem] = []
@@ -173,7 +173,7 @@ class LogFiles:
         descriptor = os.open(self.root / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise OSError("it is no regular file")
+            raise OSError("it is not a regular file")
         return open(descriptor, "rb")
 
     # --- writing ----------------------------------------------------------------------------------------------------
@@ -318,7 +318,7 @@ def _descriptor(path: Path, flags: int) -> Iterator[int]:
 
 
 def _lines(stream: IO[bytes]) -> Iterator[tuple[bytes | None, int]]:
-    """(complete line, its bytes); None in place of one that is too long. What is no complete line is not given."""
+    """(complete line, its bytes); None in place of one that is too long. What is not a complete line is not given."""
     while line := stream.readline(MAX_LINE + 1):
         size, long = len(line), len(line) > MAX_LINE
         while long and not line.endswith(b"\n") and (line := stream.readline(1 << 20)):

@@ -1,4 +1,4 @@
-"""Which experiments are meant: the filters that list, search, stats and export share."""
+"""The filters that list, search, stats and export share."""
 
 from __future__ import annotations
 

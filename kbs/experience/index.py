@@ -1,4 +1,4 @@
-"""The log's index: a SQLite file derived from the log's files, brought up to date whenever it is opened.
+"""The log's index: a SQLite file derived from the log's files and updated whenever it is opened.
 
 It can be deleted at any moment. Files are read on from where they were read last; one that was changed in another way
 than by appending is read again. Where the index cannot be written, it is built in memory; and so it is where there is
@@ -26,7 +26,7 @@ from kbs.experience.filters import Filter
 from kbs.experience.ranking.trials import TRIAL, Trials, labels, pack
 
 SCHEMA = 1
-"""Version of the tables. An index of another version is built anew."""
+"""Version of the tables. An index of another version is built again."""
 _BUSY_SECONDS = 60.0
 _RANKED = 5000
 """Matches of a search that are ranked."""
@@ -156,7 +156,7 @@ class ExperienceIndex:
         return touched | {id for _, one in chunk.records if isinstance(one, Join) for id in one.joined}
 
     def _settle(self, touched: Iterable[str]) -> None:
-        """Make the entries of these ids anew."""
+        """Make the entries of these ids again."""
         joins = [
             Join.model_validate_json(d) for (d,) in self.db.execute("SELECT data FROM records WHERE kind = 'join'")
         ]
@@ -263,7 +263,7 @@ class ExperienceIndex:
         return self._entry(row[0]) if row else None
 
     def last_mask(self, entry: Entry) -> str:
-        """Id of the mask of an entry that holds; empty where it never had one."""
+        """Id of the mask of an entry that holds; empty if it never had one."""
         marks = ", ".join("?" * len(entry.ids))
         found = self.db.execute(
             f"SELECT max(id) FROM records WHERE kind = 'mask' AND about IN ({marks})", entry.ids

@@ -1,4 +1,4 @@
-"""The experience log: experiments, masks and joins that are appended, and never changed."""
+"""The experience log: experiments, masks and joins are appended and never changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kbs.experience.files import LogFiles, Problem, first_problem
 from kbs.experience.index import ExperienceIndex
 from kbs.experience.ranking.recommend import Advice, recommend
 from kbs.experience.ranking.similarity import Situation
-from kbs.experience.transfer.transfer import Import
+from kbs.experience.transfer.import_export import Import
 
 FOLDER = "experience"
 """Name of the log's folder in KOPT_HOME, where no setting names another."""
@@ -31,7 +31,7 @@ class Added:
     there: tuple[tuple[Experiment, Entry], ...]
     """Those that the log has already, each with the entry that says so."""
     file: str = ""
-    """Name of the file that they were appended to; empty where nothing was."""
+    """Name of the file that they were appended to; empty if nothing was."""
 
 
 def now_utc() -> str:
@@ -87,7 +87,7 @@ class ExperienceLog:
             return recommend(asked, index.trials().without(without), datetime.now(UTC), count)
 
     def get(self, id: str) -> Entry | None:
-        """The experiment that an id names; None where there is none."""
+        """The experiment that an id names; None if there is none."""
         with self.index() as index:
             return index.get(id)
 
@@ -160,7 +160,7 @@ class ExperienceLog:
         return added
 
     def problems(self) -> list[Problem]:
-        """All in the folder that is no record: lines that cannot be read, lines that were torn off."""
+        """All in the folder that is not a record: lines that cannot be read, lines that were torn off."""
         with self.index() as index:
             found = index.problems()
         aside = [Problem(name, 0, "a line that was torn off was set aside here") for name in self.files.torn()]

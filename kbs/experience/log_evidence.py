@@ -1,4 +1,4 @@
-"""The log as an answer needs it: records in a scope, what they come to, and the check of what is said of them."""
+"""The experience log as evidence for answers: records in a scope, their totals, and the check of claims about them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kbs.common.visible_text import visible
 from kbs.evidence.checking import Status
 from kbs.evidence.citation import EvidenceKind, find_citations
 from kbs.evidence.file_evidence import FileEvidence
-from kbs.experience.cited import check_record, ratio_words, record_name, record_states
 from kbs.experience.entry import Entry
 from kbs.experience.experiment import Experiment, Outcome, Speedup
 from kbs.experience.filters import Filter
 from kbs.experience.index import ExperienceIndex
 from kbs.experience.ranking.recommend import nearest
 from kbs.experience.ranking.similarity import Situation
+from kbs.experience.record_citations import check_record, ratio_words, record_name, record_states
 from kbs.experience.stats import Effect, effect_of
 
 LOG = "experience log"
@@ -149,7 +149,7 @@ def record_evidence(one: Experiment) -> FileEvidence:
 
 
 def quote_evidence(one: Experiment, words: str) -> FileEvidence | None:
-    """Words of a record, on one line; None where they cannot be quoted on one."""
+    """Words of a record, on one line; None if they cannot be quoted on one."""
     item = FileEvidence("log", LOG, one.id, "", "", visible(" ".join(words.split())))
     found = list(find_citations(item.line))
     return item if len(found) == 1 and found[0].quote == item.states else None

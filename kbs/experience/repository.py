@@ -1,4 +1,4 @@
-"""The log's folder in a git repository: commit what is new, take what others wrote, give them ours.
+"""Shares the log's folder through git: commits new records, merges those of others, and pushes.
 
 Hooks and signatures of the repository are left out, and nothing is asked: what needs a password that git does not have
 fails. Remote settings and credentials are the user's own.
@@ -32,7 +32,7 @@ class Synced:
     """Its top folder."""
     branch: str
     remote: str
-    """Name of the remote branch, `origin/main`; empty where there is none."""
+    """Name of the remote branch, `origin/main`; empty if there is none."""
     committed: int
     """Commits that were made of this clone's records."""
     pulled: int
@@ -48,13 +48,13 @@ def sync(log: ExperienceLog) -> Synced:
 
     Raises `ConfigurationError` (`git_missing`, `git_environment`), `UsageError` (`no_repository`, `detached_head`,
     `merge_under_way`), `KoptError` (`git_failed`, `git_timeout`, `merge_conflict`, `push_refused`). No record is lost:
-    all stand in the folder.
+    all are in the folder.
     """
     git = GitCommands(log.files.root, _USE, seconds=_SECONDS)
     inside, top = git.ask("rev-parse", "--show-toplevel") if log.files.root.is_dir() else (False, "")
     if not inside or not top:
         raise UsageError(
-            f"the log's folder {log.files.root} lies in no git repository",
+            f"the log's folder {log.files.root} is not in a git repository",
             code="no_repository",
             hint="Clone a shared repository and name a folder of it with the setting `experience` (KOPT_EXPERIENCE), "
             "or run `git init` in the log's folder and add a remote.",
@@ -91,7 +91,7 @@ def sync(log: ExperienceLog) -> Synced:
                 raise KoptError(
                     f"git push to {name}/{theirs} was refused: {visible(said)[-400:]}",
                     code="push_refused",
-                    hint="All records are committed here. Mend what git says, then `kopt log sync` again.",
+                    hint="All records are committed here. Fix what git reports, then `kopt log sync` again.",
                 )
     else:
         joined = len(log.merge())

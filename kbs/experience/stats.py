@@ -1,4 +1,4 @@
-"""Counts of outcomes and sizes of effects, with intervals that assume nothing of how effects are distributed."""
+"""Counts of outcomes and effect sizes, with intervals that assume no distribution."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Effect(JsonDataclass):
     """What is known of the experiments of one method, operation or GPU."""
 
     name: str
-    """Empty where the record names none."""
+    """Empty if the record names none."""
     experiments: int
     outcomes: dict[str, int]
     """Every outcome, also those that never were."""
@@ -38,9 +38,9 @@ class Effect(JsonDataclass):
     timed: int
     """Experiments with a speedup."""
     median: float | None
-    """Median of the speedups; None where there are none."""
+    """Median of the speedups; None if there are none."""
     low: float | None
-    """Ends of its 95 % interval, two of the speedups; None where there are fewer than six."""
+    """Ends of its 95 % interval, two of the speedups; None if there are fewer than six."""
     high: float | None
 
 
@@ -97,7 +97,7 @@ def wilson(successes: int, trials: int, level: float = LEVEL) -> tuple[float, fl
 
 
 def median_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float] | None:
-    """Two of the values between which the median lies with at least `level`; None where there are too few values.
+    """Two of the values between which the median lies with at least `level`; None if there are too few values.
 
     A value lies below the median with probability 1/2, so that ranks follow the binomial distribution:
     W. J. Conover, Practical Nonparametric Statistics, 3rd ed., 3.2. Six values are the fewest that give 95 %.

@@ -1,1 +1,1 @@
-"""Sums about GPUs: occupancy, roofline, profile metrics and thresholds."""
+"""GPU calculations: occupancy, roofline, profile metrics and thresholds."""

@@ -77,7 +77,7 @@ class SmLimits:
     carveouts: tuple[int, ...]
     """How much of the unified cache can be shared memory, ascending."""
     barriers: int | None
-    """None where NVIDIA's calculator counts no barriers."""
+    """None if NVIDIA's calculator counts no barriers."""
     specs: Mapping[str, Spec] = field(default_factory=dict)
     """Metric → the row that states it."""
 
@@ -153,7 +153,7 @@ class ResourceLimit:
 
     resource: str
     blocks: int | None
-    """None where the kernel uses nothing of it."""
+    """None if the kernel uses nothing of it."""
     arithmetic: str
     metrics: tuple[str, ...]
     """The limits that it rests on."""
@@ -168,7 +168,7 @@ class Need:
     """Of what the kernel must use less: `registers a thread`, `bytes of shared memory`, `threads a block` …"""
     now: int
     at_most: int | None
-    """None where no kernel can have one block more."""
+    """None if no kernel can have one block more."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import Any
 STALLS = "warp stalls"
 """The group of what a warp does between two of its instructions."""
 NO_STALLS = ("stall_selected", "stall_not_selected")
-"""Of that group, what is no stall: the warp issued, or it could have."""
+"""Of that group, what is not a stall: the warp issued, or it could have."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ProfileMetric:
     unit: str = ""
     """us, B, B/s, Hz, %, or empty for counts and for rates per cycle or per instruction."""
     label: str = ""
-    """What the details page of Nsight Compute calls it; empty where no section prints it."""
+    """What the details page of Nsight Compute calls it; empty if no section prints it."""
 
 
 class ProfileMetrics:

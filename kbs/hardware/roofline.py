@@ -106,7 +106,7 @@ class Bound:
 
     @property
     def pipe(self) -> str | None:
-        """The pipe that the operation keeps busy longest; None where it computes nothing."""
+        """The pipe that the operation keeps busy longest; None if it computes nothing."""
         return max(self.compute_time, key=lambda pipe: self.compute_time[pipe], default=None)
 
     @property

@@ -1,4 +1,4 @@
-"""Threshold rows held against the values of a profile, with the arithmetic shown.
+"""Judges threshold rows against the values of a profile, with the arithmetic shown.
 
 A row's metric is a name of Nsight Compute, or two of them with `/`, `-`, `+` or `×` between. Rows know nothing of where
 values come from: a function gives them.
@@ -48,16 +48,16 @@ class Reading:
     shown: str
     """As it stands there, with its unit."""
     steps: tuple[str, ...] = ()
-    """How it was computed, `a + b = c`; empty where it stands in the profile as it is."""
+    """How it was computed, `a + b = c`; empty if it is in the profile as it is."""
 
 
 Readings = Callable[[str], Reading | None]
-"""The value under a name of Nsight Compute, or under another for the same thing; None where there is none."""
+"""The value under a name of Nsight Compute, or under another for the same thing; None if there is none."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """One row, or several that say the same, held against a profile."""
+    """One row, or several that say the same, compared with a profile."""
 
     rows: tuple[ThresholdRow, ...]
     """Rows of one symptom, metric, test, value and source, on one or more pages."""
@@ -69,7 +69,7 @@ class Judgement:
     holds: bool
     """Whether the row says that the symptom is there."""
     arithmetic: str
-    """How the value was computed, `a / b = c`, several sums with ` ; ` between; empty where it stands in the profile as
+    """How the value was computed, `a / b = c`, several sums with ` ; ` between; empty if it is in the profile as
     it is."""
 
     @property
@@ -95,11 +95,11 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Unjudged:
-    """A row that cannot be held against the profile."""
+    """A row that cannot be compared with the profile."""
 
     row: ThresholdRow
     missing: tuple[str, ...]
-    """Metrics that the profile does not have; empty where the row itself cannot be read."""
+    """Metrics that the profile does not have; empty if the row itself cannot be read."""
     why: str
 
 
@@ -115,7 +115,7 @@ def names_of(row: ThresholdRow) -> tuple[str, ...]:
 
 
 def judge(row: ThresholdRow, readings: Readings) -> Judgement | Unjudged:
-    """Hold one row against a profile."""
+    """Judge one row against a profile."""
     match = _EXPRESSION.fullmatch(row.metric.strip())
     number = parse_number(row.value)
     limit = _limit(row)
@@ -145,7 +145,7 @@ def judge(row: ThresholdRow, readings: Readings) -> Judgement | Unjudged:
 
 
 def compute(left: Reading, sign: str, right: Reading) -> tuple[Decimal, str, str] | None:
-    """Value, unit and written arithmetic of two readings; None where they cannot be put together."""
+    """Value, unit and written arithmetic of two readings; None if they cannot be put together."""
     if sign == "/" and right.value == 0:
         return None
     if sign in ("+", "-") and left.unit != right.unit:

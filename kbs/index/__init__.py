@@ -1,1 +1,1 @@
-"""The derived index: SQLite, words, vectors, and the search over them."""
+"""The derived index: SQLite, full text, vectors, and the search over them."""

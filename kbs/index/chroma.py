@@ -1,7 +1,7 @@
-"""Chroma, the vector index: the only module that knows it.
+"""The vector index in Chroma; no other module uses Chroma.
 
 It is built from the vectors in SQLite and can be rebuilt from them at any time. On disk, every write is
-lock → open → write → close, and a reader opens it anew for each generation: with anything else Chroma loses vectors
+lock → open → write → close, and a reader opens it again for each generation: with anything else Chroma loses vectors
 silently. Embeddings are always given, so Chroma's own embedder and its download are never reached.
 """
 
@@ -90,7 +90,7 @@ class VectorIndex:
             return len(surplus) + len(missing)
 
     def discard(self) -> None:
-        """Throw the index away; the caller holds the index lock and fills it again with `sync`."""
+        """Delete the index; the caller holds the index lock and fills it again with `sync`."""
         if self.url:
             with contextlib.suppress(VectorIndexError), self._client() as client:
                 client.delete_collection(self.name)
@@ -117,7 +117,7 @@ class VectorIndex:
                 parts = urlsplit(self.url)
                 if parts.scheme not in ("http", "https") or not parts.hostname:
                     raise ConfigurationError(
-                        f"{self.url!r} is no address of a Chroma server",
+                        f"{self.url!r} is not an address of a Chroma server",
                         code="chroma_url",
                         hint="Set chroma_url to http://HOST:PORT, or leave it empty for the index on disk.",
                     )
@@ -145,7 +145,7 @@ class VectorIndex:
                 with contextlib.suppress(Exception):
                     client.close()
             else:
-                # Chroma keeps a client that could not start, and would hand it out again for the mended folder.
+                # Chroma keeps a client that could not start, and would hand it out again for the repaired folder.
                 SharedSystemClient.clear_system_cache()
 
     @contextlib.contextmanager

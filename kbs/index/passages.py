@@ -1,4 +1,4 @@
-"""Passages of an index, their words and their vectors. A vector is kept by the hash of the text that it stands for."""
+"""Passages of an index, their words, and their vectors, which are kept by the hash of the embedded text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Passages(IndexFile):
             )
 
     def page_rows(self, filters: Mapping[str, Sequence[str]]) -> list[int] | None:
-        """Ids of visible pages that have, for every facet, one of its values; None where nothing is filtered."""
+        """Ids of visible pages that have, for every facet, one of its values; None if nothing is filtered."""
         if not any(filters.values()):
             return None
         chosen: set[int] | None = None

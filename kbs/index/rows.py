@@ -1,4 +1,4 @@
-"""Specs and rows of an index: what pages state in tables."""
+"""Specs and table rows of an index."""
 
 from __future__ import annotations
 

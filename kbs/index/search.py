@@ -1,4 +1,4 @@
-"""Search: filters, then words and vectors, then their fusion, then at most so many passages of a page.
+"""Search: filters, then words and vectors, then their fusion, then a limit of passages per page.
 
 Score = cosine + 0.2 · BM25/max + 0.3 for an exact rare identifier + a bonus for each name of the question that the page
 is about. The first three weights come from a measurement on other collections (a GPU glossary, Cranfield and CoSQA):

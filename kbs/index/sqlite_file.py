@@ -1,4 +1,4 @@
-"""The SQLite file of an index: its tables, transactions, and what is said of one that cannot be used."""
+"""The SQLite file of an index: its tables, transactions, lock and errors."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ CREATE TABLE embeddings (
 
 
 class DamagedIndexError(KoptError):
-    """The file is no index of this version of kopt, or is damaged. It is set aside and rebuilt by whoever can write."""
+    """The file is damaged, or not an index of this version of kopt. Whoever can write sets it aside and rebuilds it."""
 
 
 def damaged(path: Path, why: str) -> DamagedIndexError:
@@ -233,6 +233,6 @@ def stored_citation(wiki: str, path: str, start: int, end: int, revision: str, q
 
 
 def batches(items: list[Any], size: int) -> Iterator[list[Any]]:
-    """So many at a time: a statement has a limit of values."""
+    """Batches: a statement has a limit of values."""
     for start in range(0, len(items), size):
         yield items[start : start + size]

@@ -1,4 +1,4 @@
-"""The index on disk: SQLite holds passages, specs, rows, words and vectors; it is derived and can always be rebuilt.
+"""The index on disk: SQLite holds passages, specs, rows, words and vectors, and can always be rebuilt.
 
 One transaction replaces what an ingest changed and moves the generation counter, so a reader sees the index before or
 after it, never between. Readers are not blocked (write-ahead log). Vectors are kept by the hash of the embedded text,

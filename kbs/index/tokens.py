@@ -1,4 +1,4 @@
-"""Words as the full-text index sees them.
+"""Splits text into words for the full-text index.
 
 Identifiers such as `ld.global.nc`, `smsp__inst_executed`, `num_warps` and `sm_90a` are kept whole and in parts; the
 porter stemmer of SQLite does the rest. Question words carry no weight.

@@ -1,1 +1,1 @@
-"""What a question asks: products, operations, sizes, names said indirectly."""
+"""Understands questions: products, operations, sizes, and names given indirectly."""

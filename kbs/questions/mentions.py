@@ -1,4 +1,4 @@
-"""What a question says in other words than the vocabulary has: a product by its variant alone, a limit "a thread"."""
+"""Finds what a question names indirectly: a product by its variant alone, a limit "a thread"."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def variants(found: list[Mention], text: str, vocabulary: Vocabulary) -> list[tu
 
 
 def targets(named: list[tuple[str, ...]], text: str, vocabulary: Vocabulary) -> list[tuple[str, ...]]:
-    """The compute capabilities that are named as compilers do (`sm_89`), but for those of products that are named."""
+    """The compute capabilities that are named as compilers do (`sm_89`), but for products that are named."""
     present = {vocabulary.products[product].architecture for group in named for product in group}
     return [(id,) for id in vocabulary.capabilities(text) if vocabulary.products[id].architecture not in present]
 

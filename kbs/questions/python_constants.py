@@ -1,4 +1,4 @@
-"""Integers that a Python module binds at its top level: the sizes that a reference names."""
+"""Integer constants of a Python module: the sizes that a reference names."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def sizes_named_in(text: bytes, *functions: str) -> tuple[tuple[str, int], ...]:
 
 
 def _outside(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """What stands at the top level, however deep in other statements."""
+    """What is at the top level, however deep in other statements."""
     left = list(nodes)  # no recursion: expressions may be nested more deeply than Python calls
     while left:
         node = left.pop()
@@ -65,7 +65,7 @@ def _global(tree: ast.Module) -> Iterator[str]:
 def module_constants(tree: ast.Module) -> dict[str, int]:
     """Top-level `name = 4096` and `name = 4 * 1024`.
 
-    The last value counts. Booleans, sums of other names, and what stands in an `if` are left out.
+    The last value counts. Booleans, sums of other names, and what is in an `if` are left out.
     """
     found: dict[str, int] = {}
     for node in tree.body:

@@ -1,4 +1,4 @@
-"""What a question is about: products, operation, dtype, metric, symptom, sizes, numbers that it takes for granted."""
+"""What a question asks about: products, operation, dtype, metric, symptom, sizes, and numbers it assumes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Premise:
     text: str
     quantity: Quantity
     metric: str
-    """Metric id; empty where only the dimension narrows it."""
+    """Metric id; empty if only the dimension narrows it."""
     qualifier: str
     measured: bool
     """The question tells what was measured, not what the hardware has."""
@@ -300,7 +300,7 @@ def _premise_metric(
 ) -> str | None:
     """The metric that a number with this unit states: named in the question, or the one that the unit suggests.
 
-    None where the number is about something else, such as a shape, a time or a part of a product's name.
+    None if the number is about something else, such as a shape, a time or a part of a product's name.
     """
     inside = vocabulary.find(text[max(0, match.start() - 16) : match.end()], "product")
     tail = words(text[max(0, match.start() - 16) : match.end()])

@@ -49,7 +49,7 @@ def log_checker(settings: LoadedSettings) -> Iterator[Checker]:
         opened: list[ExperienceIndex] = []
 
         def check(cited: CitationLine) -> tuple[Status, str, str]:
-            from kbs.experience.cited import check_record
+            from kbs.experience.record_citations import check_record
             from kopt.services.experience_log import open_log
 
             if not opened:

@@ -128,7 +128,7 @@ def index_entry(view: WikiView) -> Iterator[Finding]:
         yield Finding(INDEX_PAGE, number, f"the index lists {path}, which does not exist")
     expected = render_index(view.wiki.name, view.pages)
     if not missing and not gone and is_generated(text) and split_lines(text) != split_lines(expected):
-        yield Finding(INDEX_PAGE, 1, "the index is out of date; `kopt wiki lint --fix` writes it anew", error=False)
+        yield Finding(INDEX_PAGE, 1, "the index is out of date; `kopt wiki lint --fix` rewrites it", error=False)
 
 
 @rule("duplicate")

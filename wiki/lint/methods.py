@@ -86,6 +86,6 @@ def signature(view: WikiView) -> Iterator[Finding]:
                 if above != line:
                     yield Finding(page.path, line, f"line {above} has a signature for sm_{target} already")
             if len(set(row.targets)) < len(row.targets):
-                yield Finding(page.path, line, "a target stands here twice")
+                yield Finding(page.path, line, "a target is listed twice here")
             for both in sorted({p.text for p in row.opcodes} & {p.text for p in row.unclear}):
                 yield Finding(page.path, line, f"{both} cannot both count and be unclear")

@@ -142,7 +142,7 @@ class EquationReader:
         """Whether the equation is false however it is read.
 
         Units count as written, with binary prefixes, with bits that a factor of 8 in the equation turns into bytes, and
-        not at all where only one side has any; a percentage is a hundredth.
+        not at all if only one side has any; a percentage is a hundredth.
         """
         binary = re.sub(r"(?<=[\d\s])([KMG])(?=B\b)", r"\1i", equation)
         readings = [equation, binary, re.sub(r"\s*\bbits?\b", "", equation)]

@@ -53,7 +53,7 @@ def undefined_source(view: WikiView) -> Iterator[Finding]:
         for label, number in page.footnotes.items():
             match = _DEFINITION.match(page.lines[number - 1])
             if match and match["source"] not in ids and match["source"].rstrip(".") not in ids:
-                message = f"the footnote [^{label}] begins with {match['source']!r}, which is no source of the page"
+                message = f"the footnote [^{label}] begins with {match['source']!r}, which is not a source of the page"
                 yield Finding(page.path, number, message)
 
 
@@ -106,7 +106,7 @@ def sources_record(view: WikiView) -> Iterator[Finding]:
 
 
 def _rows(record: Path) -> set[tuple[str, str]]:
-    """(page id, source id) of every table row; nothing where the file cannot be read."""
+    """(page id, source id) of every table row; nothing if the file cannot be read."""
     try:
         text = record.read_text("utf-8", "replace")
     except OSError:

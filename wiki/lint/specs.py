@@ -133,7 +133,7 @@ def contradiction(view: WikiView) -> Iterator[Finding]:
 
 
 def _target(specs: tuple[Spec, ...]) -> str:
-    """The product id of a page's compute capability, such as cc-9-0; empty where it states none."""
+    """The product id of a page's compute capability, such as cc-9-0; empty if it states none."""
     stated = next((s.value for s in specs if s.metric == "compute_capability" and s.recommended), "")
     return f"cc-{stated.replace('.', '-')}" if stated else ""
 

@@ -84,7 +84,7 @@ def review_date(view: WikiView) -> Iterator[Finding]:
         age = (view.today - page.meta.reviewed).days
         line = front_matter_line(page, "reviewed")
         if age < 0:
-            yield Finding(page.path, line, f"the review date {page.meta.reviewed} lies in the future")
+            yield Finding(page.path, line, f"the review date {page.meta.reviewed} is in the future")
         elif age > MAX_AGE_DAYS:
             yield Finding(page.path, line, f"the page was last reviewed {age} days ago", error=False)
         for source in page.meta.sources:

@@ -64,7 +64,7 @@ def whitespace(view: WikiView) -> Iterator[Finding]:
         was, now = text.split("\n"), fixed.split("\n")
         pairs = enumerate(zip(was, now, strict=False), start=1)
         line = next((number for number, (a, b) in pairs if a != b), min(len(was), len(now)))
-        yield Finding(path, line, f"{_what(was[line - 1])}; `kopt wiki lint --fix` mends it", error=False)
+        yield Finding(path, line, f"{_what(was[line - 1])}; `kopt wiki lint --fix` corrects it", error=False)
 
 
 def _what(line: str) -> str:

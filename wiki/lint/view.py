@@ -1,4 +1,4 @@
-"""A wiki as the rules see it: every file read once."""
+"""A wiki as the lint rules see it: every file read once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class WikiView:
     """The vocabulary, with the products that the wiki's own hardware pages declare."""
     today: datetime.date
     texts: dict[str, str]
-    """Every file that is UTF-8 text of a page's size, as it stands on disk, by path; the index page is among them."""
+    """Every file that is UTF-8 text of a page's size, as it is on disk, by path; the index page is among them."""
     paths: frozenset[str]
     """Every page file, a broken one too."""
     pages: tuple[Page, ...]

@@ -1,1 +1,1 @@
-"""Which past experiments are similar, and which methods to try next."""
+"""Ranks past experiments by similarity, and methods by what they are expected to gain."""

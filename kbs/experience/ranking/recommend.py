@@ -1,4 +1,4 @@
-"""Which methods to try next, from what the log knows of similar kernels. docs/experience.md says how they are ranked.
+"""Recommends methods from similar past experiments. docs/experience.md describes the ranking.
 
 For each method the gain of one attempt is estimated. At every size of gain, the weight of the successes that were at
 least that large stands against the weight of the attempts that were none; the estimate is the sum over all sizes. So a
@@ -58,7 +58,7 @@ class Similar(JsonDataclass):
     factors: Mapping[str, float]
     outcome: Outcome
     speedup: float | None
-    """Time before over time after; of several methods, this one's share. None where no time was compared."""
+    """Time before over time after; of several methods, this one's share. None if no time was compared."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Recommendation(JsonDataclass):
     others: int
     """Related records in which it did not."""
     factors: Mapping[str, float]
-    """Factor → what it adds to the logarithm of `speedup`, beside an estimate without it. Empty where nothing is
+    """Factor → what it adds to the logarithm of `speedup`, beside an estimate without it. Empty if nothing is
     explained."""
     records: tuple[Similar, ...]
     """The most similar successes."""
@@ -101,7 +101,7 @@ class Advice:
     failures: tuple[Warned, ...]
     """Known failures."""
     why: str
-    """Why nothing is recommended; empty where something is."""
+    """Why nothing is recommended; empty if something is."""
     considered: int
     """Similar records."""
 
@@ -115,7 +115,7 @@ class _Methods:
     starts: NDArray[np.intp]
     """Where each method begins among these."""
     worth: NDArray[np.float64]
-    """What each gain is worth, from 0 to 1; 0 where the attempt was no success."""
+    """What each gain is worth, from 0 to 1; 0 where the attempt was not a success."""
     own: NDArray[np.float64]
     """How much each row counts by itself."""
     alike: Mapping[str, NDArray[np.float64]]

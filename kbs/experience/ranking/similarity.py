@@ -1,4 +1,4 @@
-"""How similar a past experiment's circumstances are to those that are asked about, factor by factor, from 0 to 1."""
+"""How similar the circumstances of a past experiment are to those asked about: one factor from 0 to 1 each."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Situation:
         dims: Mapping[str, int] | None = None,
         dtype: str = "",
     ) -> Self:
-        """From words as a user writes them. Raises ValueError for a bottleneck that is no class."""
+        """From words as a user writes them. Raises ValueError for a bottleneck that is not a class."""
         return cls(
             op_name(op) or op.strip().lower(),
             backend_name(backend),

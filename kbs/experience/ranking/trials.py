@@ -1,4 +1,4 @@
-"""An experiment as the ranking looks at it: one row of numbers a method, which the index stores and numpy reads.
+"""Experiments as rows of numbers, one per method, which the index stores and numpy reads.
 
 Names become 64-bit codes, so that 100,000 experiments are one array.
 """

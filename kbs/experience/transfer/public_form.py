@@ -1,6 +1,6 @@
 """The public form of a log: JSON objects with `id`, `date`, `iteration`, `kernel`, `backend`, `chip`, `dims`,
 `bottleneck_before`, `dominant_stall`, `metrics_before`, `metrics_after`, `optimization`, `hypothesis`, `outcome`,
-`speedup` and `notes`. Nothing in them is measured as far as we know: the records are `reported`.
+`speedup` and `notes`. Nothing in them is measured as far as is known: the records are `reported`.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class UnreadError(ValueError):
 
 
 def read_public(found: Any, source: str) -> tuple[Experiment | None, list[str]]:
-    """(the record, or None where the object cannot be one; what of it could not be read).
+    """(the record, or None if the object cannot be one; what of it could not be read).
 
     The same object gives the same id each time, so that a file can be imported again. `source`: the file's name.
     """
     notes: list[str] = []
     if not isinstance(found, Mapping):
-        return None, ["it is no JSON object"]
+        return None, ["it is not a JSON object"]
     notes += [f"{visible(str(name)[:60])[:60]}: no field of the public form" for name in found if name not in FIELDS]
 
     def field(name: str, read: Callable[[Any], T], empty: T) -> T:
@@ -121,7 +121,9 @@ def _moment(value: Any) -> datetime:
         moment = datetime.fromisoformat(text)
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise UnreadError(f"date: {visible(text[:40])} is no date such as 2026-11-21 or 2026-11-21T14:25:35Z") from None
+        raise UnreadError(
+            f"date: {visible(text[:40])} is not a date such as 2026-11-21 or 2026-11-21T14:25:35Z"
+        ) from None
     if not 1970 <= moment.year <= 9998:
         raise UnreadError(f"date: {visible(text[:40])} is not of this age")
     return moment
@@ -139,9 +141,9 @@ def _words(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
             return _words("; ".join(value))
-        raise UnreadError("there is none" if value is None else "it is no text")
+        raise UnreadError("there is none" if value is None else "it is not text")
     if isinstance(value, float) and not isfinite(value):
-        raise UnreadError("it is no text")
+        raise UnreadError("it is not text")
     text = str(value).encode("utf-8", "replace").decode().strip()
     if len(text) > MAX_WORDS:
         raise UnreadError(f"it has {len(text)} characters; at most {MAX_WORDS} are kept")
@@ -152,7 +154,7 @@ def _whole(value: Any) -> int:
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 10:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1_000_000:
-        raise UnreadError("it is no whole number from 0 to 1000000")
+        raise UnreadError("it is not a whole number from 0 to 1000000")
     return value
 
 
@@ -176,9 +178,9 @@ def _dims(value: Any) -> dict[str, int]:
             size = int(size)
         if isinstance(size, bool) or not isinstance(size, int) or not 0 < size < 2**40 or not name.strip():
             written = f"{visible(name[:40])}={visible(str(size)[:40])}"
-            raise UnreadError(f"the size {written} is no whole number from 1 to 2^40")
+            raise UnreadError(f"the size {written} is not a whole number from 1 to 2^40")
         if not is_unicode(name):
-            raise UnreadError(f"{visible(name[:40])} is no name of a size")
+            raise UnreadError(f"{visible(name[:40])} is not a name of a size")
         sizes[name.strip()[:200]] = size
     if len(sizes) > 32:
         raise UnreadError("more than 32 sizes")
@@ -205,5 +207,5 @@ def _speedup(value: Any) -> Speedup:
     match = _SPEEDUP.fullmatch(text.strip()) if isinstance(text, str) else None
     ratio = float(match[1]) if match else 0.0
     if ratio <= 0:
-        raise UnreadError(f"{visible(str(value)[:40])} is no ratio such as 1.25 or 1.25x")
+        raise UnreadError(f"{visible(str(value)[:40])} is not a ratio such as 1.25 or 1.25x")
     return Speedup(median=ratio)

@@ -1,4 +1,4 @@
-"""The experiments of a run's folder: one for each version in which something was tried."""
+"""Reads a run's folder as experiments: one for each version in which something was tried."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ROOFLINE = "roofline.json"
 MAX_BYTES = 64 * 1024 * 1024
 """No larger file of a run is read."""
 Verify = Callable[[bytes], str]
-"""What is wrong with the bytes of a receipt; empty where they are one, and intact."""
+"""What is wrong with the bytes of a receipt; empty if they are one, and intact."""
 _READ = re.compile(r"read [^,]{1,80}, (?P<dtype>\w{1,20}): ")
 _DEEPEST = 8
 """Levels of the declaration of inputs that are looked through."""
@@ -52,13 +52,13 @@ _UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 def read_run(folder: Path, verify: Verify) -> tuple[list[Experiment], list[str]]:
     """(experiments, what could not be read). Version 0 is what a run starts from, and no experiment.
 
-    Records are `measured` where the version's receipt is there and `verify` finds nothing wrong with it. The same
-    folder gives the same ids each time. Raises `UsageError` (`no_run`) for what is no run's folder.
+    Records are `measured` if the version's receipt is there and `verify` finds nothing wrong with it. The same
+    folder gives the same ids each time. Raises `UsageError` (`no_run`) for what is not a run's folder.
     """
     record = _json(folder / RECORD)
     if not isinstance(record, dict) or record.get("kind") != "kopt-run" or not isinstance(record.get("id"), str):
         raise UsageError(
-            f"{folder} is no folder of a run: it has no {RECORD} that kopt wrote",
+            f"{folder} is not a folder of a run: it has no {RECORD} that kopt wrote",
             code="no_run",
             hint="Give the folder that holds run.json.",
         )
@@ -250,7 +250,7 @@ def _came_to(found: tuple[str, str, Any]) -> str:
 
 
 def _receipt(folder: Path, tried: Any, verify: Verify) -> tuple[dict[str, Any], str]:
-    """(the receipt of the last attempt, empty where it is of no use; why it is of none)"""
+    """(the receipt of the last attempt, empty if it is of no use; why it is of none)"""
     if not tried:
         return {}, ""
     wanted = tried[-1]["receipt"]
@@ -269,7 +269,7 @@ def _hypothesis(place: Path, tried: Any) -> str:
 
 
 def _refused_change(place: Path, refused: Any) -> str:
-    """What the last refused proposal would have changed; empty where none was refused, or it cannot be read."""
+    """What the last refused proposal would have changed; empty if none was refused, or it cannot be read."""
     return _said(place / "refused" / f"s{len(refused)}" / "proposal.json", "single_change") if refused else ""
 
 
@@ -303,7 +303,7 @@ def _moved(expected: Any, before: Mapping[str, str], after: Mapping[str, str]) -
 
 
 def _json(path: Path) -> Any:
-    """What a file holds; None where it is missing, too large, or no JSON."""
+    """What a file holds; None if it is missing, too large, or no JSON."""
     try:
         data = _bytes(path)
         return None if data is None else json.loads(data)

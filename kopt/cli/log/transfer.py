@@ -90,7 +90,7 @@ def export(
 
         from kbs.common.errors import UsageError
         from kbs.common.files import write_whole
-        from kbs.experience.transfer.transfer import to_csv, to_json
+        from kbs.experience.transfer.import_export import to_csv, to_json
         from kopt.services.experience_log import open_log
         from kopt.services.results.experiments import ExportData
 
@@ -129,7 +129,7 @@ def _check_free(path: Path, format: str) -> None:
     one."""
     from kbs.common.errors import UsageError
     from kbs.common.files import may_overwrite
-    from kbs.experience.transfer.transfer import begins
+    from kbs.experience.transfer.import_export import begins
 
     if not may_overwrite(path, begins(format)):
         raise UsageError(
@@ -148,7 +148,7 @@ def import_(
 
     def work() -> Reply:
         from kbs.common.errors import ExitCode
-        from kbs.experience.transfer.transfer import read
+        from kbs.experience.transfer.import_export import read
         from kopt.services.experience_log import open_log, receipt_problem
         from kopt.services.results.experiments import ImportData
         from kopt.services.settings import load_settings

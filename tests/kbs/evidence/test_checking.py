@@ -68,7 +68,7 @@ def test_right_claims(library: Wikis, at: At, claim: str, row: str) -> None:
         ("H100 SXM HBM bandwidth (peak, really): 3.35 TB/s", "| HBM bandwidth", "not in the vocabulary"),
         ("H100 PCIe HBM bandwidth: 3.35 TB/s", "| HBM bandwidth", "the line is about H100 SXM"),
         ("H100 HBM bandwidth: 3.35 TB/s", "| HBM bandwidth", "leaves open which of H100 SXM, H100 PCIe, H100 NVL"),
-        ("MI999 HBM bandwidth: 3.35 TB/s", "| HBM bandwidth", "is no product"),
+        ("MI999 HBM bandwidth: 3.35 TB/s", "| HBM bandwidth", "is not a product"),
         ("H100 SXM happiness: 3.35 TB/s", "| HBM bandwidth", "names no metric"),
         ("H100 SXM TDP: 3.35 TB/s", "| HBM bandwidth", "the line states HBM bandwidth"),
         ("H100 SXM BF16 tensor throughput: 989.4 TFLOPS", "| 989.4", "the line has “dense”, the claim none"),

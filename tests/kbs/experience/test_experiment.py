@@ -84,12 +84,12 @@ def test_an_empty_optimization_is_refused(words: str) -> None:
         ({"outcome": "incorrect"}, "a wrong result has none"),
         ({"run": "r"}, "which iteration"),
         ({"kernel": " "}, "no name"),
-        ({"bottleneck_before": "sadness"}, "no bottleneck class"),
+        ({"bottleneck_before": "sadness"}, "not a bottleneck class"),
         ({"speedup": {"median": 1.2, "low": 1.3, "high": 1.4}}, "outside its interval"),
         ({"speedup": {"median": 1.2, "low": 1.1}}, "two ends"),
-        ({"metrics_before": {"duration": "much"}}, "no decimal number"),
-        ({"metrics_before": {"duration": "1e9999"}}, "no decimal number"),
-        ({"metrics_before": {"duration": float("nan")}}, "no decimal number"),
+        ({"metrics_before": {"duration": "much"}}, "not a decimal number"),
+        ({"metrics_before": {"duration": "1e9999"}}, "not a decimal number"),
+        ({"metrics_before": {"duration": float("nan")}}, "not a decimal number"),
         ({"dims": {"M": 0}}, "greater than 0"),
         ({"dims": {"M": True}}, "integer"),
         ({"time": "yesterday"}, "no time in UTC"),
@@ -142,7 +142,7 @@ def test_every_verdict_of_a_receipt_has_an_outcome() -> None:
 
     for verdict in Verdict:
         assert outcome_of(verdict, Improvement.NOT_TIMED) in Outcome
-    with pytest.raises(ValueError, match="no verdict"):
+    with pytest.raises(ValueError, match="not a verdict"):
         outcome_of("fine", "faster")
 
 

@@ -132,7 +132,7 @@ def test_a_file_whose_name_is_no_text_is_reported(log: ExperienceLog) -> None:
     (log.files.root / os.fsdecode(b"\xff.jsonl")).write_text(experiment().model_dump_json() + "\n")
     assert ids(log) == [one.id]
     (problem,) = log.problems()
-    assert str(problem) == "\\udcff.jsonl: its name is no Unicode, and it is not read: give it another"
+    assert str(problem) == "\\udcff.jsonl: its name is not Unicode, so it is not read; rename it"
 
 
 def test_an_index_that_is_in_use_is_not_thrown_away(log: ExperienceLog, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,7 +219,7 @@ def test_a_reason_that_is_too_long_is_refused(log: ExperienceLog) -> None:
 
 @pytest.mark.parametrize("time", ["2026-1-1T1:1:1Z", "２０２６-11-21T14:25:35Z", "2026-13-01T00:00:00Z", ""])
 def test_times_have_one_spelling_since_they_are_compared_as_texts(time: str) -> None:
-    with pytest.raises(ValueError, match="is no time in UTC"):
+    with pytest.raises(ValueError, match="is not a time in UTC"):
         experiment(time=time)
 
 

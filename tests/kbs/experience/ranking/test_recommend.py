@@ -357,7 +357,7 @@ def test_attribution_says_which_of_two_methods_it_was() -> None:
 def test_what_is_asked_is_brought_to_the_names_of_the_vocabulary() -> None:
     asked = Situation.of("Softmax", "Triton", "NVIDIA H200", "memory", {"M": 4096, "N": 4096}, "torch.bfloat16")
     assert asked == HERE
-    with pytest.raises(ValueError, match="no bottleneck class"):
+    with pytest.raises(ValueError, match="not a bottleneck class"):
         Situation.of("softmax", bottleneck="sideways")
 
 

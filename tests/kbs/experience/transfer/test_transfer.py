@@ -17,8 +17,8 @@ from kbs.common.ulid import new_ulid
 from kbs.experience.experiment import Outcome
 from kbs.experience.filters import Filter
 from kbs.experience.log import ExperienceLog
+from kbs.experience.transfer.import_export import Import, read, to_csv, to_json
 from kbs.experience.transfer.run_folder import asked_about
-from kbs.experience.transfer.transfer import Import, read, to_csv, to_json
 from tests.kbs.experience.records import experiment, measured
 
 EVERY = Filter(masked=None)
@@ -86,30 +86,30 @@ def test_the_same_file_again_adds_nothing(tmp_path: Path) -> None:
         ({"outcome": "splendid"}, "outcome: splendid is none of", False),
         ({"outcome": None}, "outcome: nothing", False),
         ({"optimization": " "}, "optimization", False),
-        ({"date": "soon"}, "date: soon is no date", False),
+        ({"date": "soon"}, "date: soon is not a date", False),
         ({"date": None}, "date: there is none", False),
         ({"kernel": ""}, "no name", False),
         ({"speedup": 0.8}, "the outcome is success, and the speedup is 0.8", False),
-        ({"bottleneck_before": "sorrow"}, "bottleneck_before: 'sorrow' is no bottleneck", True),
-        ({"speedup": "fast"}, "speedup: fast is no ratio", True),
+        ({"bottleneck_before": "sorrow"}, "bottleneck_before: 'sorrow' is not a bottleneck", True),
+        ({"speedup": "fast"}, "speedup: fast is not a ratio", True),
         ({"dims": {"M": -1}}, "dims: the size M=-1", True),
         ({"metrics_before": {"duration": "3 apples"}}, "duration is kept in us, and here it is in apples", True),
         ({"metrics_after": [1]}, "metrics_after: metrics are an object", True),
-        ({"iteration": "two"}, "iteration: it is no whole number", True),
+        ({"iteration": "two"}, "iteration: it is not a whole number", True),
         ({"mood": "good"}, "mood: no field of the public form", True),
-        ({"notes": {"a": 1}}, "notes: it is no text", True),
+        ({"notes": {"a": 1}}, "notes: it is not text", True),
         ({"kernel": None}, "kernel: there is none", False),
-        ({"optimization": [1]}, "optimization: it is no text", False),
-        ({"id": [1]}, "id: it is no text", True),
+        ({"optimization": [1]}, "optimization: it is not text", False),
+        ({"id": [1]}, "id: it is not text", True),
         ({"id": new_ulid() + "\n", "mood": 1}, "mood", True),
-        ({"speedup": math.nan}, "speedup: nan is no ratio", True),
-        ({"hypothesis": math.inf}, "hypothesis: it is no text", True),
-        ({"iteration": 10**4000}, "iteration: it is no whole number", True),
+        ({"speedup": math.nan}, "speedup: nan is not a ratio", True),
+        ({"hypothesis": math.inf}, "hypothesis: it is not text", True),
+        ({"iteration": 10**4000}, "iteration: it is not a whole number", True),
         ({"metrics_before": {"duration": math.nan}}, "duration is no number", True),
         ({"metrics_before": {"odd": f"{'1' * 30}.{'1' * 30}"}}, "more than 60 characters", True),
         ({"metrics_before": {"half \ud800": 1}}, "is no name of a metric", True),
-        ({"dims": {"half \ud800": 1}}, "is no name of a size", True),
-        ({"dims": {"M": 2**40}}, "M=1099511627776 is no whole number from 1 to 2^40", True),
+        ({"dims": {"half \ud800": 1}}, "is not a name of a size", True),
+        ({"dims": {"M": 2**40}}, "M=1099511627776 is not a whole number from 1 to 2^40", True),
     ],
 )
 def test_what_cannot_be_read_is_said(tmp_path: Path, changes: dict[str, Any], said: str, kept: bool) -> None:
@@ -129,14 +129,14 @@ def test_one_object_a_line_with_lines_that_are_none(tmp_path: Path) -> None:
     found = read_text(tmp_path, f"{json.dumps(PUBLIC)}\nnonsense\n{json.dumps({**PUBLIC, 'id': 'x'})}\n")
     assert len(found.experiments) == 2
     (problem,) = found.problems
-    assert problem.startswith("line 2: left out: it is no JSON")
+    assert problem.startswith("line 2: left out: it is not JSON")
 
 
 def test_a_number_that_is_too_long_spoils_its_field_alone(tmp_path: Path) -> None:
     text = json.dumps([PUBLIC, {**PUBLIC, "id": "x"}]).replace('"iteration": 3', f'"iteration": {"9" * 5000}')
     found = read_text(tmp_path, text)
     assert [one.iteration for one in found.experiments] == [None, None]
-    assert all("iteration: it is no whole number" in problem for problem in found.problems)
+    assert all("iteration: it is not a whole number" in problem for problem in found.problems)
 
 
 def test_a_line_ends_at_a_line_feed_and_nowhere_else(tmp_path: Path) -> None:

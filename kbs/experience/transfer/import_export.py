@@ -1,4 +1,4 @@
-"""Export to JSON and CSV, and import: of an export, of the public form, of a run's folder."""
+"""Exports the log to JSON and CSV, and imports an export, the public form or a run's folder."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ def _cell(value: Any) -> str:
 def read(path: Path, verify: Verify) -> Import:
     """Read a file, or a run's folder, whose receipts `verify` looks at.
 
-    Raises `UsageError`: `import_unreadable` where nothing of it can be read, `import_format` where it is none of these,
-    `no_run` for a folder that is no run's.
+    Raises `UsageError`: `import_unreadable` if nothing of it can be read, `import_format` if it is none of these,
+    `no_run` for a folder that is not a run's.
     """
     if path.is_dir():
         experiments, problems = read_run(path, verify)
@@ -123,7 +123,7 @@ def read(path: Path, verify: Verify) -> Import:
         why = error.strerror or str(error)
         raise UsageError(f"{path} cannot be read: {why}", code="import_unreadable", hint=_HINT) from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is no UTF-8 text: {error.reason}", code="import_unreadable", hint=_HINT) from error
+        raise UsageError(f"{path} is not UTF-8 text: {error.reason}", code="import_unreadable", hint=_HINT) from error
     if len(data) > MAX_BYTES:
         raise UsageError(f"{path} has more than {MAX_BYTES} bytes", code="import_unreadable", hint=_HINT)
     if text.lstrip()[:1] in ("[", "{"):
@@ -140,13 +140,13 @@ def _objects(text: str, path: Path) -> Iterator[tuple[str, Any]]:
     except ValueError as error:
         lines = text.split("\n")  # other ends of lines may stand within a text
         if len(lines) < 2 or lines[0].strip() in ("[", "{"):
-            raise UsageError(f"{path} is no JSON: {error}", code="import_format", hint=_HINT) from error
+            raise UsageError(f"{path} is not JSON: {error}", code="import_format", hint=_HINT) from error
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 try:
                     yield f"line {number}", _loads(line)
                 except ValueError as wrong:
-                    yield f"line {number}", ValueError(f"it is no JSON: {wrong}")
+                    yield f"line {number}", ValueError(f"it is not JSON: {wrong}")
         return
     if isinstance(document, dict):
         lists = [value for value in document.values() if isinstance(value, list)]
@@ -222,7 +222,7 @@ def _entry(found: Any, source: str) -> tuple[Entry | None, list[str]]:
 
 
 def _reason(why: Any, masked: bool) -> str:
-    """Why a record was masked, or unmasked; empty where it never was."""
+    """Why a record was masked, or unmasked; empty if it never was."""
     if not why:
         return "masked where it was imported from" if masked else ""
     try:
@@ -232,7 +232,7 @@ def _reason(why: Any, masked: bool) -> str:
 
 
 def _loads(text: str) -> Any:
-    """JSON, and NaN and infinities as Python writes them: they spoil the field that they stand in, and no more. So does
+    """JSON, and NaN and infinities as Python writes them: they spoil the field that they are in, and no more. So does
     a number that is too long to be read: it stays a text. Raises ValueError, also for what is nested too deep.
     """
     try:

@@ -1,4 +1,4 @@
-"""Citations of the log, `log/<id>`: what a line claims of a record, held against the record as it stands now.
+"""Checks citations of the log, `log/<id>`, against the record as it is now.
 
 A line states a field, `speedup: 1.53x <- log/<id>`, or what came of it, `<names>: <outcome>, <speedup> <- log/<id>`,
 such as `vectorized_access on softmax, H200 SXM: success, 1.53x [1.52x, 1.53x]`, or quotes words of the record. Names
@@ -132,7 +132,7 @@ def _spelled(field: list[str]) -> str:
 
 
 def _stray(text: str, one: Experiment) -> str:
-    """A word of `text` that is no name of the record's; "" where all are."""
+    """A word of `text` that is not a name of the record's; "" where all are."""
     for match in _SIZE.finditer(text):
         if one.dims.get(match["name"]) != int(match["size"]):
             return f"the record does not have {match[0]}"
@@ -184,7 +184,7 @@ def _outcome(value: str, one: Experiment) -> str:
 def _speedup(value: str, one: Experiment) -> str:
     match = _RATIO.fullmatch(value.strip())
     if match is None:
-        return f"“{value.strip()[:60]}” is no speedup such as 1.53x or 1.53x [1.52x, 1.53x]"
+        return f"“{value.strip()[:60]}” is not a speedup such as 1.53x or 1.53x [1.52x, 1.53x]"
     if one.speedup is None:
         return "the record has no speedup"
     stated = (one.speedup.median, one.speedup.low, one.speedup.high)

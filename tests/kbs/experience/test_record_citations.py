@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from kbs.common.ulid import new_ulid
 from kbs.evidence.checking import Status
 from kbs.evidence.citation import find_citations
-from kbs.experience.cited import check_record, ratio_words
 from kbs.experience.experiment import Experiment, Outcome, Speedup
 from kbs.experience.index import ExperienceIndex
 from kbs.experience.log import ExperienceLog
 from kbs.experience.log_evidence import quote_evidence, record_evidence
+from kbs.experience.record_citations import check_record, ratio_words
 
 FACTS: dict[str, Any] = {
     "time": "2026-11-21T14:00:00Z", "kernel": "softmax.py", "op": "softmax", "backend": "triton", "gpu": "NVIDIA H200",
@@ -103,7 +103,7 @@ def test_what_the_record_says(claim: str, one: Experiment, index: ExperienceInde
         ("speedup: 1.54x", "1.53x [1.52x, 1.53x]"),
         ("speedup: 2x", "1.53x"),
         ("speedup: 1.53x [1.40x, 1.53x]", "1.53x [1.52x, 1.53x]"),
-        ("speedup: fast", "no speedup such as"),
+        ("speedup: fast", "not a speedup such as"),
         ("outcome: failed", "success"),
         ("method: split_k", "vectorized_access"),
         ("methods: vectorized_access, split_k", "vectorized_access"),
@@ -113,7 +113,7 @@ def test_what_the_record_says(claim: str, one: Experiment, index: ExperienceInde
         ("dtype: fp32", "bf16"),
         ("bottleneck: compute", "memory-bound"),
         ("bottleneck after: memory", "not known"),
-        ("bottleneck: nonsense", "no bottleneck class"),
+        ("bottleneck: nonsense", "not a bottleneck class"),
         ("sizes: M=4096, N=1", "M=4096, N=8192"),
         ("sizes: none", "M=4096, N=8192"),
         ("iteration: 3", "2"),
