@@ -13,8 +13,14 @@ from evaluator.diagnosis.binding_resource import reading_of
 from evaluator.diagnosis.headroom import Problem
 from evaluator.profiling.profile import Launch
 from kbs.evidence.units import format_number
-from kbs.hardware.profile_metrics import ATOMIC_SECTORS, COMPULSORY_BYTES, DRAM_BYTES, L1_SECTORS, TAIL_BOUND
-from kbs.hardware.profile_metrics import profile_metrics
+from kbs.hardware.profile_metrics import (
+    ATOMIC_SECTORS,
+    COMPULSORY_BYTES,
+    DRAM_BYTES,
+    L1_SECTORS,
+    TAIL_BOUND,
+    profile_metrics,
+)
 from kbs.hardware.thresholds import DIGITS, Reading, Readings, plain
 
 ONE = Decimal(1)

@@ -10,7 +10,7 @@ from kbs.common.json_model import JsonModel
 
 
 class ProblemData(JsonModel):
-    """Something wrong with a page of a wiki. `Problem` does not name the wiki; a page that is only proposed has none."""
+    """Something wrong with a page of a wiki. `Problem` does not name the wiki; a proposed page has none."""
 
     wiki: str = ""
     path: str

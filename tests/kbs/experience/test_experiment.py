@@ -92,7 +92,7 @@ def test_an_empty_optimization_is_refused(words: str) -> None:
         ({"metrics_before": {"duration": float("nan")}}, "not a decimal number"),
         ({"dims": {"M": 0}}, "greater than 0"),
         ({"dims": {"M": True}}, "integer"),
-        ({"time": "yesterday"}, "no time in UTC"),
+        ({"time": "yesterday"}, "not a time in UTC"),
         ({"id": "01"}, "pattern"),
         ({"lesson": "\ud800"}, "surrogate"),
         ({"unheard": 1}, "Extra inputs"),

@@ -95,4 +95,4 @@ def test_two_rows_for_one_target_contradict_each_other(tmp_path: Path) -> None:
 
 def test_an_opcode_cannot_count_and_be_unclear(tmp_path: Path) -> None:
     rows = "| wide | sm_80 sm_80 | `LDG` `STG` | 1 | `STG` | src |"
-    assert found(tmp_path, rows) == [(0, "STG cannot both count and be unclear"), (0, "a target stands here twice")]
+    assert found(tmp_path, rows) == [(0, "STG cannot both count and be unclear"), (0, "a target is listed twice here")]
