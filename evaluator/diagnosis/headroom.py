@@ -13,6 +13,7 @@ from decimal import Decimal, localcontext
 from evaluator.diagnosis.binding_resource import COMPUTE, Binding
 from evaluator.profiling.profile import Launch
 from kbs.answers.kernel_roofline import Roof
+from kbs.common.json_model import JsonDataclass, JsonNumber
 from kbs.evidence.units import format_number
 from kbs.hardware.thresholds import DIGITS, plain
 
@@ -35,12 +36,12 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Headroom:
-    """One comparison."""
+class Headroom(JsonDataclass):
+    """The launch's bytes or operations a second against a rate of the device."""
 
     against: str
     """`measured copy 512 MiB`, or `cited peak`."""
-    share: Decimal
+    share: JsonNumber
     """Achieved rate over that one."""
     arithmetic: tuple[str, ...]
     """The achieved rate, and the share; what a profiler counted as a share stands as it did."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 
+from kbs.evidence.citation import Citation
 from kbs.evidence.table_rows import ThresholdRow
 from kbs.evidence.units import format_number, parse_number, parse_unit
 from kbs.hardware.profile_metrics import DERIVED, profile_metrics
@@ -83,14 +84,23 @@ class Judgement:
         return source_id(self.row)
 
     @property
+    def citations(self) -> tuple[Citation, ...]:
+        """Where the rows stand."""
+        return tuple(row.citation for row in self.rows)
+
+    @property
+    def limit(self) -> str:
+        """The threshold as the row has it, with its unit."""
+        return f"{self.row.value} {self.row.unit}".strip()
+
+    @property
     def said(self) -> str:
         """`memory throughput 91.2 % > 80 %`, or `a / b: 30 / 40 = 0.75, not < 0.5`."""
-        limit = f"{self.row.value} {self.row.unit}".strip()
         names = names_of(self.row)
         ours = profile_metrics().by_ncu.get(names[0]) or DERIVED.get(names[0]) if len(names) == 1 else None
         name = ours.name if ours else self.row.metric
         value = f"{name}: {self.arithmetic}," if self.arithmetic else f"{name} {self.readings[0].shown}"
-        return f"{value} {'' if self.holds else 'not '}{self.row.test} {limit}"
+        return f"{value} {'' if self.holds else 'not '}{self.row.test} {self.limit}"
 
 
 @dataclass(frozen=True)

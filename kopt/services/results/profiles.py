@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import AliasPath, Field
+
+from evaluator.diagnosis.headroom import Headroom
 from kbs.common.json_model import JsonModel
 
 if TYPE_CHECKING:
-    from evaluator.diagnosis.bottleneck import Minor
     from evaluator.diagnosis.symptoms import Finding
     from evaluator.profiling.profile import Chosen, Launch, Profile
     from kbs.experience.entry import Entry
-    from kbs.hardware.thresholds import Judgement
     from kopt.services.diagnosis import Diagnosed, Remedy
 
 
@@ -105,38 +106,22 @@ class RowData(JsonModel):
 
 
 class JudgementData(JsonModel):
-    """One threshold held against the profile."""
+    """One threshold held against the profile: what its row says, beside the value."""
 
-    metric: str
+    metric: str = Field(validation_alias=AliasPath("row", "metric"))
     """Nsight Compute's names, as the wiki's row has them."""
     value: float
     unit: str
-    test: str
-    threshold: str
+    test: str = Field(validation_alias=AliasPath("row", "test"))
+    threshold: str = Field(validation_alias="limit")
     """As the row has it, with its unit."""
     holds: bool
     """Whether that source says that the symptom is there."""
-    source: str
+    source: str = Field(validation_alias=AliasPath("row", "source"))
     """The row's source and the place in it."""
     arithmetic: str
     """How the value was computed; empty where it stands in the profile."""
-    rows: list[RowData]
-
-    @classmethod
-    def of(cls, judgement: Judgement) -> JudgementData:
-        """From the internal form."""
-        row = judgement.row
-        return cls(
-            metric=row.metric,
-            value=float(judgement.value),
-            unit=judgement.unit,
-            test=row.test,
-            threshold=f"{row.value} {row.unit}".strip(),
-            holds=judgement.holds,
-            source=row.source,
-            arithmetic=judgement.arithmetic,
-            rows=[RowData(reference=r.citation.reference, quote=r.citation.quote) for r in judgement.rows],
-        )
+    rows: list[RowData] = Field(validation_alias="citations")
 
 
 class RemedyData(JsonModel):
@@ -144,93 +129,56 @@ class RemedyData(JsonModel):
 
     technique: str
     because: str
-    row: RowData
-
-    @classmethod
-    def of(cls, remedy: Remedy) -> RemedyData:
-        """From the internal form."""
-        row = RowData(reference=remedy.citation.reference, quote=remedy.citation.quote)
-        return cls(technique=remedy.technique, because=remedy.because, row=row)
+    row: RowData = Field(validation_alias="citation")
 
 
 class SymptomData(JsonModel):
-    """A symptom, and what each source says of it."""
+    """A symptom, and what each source says of it: flat, with what the wiki says to try."""
 
-    symptom: str
-    name: str
-    bottleneck: str
+    symptom: str = Field(validation_alias=AliasPath("symptom", "id"))
+    name: str = Field(validation_alias=AliasPath("symptom", "name"))
+    bottleneck: str = Field(validation_alias=AliasPath("symptom", "bottleneck"))
     """The class that it speaks for."""
-    share: float | None
+    share: float | None = Field(None, validation_alias=AliasPath("share", "value"))
     """What it costs of the launch's time, 0 to 1, estimated; null where the profile does not say it."""
-    share_arithmetic: list[str]
+    share_arithmetic: list[str] = Field([], validation_alias=AliasPath("share", "steps"))
     """How that was estimated; empty where it is a value of the profile."""
     disputed: bool
     """Sources judge one of its metrics differently."""
     judgements: list[JudgementData]
     """The preferred source of each metric first."""
-    remedies: list[RemedyData]
+    remedies: tuple[RemedyData, ...] = ()
 
     @classmethod
     def of(cls, finding: Finding, remedies: Sequence[Remedy]) -> SymptomData:
-        """From the internal form."""
-        return cls(
-            symptom=finding.symptom.id,
-            name=finding.symptom.name,
-            bottleneck=finding.symptom.bottleneck,
-            share=None if finding.share is None else float(finding.share.value),
-            share_arithmetic=[] if finding.share is None else list(finding.share.steps),
-            disputed=finding.disputed,
-            judgements=[JudgementData.of(judgement) for judgement in finding.judgements],
-            remedies=[RemedyData.of(remedy) for remedy in remedies],
-        )
+        """With what to try."""
+        tried = [RemedyData.from_domain(remedy) for remedy in remedies]
+        return cls.from_domain(finding).model_copy(update={"remedies": tried})
 
 
 class MinorData(JsonModel):
-    """A defect that is there and costs too little to be named."""
+    """A defect that is there and costs too little to be named: flat, like a symptom."""
 
-    symptom: str
-    name: str
-    share: float
+    symptom: str = Field(validation_alias=AliasPath("finding", "symptom", "id"))
+    name: str = Field(validation_alias=AliasPath("finding", "symptom", "name"))
+    share: float = Field(validation_alias=AliasPath("finding", "share", "value"))
     """What it costs of the launch's time, 0 to 1."""
-    share_arithmetic: list[str]
+    share_arithmetic: list[str] = Field(validation_alias=AliasPath("finding", "share", "steps"))
     by: JudgementData
     """The row that says that this is too little."""
 
-    @classmethod
-    def of(cls, minor: Minor) -> MinorData:
-        """From the internal form."""
-        share, symptom = minor.finding.share, minor.finding.symptom
-        assert share is not None
-        return cls(
-            symptom=symptom.id,
-            name=symptom.name,
-            share=float(share.value),
-            share_arithmetic=list(share.steps),
-            by=JudgementData.of(minor.by),
-        )
-
 
 class BindingData(JsonModel):
-    """The resource that binds."""
+    """The resource that binds, with its counter's value."""
 
     metric: str
     name: str
-    value: float | None
-    unit: str
-    ncu: str
+    value: float | None = Field(validation_alias=AliasPath("counter", "value"))
+    unit: str = Field(validation_alias=AliasPath("counter", "unit"))
+    ncu: str = Field(validation_alias=AliasPath("counter", "ncu"))
     arithmetic: str
     among: list[str]
     """What it was compared with."""
-
-
-class HeadroomData(JsonModel):
-    """The launch's bytes or operations a second against a rate of the device."""
-
-    against: str
-    share: float
-    arithmetic: list[str]
-    where: str
-    """Device and time of a measurement, or the citation of a spec."""
 
 
 class PastOutcomeData(JsonModel):
@@ -261,6 +209,9 @@ class PastOutcomeData(JsonModel):
         )
 
 
+_FROM_DIAGNOSIS = ("kernel", "grade", "bottleneck", "why", "decided_by", "binding", "headroom", "minor")
+
+
 class DiagnoseData(JsonModel):
     """`kopt diagnose`"""
 
@@ -277,7 +228,7 @@ class DiagnoseData(JsonModel):
     """The steps to the class."""
     decided_by: list[JudgementData]
     binding: BindingData | None
-    headroom: list[HeadroomData]
+    headroom: list[Headroom]
     symptoms: list[SymptomData]
     """The weightiest first."""
     minor: list[MinorData]
@@ -298,39 +249,20 @@ class DiagnoseData(JsonModel):
     ) -> DiagnoseData:
         """From the internal form, and records of the log with their similarity."""
         made = found.diagnosis
-        bound = made.binding
-        return cls(
-            report=report,
-            launch=chosen.launch.number,
-            why_launch=chosen.why,
-            kernel=made.kernel,
-            grade=made.grade,
-            gpu=found.gpu,
-            bottleneck=made.bottleneck.value,
-            why=list(made.why),
-            decided_by=[JudgementData.of(judgement) for judgement in made.decided_by],
-            binding=BindingData(
-                metric=bound.metric,
-                name=bound.name,
-                value=_float(bound.counter.value),
-                unit=bound.counter.unit,
-                ncu=bound.counter.ncu,
-                arithmetic=bound.arithmetic,
-                among=list(bound.among),
-            )
-            if bound
-            else None,
-            headroom=[
-                HeadroomData(against=h.against, share=float(h.share), arithmetic=list(h.arithmetic), where=h.where)
-                for h in made.headroom
-            ],
-            symptoms=[SymptomData.of(one, found.remedies.get(one.symptom.id, ())) for one in made.symptoms],
-            minor=[MinorData.of(one) for one in made.minor],
-            disputed=[SymptomData.of(one, found.remedies.get(one.symptom.id, ())) for one in made.disputed],
-            unjudged=[f"{one.row.symptom}: {one.why} ({one.row.citation.reference})" for one in made.unjudged],
-            advice=[RemedyData.of(remedy) for remedy in found.advice],
-            past=[PastOutcomeData.of(entry, similarity) for entry, similarity in past],
-            notes=list(found.notes),
+        return cls.model_validate(
+            {
+                **{name: getattr(made, name) for name in _FROM_DIAGNOSIS},
+                "report": report,
+                "launch": chosen.launch.number,
+                "why_launch": chosen.why,
+                "gpu": found.gpu,
+                "symptoms": [SymptomData.of(one, found.remedies.get(one.symptom.id, ())) for one in made.symptoms],
+                "disputed": [SymptomData.of(one, found.remedies.get(one.symptom.id, ())) for one in made.disputed],
+                "unjudged": [f"{one.row.symptom}: {one.why} ({one.row.citation.reference})" for one in made.unjudged],
+                "advice": found.advice,
+                "past": [PastOutcomeData.of(entry, similarity) for entry, similarity in past],
+                "notes": found.notes,
+            }
         )
 
 
