@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Literal
 
 from kbs.answers.model import Step
+from kbs.common.json_model import JsonDataclass, JsonNumber
 from kbs.evidence.units import format_number, format_seconds
 from kbs.hardware.roofline import MEMORY_BOUND
 
@@ -40,14 +41,14 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Roof:
+class Roof(JsonDataclass):
     """A rate that nothing on the device exceeds: a cited peak, or a measured ceiling."""
 
     metric: str
     """Metric id."""
     name: str
     """Of the metric."""
-    rate: Decimal
+    rate: JsonNumber
     """B/s or FLOP/s."""
     shown: str
     """The same with a unit, such as `4.8 TB/s`."""

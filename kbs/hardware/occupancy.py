@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from kbs.common.json_model import JsonDataclass
 from kbs.evidence.spec import ABSENT, Spec
 from kbs.evidence.vocabulary import Vocabulary
 
@@ -147,25 +148,28 @@ def excesses(usage: Usage, limits: SmLimits) -> list[Excess]:
     return [Excess(what, value, top, metric) for what, value, top, metric in asked if top is not None and value > top]
 
 
-@dataclass(frozen=True)
-class ResourceLimit:
+@dataclass(frozen=True, kw_only=True)
+class ResourceLimit(JsonDataclass):
     """How many blocks one resource admits."""
 
     resource: str
     blocks: int | None
     """None if the kernel uses nothing of it."""
+    limiting: bool = False
+    """Whether it admits the fewest."""
     arithmetic: str
     metrics: tuple[str, ...]
     """The limits that it rests on."""
 
 
 @dataclass(frozen=True)
-class Need:
+class Need(JsonDataclass):
     """What a limiting resource must fall to before one more block fits."""
 
     resource: str
     what: str
-    """Of what the kernel must use less: `registers a thread`, `bytes of shared memory`, `threads a block` …"""
+    """Of what the kernel must use less: threads a block, registers a thread, bytes of shared memory a block, barriers a
+    block, or block slots."""
     now: int
     at_most: int | None
     """None if no kernel can have one block more."""
@@ -195,6 +199,11 @@ class Occupancy:
     needs: tuple[Need, ...]
 
     @property
+    def launchable(self) -> bool:
+        """Whether a block fits at all."""
+        return self.blocks > 0
+
+    @property
     def fraction(self) -> float:
         """Warps that are resident, of those that could be."""
         return self.warps / self.max_warps
@@ -220,7 +229,7 @@ def occupancy(usage: Usage, limits: SmLimits, carveout: int | None = None) -> Oc
         warps_per_block=per_block,
         warps=blocks * per_block,
         max_warps=limits.warps,
-        limits=found,
+        limits=tuple(replace(limit, limiting=limit.blocks == blocks) for limit in found),
         limiters=limiters,
         registers_per_block=_registers_allocated(usage, limits) * per_block,
         shared_memory_per_block=shared,
@@ -241,11 +250,18 @@ def _resource_limits(usage: Usage, limits: SmLimits, carveout: int | None) -> tu
 def _warp_limit(usage: Usage, limits: SmLimits) -> ResourceLimit:
     per_block = _divide_up(usage.threads, limits.warp_size)
     arithmetic = f"{limits.warps} warps / ({usage.threads} threads / {limits.warp_size} = {per_block} warps a block)"
-    return ResourceLimit(WARPS, limits.warps // per_block, arithmetic, ("max_warps_per_sm", "warp_size"))
+    return ResourceLimit(
+        resource=WARPS,
+        blocks=limits.warps // per_block,
+        arithmetic=arithmetic,
+        metrics=("max_warps_per_sm", "warp_size"),
+    )
 
 
 def _block_limit(limits: SmLimits) -> ResourceLimit:
-    return ResourceLimit(BLOCKS, limits.blocks, f"{limits.blocks} block slots", ("max_blocks_per_sm",))
+    return ResourceLimit(
+        resource=BLOCKS, blocks=limits.blocks, arithmetic=f"{limits.blocks} block slots", metrics=("max_blocks_per_sm",)
+    )
 
 
 def _register_limit(usage: Usage, limits: SmLimits) -> ResourceLimit:
@@ -258,7 +274,7 @@ def _register_limit(usage: Usage, limits: SmLimits) -> ResourceLimit:
     )
     per_warp = _registers_allocated(usage, limits)
     if not per_warp:
-        return ResourceLimit(REGISTERS, None, "no registers", metrics)
+        return ResourceLimit(resource=REGISTERS, blocks=None, arithmetic="no registers", metrics=metrics)
     per_block = _divide_up(usage.threads, limits.warp_size)
     parts, file = limits.sub_partitions, limits.registers // limits.sub_partitions
     said = (
@@ -272,10 +288,10 @@ def _register_limit(usage: Usage, limits: SmLimits) -> ResourceLimit:
             f"; a block is checked as {_round_up(per_block, parts)} x {per_warp:,} = {checked:,}, more than "
             f"{limits.registers_per_block:,}"
         )
-        return ResourceLimit(REGISTERS, 0, said, metrics)
+        return ResourceLimit(resource=REGISTERS, blocks=0, arithmetic=said, metrics=metrics)
     warps = file // per_warp * parts
     said += f"; {parts} x floor({file:,} / {per_warp:,}) = {warps} warps / {per_block} a block"
-    return ResourceLimit(REGISTERS, warps // per_block, said, metrics)
+    return ResourceLimit(resource=REGISTERS, blocks=warps // per_block, arithmetic=said, metrics=metrics)
 
 
 def _shared_limit(usage: Usage, limits: SmLimits, carveout: int | None) -> ResourceLimit:
@@ -291,7 +307,7 @@ def _shared_limit(usage: Usage, limits: SmLimits, carveout: int | None) -> Resou
         "shared_memory_allocation_unit",
         "shared_memory_carveouts",
     )
-    return ResourceLimit(SHARED_MEMORY, room // allocated, said, metrics)
+    return ResourceLimit(resource=SHARED_MEMORY, blocks=room // allocated, arithmetic=said, metrics=metrics)
 
 
 def _preferred(usage: Usage, limits: SmLimits, carveout: int) -> int:
@@ -305,9 +321,9 @@ def _preferred(usage: Usage, limits: SmLimits, carveout: int) -> int:
 def _barrier_limit(usage: Usage, limits: SmLimits) -> ResourceLimit:
     metrics = ("max_barriers_per_sm",)
     if limits.barriers is None or not usage.barriers:
-        return ResourceLimit(BARRIERS, None, "no barriers", metrics)
+        return ResourceLimit(resource=BARRIERS, blocks=None, arithmetic="no barriers", metrics=metrics)
     said = f"{limits.barriers} barriers / {usage.barriers} a block"
-    return ResourceLimit(BARRIERS, limits.barriers // usage.barriers, said, metrics)
+    return ResourceLimit(resource=BARRIERS, blocks=limits.barriers // usage.barriers, arithmetic=said, metrics=metrics)
 
 
 def _need(resource: str, usage: Usage, limits: SmLimits, carveout: int | None, blocks: int) -> Need:

@@ -17,11 +17,9 @@ def doctor(json: JsonFlag = False, debug: DebugFlag = False) -> None:
     """
 
     def work() -> Reply:
-        from dataclasses import asdict
-
         from kbs.common.errors import ExitCode
         from kopt.services.doctor import examine
-        from kopt.services.results.installation import CheckData, DoctorData, SettingData
+        from kopt.services.results.installation import DoctorData, SettingData
         from kopt.services.settings import load_settings
 
         loaded = load_settings()
@@ -41,8 +39,7 @@ def doctor(json: JsonFlag = False, debug: DebugFlag = False) -> None:
                 console.print(f"{setting.name:<18} {setting.value!r:<28} {setting.origin}", markup=False)
 
         broken = any(check.status == "error" for check in checks)
-        told = [CheckData(**asdict(check)) for check in checks]
-        data = DoctorData(home=str(loaded.home), checks=told, settings=settings)
+        data = DoctorData(home=str(loaded.home), checks=list(checks), settings=settings)
         return Reply(data, show, ExitCode.CONFIGURATION if broken else ExitCode.OK)
 
     deliver("doctor", json, debug, work)

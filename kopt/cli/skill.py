@@ -34,7 +34,7 @@ def install(
     """
 
     def work() -> Reply:
-        from kopt.services.results.installation import SkillData, SkillFileData
+        from kopt.services.results.installation import SkillData
         from kopt.skill import install as install_files
         from kopt.skill import look
 
@@ -51,12 +51,12 @@ def install(
         data = SkillData(
             folder=str(folder),
             dry_run=dry_run,
-            files=[SkillFileData(path=file.place, status=file.status, change=file.change) for file in found],
+            files=list(found),
         )
 
         def show(console: Console) -> None:
             for file in found:
-                console.print(f"{words[file.status]} {folder / file.place}", markup=False)
+                console.print(f"{words[file.status]} {folder / file.path}", markup=False)
                 if dry_run and file.change:
                     console.print(file.change, markup=False, end="")
 

@@ -15,6 +15,7 @@ from typing import Literal
 from evaluator.sandbox.isolation_report import try_isolation
 from evaluator.sass.tools import find_tool
 from kbs.common.errors import KoptError
+from kbs.common.json_model import JsonDataclass
 from kbs.common.programs import output_of
 from kbs.index.encoder import DEFAULT_MODEL, verify_default_model
 from kopt.services.engine import Engine
@@ -25,7 +26,7 @@ _TIMEOUT = 20
 
 
 @dataclass(frozen=True)
-class Check:
+class Check(JsonDataclass):
     """One thing that was looked at."""
 
     name: str

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kbs.answers.kernel_roofline import Demand, MeasuredCeilings, Placed, Roof, Term, achieved, place
 from kbs.answers.model import Step
 from kbs.common.errors import KoptError, NoGpuError, UsageError
+from kbs.common.json_model import JsonDataclass
 from kbs.evidence.units import format_number
 from kbs.hardware.roofline import peak_metric, usable
 from kopt.services.peaks import product_of as product_of_device
@@ -37,7 +38,7 @@ _NAMES = {"input": "read input", "weight": "read weight", "constant": "read", "o
 
 
 @dataclass(frozen=True)
-class Declared:
+class Declared(JsonDataclass):
     """What somebody said that the problem needs, in place of what is counted."""
 
     expression: str

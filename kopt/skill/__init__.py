@@ -6,10 +6,13 @@ import difflib
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from kbs.common.errors import KoptError, UsageError
 from kbs.common.files import make_folder, write_whole
+from kbs.common.json_model import JsonDataclass
 
 NAME = "optimize-gpu-kernel"
 """Of the skill, and of its folder, as the Agent Skills form wants it."""
@@ -19,12 +22,12 @@ Status = Literal["new", "same", "other"]
 
 
 @dataclass(frozen=True)
-class SkillFile:
+class SkillFile(JsonDataclass):
     """A file of the skill, and what stands at its place."""
 
-    place: str
+    path: str
     """Below the chosen folder."""
-    content: bytes
+    content: Annotated[bytes, Field(exclude=True)]
     status: Status
     """`new`: nothing stands there; `same`: this; `other`: something else."""
     change: str
@@ -38,7 +41,7 @@ def look(folder: Path) -> tuple[SkillFile, ...]:
 
 def install(folder: Path, found: tuple[SkillFile, ...], *, force: bool) -> None:
     """Write what is not there. UsageError `output_exists` where another content stands and `force` is not given."""
-    others = [file.place for file in found if file.status == "other"]
+    others = [file.path for file in found if file.status == "other"]
     if others and not force:
         raise UsageError(
             f"{folder} has another content at {', '.join(others)}",
@@ -47,8 +50,8 @@ def install(folder: Path, found: tuple[SkillFile, ...], *, force: bool) -> None:
         )
     for file in found:
         if file.status != "same":
-            make_folder((folder / file.place).parent)
-            write_whole(folder / file.place, file.content)
+            make_folder((folder / file.path).parent)
+            write_whole(folder / file.path, file.content)
 
 
 def _look(folder: Path, place: str, content: bytes) -> SkillFile:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, computed_field, model_validator
 
-from kbs.common.json_model import FrozenModel
+from kbs.common.json_model import FrozenModel, JsonDataclass
 
 Provider = Literal["openai", "anthropic"]
 Money = Annotated[Decimal, Field(ge=0, le=1_000_000, allow_inf_nan=False, decimal_places=9)]
@@ -102,16 +102,18 @@ class ModelCall(FrozenModel):
 
 
 @dataclass(frozen=True)
-class Spent:
-    """What the calls of a run add up to."""
+class Spent(JsonDataclass):
+    """What asking a language model used in a run."""
 
     calls: int
     input_tokens: int
+    """Of its prompts."""
     output_tokens: int
+    """Of its answers."""
     unreported: int
-    """Calls among them whose tokens are bounds."""
+    """Calls of which the service did not say it: the tokens counted for them are an upper bound."""
     cost: Decimal | None
-    """None: a price is unknown."""
+    """US dollars, a decimal; None where a price is not set."""
 
     @classmethod
     def of(cls, calls: Sequence[ModelCall]) -> Self:
@@ -131,6 +133,8 @@ class Spent:
         """Of prompts and answers."""
         return self.input_tokens + self.output_tokens
 
+    @computed_field  # type: ignore[prop-decorator]
+    @property
     def words(self) -> str:
         """`3 calls, 12,400 tokens in, 2,310 out, 0.0719 USD`"""
         bound = (
@@ -158,9 +162,9 @@ def allowance(choice: ModelChoice, spent: Spent) -> int:
 def exhausted(choice: ModelChoice, spent: Spent) -> str:
     """Which limit leaves no room for another answer, with its figures; empty while none does."""
     if choice.max_calls is not None and spent.calls >= choice.max_calls:
-        return f"the limit of {choice.max_calls} calls of the model is reached: {spent.words()}"
+        return f"the limit of {choice.max_calls} calls of the model is reached: {spent.words}"
     if allowance(choice, spent) >= LEAST_ANSWER:
         return ""
     if choice.max_tokens is not None and choice.max_tokens - spent.tokens < LEAST_ANSWER:
-        return f"the limit of {choice.max_tokens:,} tokens leaves no room for another answer: {spent.words()}"
-    return f"the limit of {choice.max_cost} USD leaves no room for another answer: {spent.words()}"
+        return f"the limit of {choice.max_tokens:,} tokens leaves no room for another answer: {spent.words}"
+    return f"the limit of {choice.max_cost} USD leaves no room for another answer: {spent.words}"

@@ -83,7 +83,7 @@ def _result(folder: RunFolder, record: RunRecord, state: RunState) -> list[str]:
         ("why it is the best", _why(state, best)),
         ("against version 0", _final_words(final)),
         *_against_baselines(final_receipt(folder, final)),
-        *([("model", f"{record.model.id}: {state.spent.words()}")] if record.model else []),
+        *([("model", f"{record.model.id}: {state.spent.words}")] if record.model else []),
         ("end", stop_words(stopped) if stopped else NOT_THERE),
     ]
     lines = ["## Result", "", *table(("", ""), rows)]

@@ -147,7 +147,7 @@ def log(record: RunRecord, state: RunState) -> bytes:
             "",
         ]
     if state.asked:
-        lines += ["## What the model used", "", *bullets([state.spent.words()]), ""]
+        lines += ["## What the model used", "", *bullets([state.spent.words]), ""]
     if state.stopped:
         lines += ["## End", "", *bullets([stop_words(state.stopped)]), ""]
     return text(lines)

@@ -237,7 +237,7 @@ def gate(
         )
     engine, view = look(run)
     report = gate_look(engine, view, None if version is None else read_version(version), final=final)
-    rules = [RuleData(rule=r.id, stage=r.stage, title=r.title, explain=r.explain) for r in RULES] if explain else []
+    rules = [RuleData.from_domain(rule) for rule in RULES] if explain else []
     data = RunGateData(run=view.record.id, folder=str(view.folder.root), report=report, rules=rules)
     return _reply(data, gate_lines(data), engine.warnings, ExitCode.OK if report.passed else ExitCode.REJECTED)
 
@@ -404,7 +404,7 @@ def show(
         run=view.record.id,
         folder=str(view.folder.root),
         record=view.record,
-        version=None if number is None else VersionData.of(view.state.versions[number]),
+        version=None if number is None else VersionData.from_domain(view.state.versions[number]),
         files={path: hash for path, hash in sorted(view.state.files.items()) if path.startswith(prefix)},
         journal=journal_lines(view.state, number),
     )

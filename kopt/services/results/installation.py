@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from kbs.common.json_model import JsonModel
-
-
-class CheckData(JsonModel):
-    """One thing that `kopt doctor` looked at."""
-
-    name: str
-    status: Literal["ok", "warning", "error", "absent"]
-    detail: str
-    hint: str
+from kopt.services.doctor import Check
+from kopt.skill import SkillFile
 
 
 class SettingData(JsonModel):
@@ -28,18 +21,8 @@ class DoctorData(JsonModel):
     """`kopt doctor`"""
 
     home: str
-    checks: list[CheckData]
+    checks: list[Check]
     settings: list[SettingData]
-
-
-class SkillFileData(JsonModel):
-    """A file of the skill."""
-
-    path: str
-    status: Literal["new", "same", "other"]
-    """What stood at its place before: nothing, this, or something else."""
-    change: str
-    """For `other`: the difference."""
 
 
 class SkillData(JsonModel):
@@ -47,4 +30,4 @@ class SkillData(JsonModel):
 
     folder: str
     dry_run: bool
-    files: list[SkillFileData]
+    files: list[SkillFile]

@@ -4,70 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from pydantic import AliasPath, Field
+
 from evaluator.sass.diff import Difference
 from evaluator.sass.sass import Function, MethodVerdict, Resources
 from kbs.common.json_model import JsonModel
+from kbs.hardware.occupancy import Need, ResourceLimit
 
 if TYPE_CHECKING:
     from kbs.evidence.spec import Spec
     from kbs.evidence.vocabulary import Vocabulary
-    from kbs.hardware.occupancy import Need, Occupancy, ResourceLimit
-
-
-class ResourceLimitData(JsonModel):
-    """How many blocks one resource of an SM admits."""
-
-    resource: str
-    """warps, blocks, registers, shared memory or barriers."""
-    blocks: int | None
-    """None where the kernel uses nothing of it."""
-    limiting: bool
-    arithmetic: str
-    metrics: list[str]
-    """The limits that it rests on; their lines stand under `limits`."""
-
-    @classmethod
-    def of(cls, limit: ResourceLimit, limiting: bool) -> ResourceLimitData:
-        """From the internal form."""
-        return cls(
-            resource=limit.resource,
-            blocks=limit.blocks,
-            limiting=limiting,
-            arithmetic=limit.arithmetic,
-            metrics=list(limit.metrics),
-        )
-
-
-class NeedData(JsonModel):
-    """What a limiting resource must fall to before one more block fits."""
-
-    resource: str
-    what: str
-    """threads a block, registers a thread, bytes of shared memory a block, barriers a block, or block slots."""
-    now: int
-    at_most: int | None
-    """None where nothing that the kernel does admits one block more."""
-
-    @classmethod
-    def of(cls, need: Need) -> NeedData:
-        """From the internal form."""
-        return cls(resource=need.resource, what=need.what, now=need.now, at_most=need.at_most)
+    from kbs.hardware.occupancy import Occupancy
 
 
 class KernelOccupancyData(JsonModel):
-    """One kernel on one SM."""
+    """One kernel on one SM: what it takes and what fits, in one place."""
 
-    kernel: str
+    kernel: str = ""
     """Its name in the compiled file; empty where the numbers were given."""
-    threads: int
+    threads: int = Field(validation_alias=AliasPath("usage", "threads"))
     """Of a block."""
-    registers: int
+    registers: int = Field(validation_alias=AliasPath("usage", "registers"))
     """Of a thread."""
-    static_shared_memory: int | None
+    static_shared_memory: int | None = None
     """Bytes that the code declares; None where the numbers were given."""
-    shared_memory: int
+    shared_memory: int = Field(validation_alias=AliasPath("usage", "shared_memory"))
     """Bytes of a block, static and dynamic, without the reserved part."""
-    barriers: int
+    barriers: int = Field(validation_alias=AliasPath("usage", "barriers"))
     launchable: bool
     blocks: int
     """Of an SM; 0 where the kernel cannot be launched."""
@@ -75,48 +38,28 @@ class KernelOccupancyData(JsonModel):
     """Of an SM."""
     warps_per_block: int
     max_warps: int
-    occupancy: float
+    occupancy: float = Field(validation_alias="fraction")
     """Resident warps as a part of the most that an SM can hold."""
     limiters: list[str]
-    resources: list[ResourceLimitData]
-    one_more_block: list[NeedData]
+    resources: list[ResourceLimit] = Field(validation_alias="limits")
+    one_more_block: list[Need] = Field(validation_alias="needs")
     """All of them must be met."""
-    allocated_registers: int
+    allocated_registers: int = Field(validation_alias="registers_per_block")
     """Of a block."""
-    allocated_shared_memory: int
+    allocated_shared_memory: int = Field(validation_alias="shared_memory_per_block")
     """Bytes of a block, with the reserved part."""
-    carveout_bytes: int
+    carveout_bytes: int = Field(validation_alias="configuration")
     """Smallest configuration of shared memory that holds the blocks; with --carveout, the preferred one."""
-    l1_bytes: int
+    l1_bytes: int = Field(validation_alias="l1")
     """What this configuration leaves to the L1 cache."""
-    notes: list[str]
+    notes: tuple[str, ...] = ()
     """What was assumed."""
 
     @classmethod
     def of(cls, name: str, static: int | None, found: Occupancy, notes: list[str]) -> KernelOccupancyData:
-        """From the internal form."""
-        return cls(
-            kernel=name,
-            threads=found.usage.threads,
-            registers=found.usage.registers,
-            static_shared_memory=static,
-            shared_memory=found.usage.shared_memory,
-            barriers=found.usage.barriers,
-            launchable=found.blocks > 0,
-            blocks=found.blocks,
-            warps=found.warps,
-            warps_per_block=found.warps_per_block,
-            max_warps=found.max_warps,
-            occupancy=found.fraction,
-            limiters=list(found.limiters),
-            resources=[ResourceLimitData.of(limit, limit.resource in found.limiters) for limit in found.limits],
-            one_more_block=[NeedData.of(need) for need in found.needs],
-            allocated_registers=found.registers_per_block,
-            allocated_shared_memory=found.shared_memory_per_block,
-            carveout_bytes=found.configuration,
-            l1_bytes=found.l1,
-            notes=notes,
-        )
+        """From what fits, with the kernel's name and notes on it."""
+        more = {"kernel": name, "static_shared_memory": static, "notes": tuple(notes)}
+        return cls.from_domain(found).model_copy(update=more)
 
 
 class RefusedKernelData(JsonModel):

@@ -4,54 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from kbs.answers.kernel_roofline import Roof
+from kbs.answers.model import Step
 from kbs.common.json_model import JsonModel
+from kopt.services.roofline import Declared
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from evaluator.work import Work
-    from kbs.answers.kernel_roofline import Roof
-    from kbs.answers.model import Step
-    from kopt.services.roofline import Declared, Roofline
-
-
-class ArithmeticData(JsonModel):
-    """One line of arithmetic."""
-
-    name: str
-    expression: str
-    value: float
-    """In base units: B, FLOP, FLOP/byte, s, B/s, FLOP/s; a share as a part of 1."""
-    unit: str
-    shown: str
-    """`expression = value`, rounded as it is shown; recomputing it gives the same."""
-
-    @classmethod
-    def all_of(cls, steps: Sequence[Step]) -> list[ArithmeticData]:
-        """From the internal form."""
-        return [cls(**{**vars(step), "value": float(step.value)}) for step in steps]
-
-
-class RoofData(JsonModel):
-    """A rate that nothing on the device exceeds."""
-
-    metric: str
-    name: str
-    rate: float
-    """B/s or FLOP/s."""
-    shown: str
-    origin: Literal["cited", "measured"]
-    citation: str
-    """The citation line of a cited peak; what was measured, where and when, of a measured ceiling."""
-
-    @classmethod
-    def of(cls, roof: Roof) -> RoofData:
-        """From the internal form."""
-        return cls(**{**vars(roof), "rate": float(roof.rate)})
+    from kopt.services.roofline import Roofline
 
 
 class WorkData(JsonModel):
-    """What the reference must do at the least, as it was counted."""
+    """What the reference must do at the least, as it was counted.
+
+    The fields are those of the evaluator's `Work`, whose module imports torch; its rows are left as they are.
+    """
 
     how: Literal["fake", "real", "none"]
     """It ran on `fake` tensors, which have no memory, on `real` ones on the CPU, or not at all."""
@@ -71,28 +38,15 @@ class WorkData(JsonModel):
         return None if work is None else cls(**work.model_dump(mode="json"))
 
 
-class DeclaredData(JsonModel):
-    """What was said in place of a count."""
-
-    expression: str
-    amount: int
-    by: str
-
-    @classmethod
-    def of(cls, said: Declared | None) -> DeclaredData | None:
-        """From the internal form."""
-        return None if said is None else cls(**vars(said))
-
-
 class PointData(JsonModel):
-    """A measured time of the kernel."""
+    """A measured time of the kernel, with the arithmetic on it."""
 
     seconds: float
     device: str
     source: str
     bytes: int | None
     """Bytes that a profile counted; None where nothing counted them."""
-    arithmetic: list[ArithmeticData]
+    arithmetic: list[Step]
 
 
 class RooflineData(JsonModel):
@@ -108,8 +62,8 @@ class RooflineData(JsonModel):
     dims: dict[str, int]
     work: WorkData | None
     """None where bytes and operations were declared."""
-    declared_bytes: DeclaredData | None
-    declared_operations: DeclaredData | None
+    declared_bytes: Declared | None
+    declared_operations: Declared | None
     bytes: int
     flop: dict[str, int]
     """By metric of the peak rate at which they run."""
@@ -126,8 +80,8 @@ class RooflineData(JsonModel):
     target_seconds: float | None
     """90 % of the nearest ceiling."""
     target_from: Literal["measured", "cited", ""]
-    roofs: list[RoofData]
-    arithmetic: list[ArithmeticData]
+    roofs: list[Roof]
+    arithmetic: list[Step]
     point: PointData | None
     gaps: list[str]
     notes: list[str]
@@ -146,8 +100,8 @@ class RooflineData(JsonModel):
             form=form,
             dims=dims,
             work=WorkData.of(found.work),
-            declared_bytes=DeclaredData.of(found.declared.get("bytes")),
-            declared_operations=DeclaredData.of(found.declared.get("operations")),
+            declared_bytes=found.declared.get("bytes"),
+            declared_operations=found.declared.get("operations"),
             bytes=placed.demand.bytes,
             flop=placed.demand.flop,
             intensity={metric: float(value) for metric, value in placed.intensity.items()},
@@ -157,8 +111,8 @@ class RooflineData(JsonModel):
             floor_seconds=None if placed.floor is None else float(placed.floor),
             target_seconds=None if placed.target is None else float(placed.target),
             target_from=placed.target_from,
-            roofs=[RoofData.of(roof) for roof in found.roofs],
-            arithmetic=ArithmeticData.all_of(placed.steps),
+            roofs=found.roofs,
+            arithmetic=list(placed.steps),
             point=None
             if point is None
             else PointData(
@@ -166,7 +120,7 @@ class RooflineData(JsonModel):
                 device=point.device,
                 source=point.source,
                 bytes=point.bytes,
-                arithmetic=ArithmeticData.all_of(found.point_steps),
+                arithmetic=found.point_steps,
             ),
             gaps=found.gaps,
             notes=found.notes,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
+
+from pydantic import AliasPath, BeforeValidator, Field
 
 from kbs.common.errors import KoptError
 from kbs.common.json_model import JsonModel
@@ -10,82 +12,54 @@ from loop.gate.report import GateReport
 from loop.journal.folder import RunFolder
 from loop.journal.language_model import Spent
 from loop.journal.record import RunRecord
-from loop.journal.state import Attempt, Phase, RunState, VersionState
+from loop.journal.state import Phase, RunState
 from loop.proposals.request import NextRequest
 from loop.run.driver import read_run
 
 Interval = tuple[float, float, float]
 
 
+def _number(value: object) -> object:
+    return len(value) if isinstance(value, list) else value
+
+
 class AttemptData(JsonModel):
-    """One kernel that was tried for a version."""
+    """One kernel that was tried for a version: what was submitted and what was found, in one place."""
 
-    attempt: int
-    methods: list[str]
-    verdict: str
+    attempt: int = Field(validation_alias="number")
+    methods: tuple[str, ...] = Field((), validation_alias=AliasPath("submitted", "methods"))
+    verdict: str = Field("", validation_alias=AliasPath("evaluated", "verdict"))
     """Empty while it is not evaluated."""
-    reason: str
-    ratio: Interval | None
+    reason: str = Field("", validation_alias=AliasPath("evaluated", "reason"))
+    ratio: Interval | None = Field(None, validation_alias=AliasPath("evaluated", "ratio"))
     """Time of the parent over its own: median, lower and upper bound. Of version 0, the first baseline's."""
-    median_us: float | None
-    receipt: str
+    median_us: float | None = Field(None, validation_alias=AliasPath("evaluated", "median_us"))
+    receipt: str = Field("", validation_alias=AliasPath("evaluated", "receipt"))
     """Id of its sealed receipt; empty while there is none."""
-
-    @classmethod
-    def of(cls, attempt: Attempt) -> Self:
-        """From the state."""
-        done = attempt.evaluated
-        return cls(
-            attempt=attempt.number,
-            methods=list(attempt.submitted.methods) if attempt.submitted else [],
-            verdict=done.verdict.value if done else "",
-            reason=done.reason if done else "",
-            ratio=done.ratio if done else None,
-            median_us=done.median_us if done else None,
-            receipt=done.receipt if done else "",
-        )
 
 
 class VersionData(JsonModel):
-    """A version, as far as it got."""
+    """A version, as far as it got: what its events say, in one place."""
 
-    version: int
+    version: int = Field(validation_alias="number")
     parent: int | None
-    outcome: Literal["open", "passed", "failed"]
+    outcome: Literal["open", "passed", "failed"] = Field("open", validation_alias=AliasPath("closed", "outcome"))
     kept: bool
     """Whether it became the best version when it was closed."""
-    why: str
+    why: str = Field("", validation_alias=AliasPath("closed", "why"))
     masked: bool
     methods: list[str]
-    bottleneck: str
+    bottleneck: str = Field("", validation_alias=AliasPath("profiled", "bottleneck"))
     """Empty where it was not profiled."""
-    refused: int
+    refused: Annotated[int, BeforeValidator(_number)]
     """Proposals for it that did not run."""
     attempts: list[AttemptData]
-    commit: str
+    commit: str = Field("", validation_alias=AliasPath("committed", "commit"))
     """Empty where it is not committed yet."""
-
-    @classmethod
-    def of(cls, version: VersionState) -> Self:
-        """From the state."""
-        closed = version.closed
-        return cls(
-            version=version.number,
-            parent=version.parent,
-            outcome=closed.outcome if closed else "open",
-            kept=version.kept,
-            why=closed.why if closed else "",
-            masked=version.masked,
-            methods=list(version.methods),
-            bottleneck=version.profiled.bottleneck if version.profiled else "",
-            refused=len(version.refused),
-            attempts=[AttemptData.of(attempt) for attempt in version.attempts],
-            commit=version.committed.commit if version.committed else "",
-        )
 
 
 class FinalData(JsonModel):
-    """What was measured again at the end."""
+    """What was measured again at the end, without its files."""
 
     version: int
     agrees: bool
@@ -93,22 +67,6 @@ class FinalData(JsonModel):
     """Version 0's time over this one's."""
     why: str
     receipt: str
-
-
-class SpentData(JsonModel):
-    """What asking a language model used in a run."""
-
-    calls: int
-    input_tokens: int
-    """Of its prompts."""
-    output_tokens: int
-    """Of its answers."""
-    unreported: int
-    """Calls of which the service did not say it: the tokens counted for them are an upper bound."""
-    cost: str | None
-    """US dollars, a decimal; None where a price is not set."""
-    words: str
-    """All of it in words."""
 
 
 class RunData(JsonModel):
@@ -142,7 +100,7 @@ class RunData(JsonModel):
     finals: list[FinalData]
     reports: list[str]
     """Files of the report; empty before there is one."""
-    spent: SpentData | None
+    spent: Spent | None
     """None for a proposer that is no language model."""
 
     @classmethod
@@ -166,25 +124,11 @@ class RunData(JsonModel):
             stalls=len(state.stalls),
             enforced=list(state.hints.directives) if state.hints else [],
             passed_on=list(state.hints.passed_on) if state.hints else [],
-            versions=[VersionData.of(version) for version in state.versions],
-            finals=[
-                FinalData(version=f.version, agrees=f.agrees, ratio=f.ratio, why=f.why, receipt=f.receipt)
-                for f in state.finals
-            ],
+            versions=[VersionData.from_domain(version) for version in state.versions],
+            finals=[FinalData.from_domain(final) for final in state.finals],
             reports=sorted(state.reported.files) if state.reported else [],
-            spent=_spent(state.spent) if record.model else None,
+            spent=state.spent if record.model else None,
         )
-
-
-def _spent(spent: Spent) -> SpentData:
-    return SpentData(
-        calls=spent.calls,
-        input_tokens=spent.input_tokens,
-        output_tokens=spent.output_tokens,
-        unreported=spent.unreported,
-        cost=None if spent.cost is None else str(spent.cost),
-        words=spent.words(),
-    )
 
 
 def waiting_for(record: RunRecord, phase: Phase, folder: RunFolder) -> str:
@@ -279,9 +223,9 @@ class RunSubmitData(JsonModel):
 
 
 class RuleData(JsonModel):
-    """A rule of the gate."""
+    """A rule of the gate, without its code."""
 
-    rule: str
+    rule: str = Field(validation_alias="id")
     stage: str
     title: str
     explain: str

@@ -54,16 +54,16 @@ def test_calls_add_up(used: list[tuple[int, int]]) -> None:
 def test_one_unknown_cost_makes_the_sum_unknown() -> None:
     total = spent(call(cost=Decimal(1)), call(cost=None))
     assert total.cost is None
-    assert "cost unknown: no price was given" in total.words()
+    assert "cost unknown: no price was given" in total.words
 
 
 def test_bounds_are_said_to_be_bounds() -> None:
-    assert "of 1 of them an upper bound" in spent(call(), call(reported=False)).words()
-    assert "bound" not in spent(call()).words()
+    assert "of 1 of them an upper bound" in spent(call(), call(reported=False)).words
+    assert "bound" not in spent(call()).words
 
 
 def test_words_of_what_was_spent() -> None:
-    assert spent(call(cost=Decimal("0.0719"))).words() == "1 call, 1,000 tokens in, 500 out, 0.0719 USD"
+    assert spent(call(cost=Decimal("0.0719"))).words == "1 call, 1,000 tokens in, 500 out, 0.0719 USD"
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------
