@@ -25,8 +25,9 @@ from typing import IO, Any, NoReturn
 from tests import forking, worker_server
 
 _IMPORTED = (
-    "kopt.cli.main", "kopt.cli.support", "kopt.cli.knowledge.render", "kopt.services.engine",
-    "kopt.services.experience_log",
+    "kopt.cli.main", "kopt.cli.support", "kopt.services.knowledge.answers",
+    "kopt.services.knowledge.answer_text", "kopt.services.engine",
+    "kopt.services.experience.log",
     "kopt.services.results.answers",
     "kopt.services.results.bench",
     "kopt.services.results.citations",

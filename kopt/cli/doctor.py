@@ -1,45 +1,47 @@
-"""`kopt doctor`: what works here, what does not, and how to mend it."""
+"""`kopt doctor`: what works here, what does not, and how to fix it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
+from kopt.cli.command import command
+from kopt.cli.output import Reply
+from kopt.cli.support import print_lines
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from kopt.services.results.installation import DoctorData
 
 
-def doctor(json: JsonFlag = False, debug: DebugFlag = False) -> None:
+@command("doctor")
+def doctor() -> Reply:
     """Check the model, the index, the wikis, the GPU and its tools, and show every setting with its origin.
 
-    Exit code 5 if something that kopt needs is broken; what is merely absent, such as a GPU, is told.
+    Exit code 5 if something that kopt needs is broken. What is merely absent, such as a GPU, is reported only.
     """
+    from kbs.common.errors import ExitCode
+    from kopt.services.doctor import examine
+    from kopt.services.results.installation import DoctorData, SettingData
+    from kopt.services.settings import load_settings
 
-    def work() -> Reply:
-        from kbs.common.errors import ExitCode
-        from kopt.services.doctor import examine
-        from kopt.services.results.installation import DoctorData, SettingData
-        from kopt.services.settings import load_settings
-
-        loaded = load_settings()
-        checks = examine(loaded)
-        settings = [
+    loaded = load_settings()
+    checks = examine(loaded)
+    data = DoctorData(
+        home=str(loaded.home),
+        checks=checks,
+        settings=[
             SettingData(name=name, value=value, origin=loaded.origins[name])
             for name, value in loaded.values.model_dump(mode="json").items()
-        ]
+        ],
+    )
+    broken = any(check.status == "error" for check in checks)
+    return Reply(data, print_lines(_lines(data)), ExitCode.CONFIGURATION if broken else ExitCode.OK)
 
-        def show(console: Console) -> None:
-            for check in checks:
-                console.print(f"{check.status:<8} {check.name:<18} {check.detail}", markup=False)
-                if check.hint and check.status != "ok":
-                    console.print(f"{'':<27} {check.hint}", markup=False)
-            console.print(f"\nKOPT_HOME is {loaded.home}", markup=False)
-            for setting in settings:
-                console.print(f"{setting.name:<18} {setting.value!r:<28} {setting.origin}", markup=False)
 
-        broken = any(check.status == "error" for check in checks)
-        data = DoctorData(home=str(loaded.home), checks=list(checks), settings=settings)
-        return Reply(data, show, ExitCode.CONFIGURATION if broken else ExitCode.OK)
-
-    deliver("doctor", json, debug, work)
+def _lines(data: DoctorData) -> Iterator[str]:
+    for check in data.checks:
+        yield f"{check.status:<8} {check.name:<18} {check.detail}"
+        if check.hint and check.status != "ok":
+            yield f"{'':<27} {check.hint}"
+    yield from ("", f"KOPT_HOME is {data.home}")
+    yield from (f"{setting.name:<18} {setting.value!r:<28} {setting.origin}" for setting in data.settings)

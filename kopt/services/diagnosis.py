@@ -12,20 +12,19 @@ from evaluator.diagnosis.headroom import NO_PROBLEM, Ceilings, Problem
 from evaluator.diagnosis.symptoms import Finding
 from evaluator.profiling.profile import Launch
 from kbs.answers.knowledge import Knowledge
-from kbs.common.errors import KoptError, UsageError
+from kbs.common.errors import UsageError
 from kbs.evidence.citation import Citation
 from kbs.hardware.profile_metrics import COMPULSORY_BYTES, DERIVED
 from kbs.hardware.roofline import usable
-from kopt.services.peaks import product_of
+from kopt.services.engine import Engine
+from kopt.services.gpus import BANDWIDTH, newest_ceilings, product_named, product_of_device
+from kopt.services.roofline import roofline
+from kopt.services.work_counts import ProblemWork
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from evaluator.work import Work
     from kbs.answers.kernel_roofline import Roof
     from kbs.index.store import Store
-    from kopt.services.engine import Engine
-    from kopt.services.roofline import Declared
 
 TECHNIQUES = 4
 """Techniques that are named for a symptom."""
@@ -76,44 +75,30 @@ def diagnose_launch(
     return engine.with_store(lambda store: _diagnosed(engine, store, launch, gpu, grade, task), vectors=False)
 
 
-def task_of(
-    engine: Engine,
-    launch: Launch,
-    gpu: str,
-    work: Work | None,
-    said: Mapping[str, Declared],
-    *,
-    peak: str | None = None,
-) -> Task:
+def task_of(engine: Engine, launch: Launch, gpu: str, problem: ProblemWork, *, peak: str | None = None) -> Task:
     """What a problem has to do, on the launch's GPU or on `gpu`.
 
-    `work`: as counted from a reference (`kopt.services.work_counts.count`); `said`: declared `bytes` and `operations`
-    (`kopt.services.work_counts.declared_work`), which come before the count; without a count the bytes must be
-    declared. `peak`: metric
-    id of the rate at which products of matrices or declared operations run. Raises `UsageError` (`gpu_unknown`,
-    `peak_needed`, `bytes_needed`).
+    `peak`: metric of the rate at which matrix products or declared operations run. Raises `UsageError` (`gpu_unknown`,
+    `gpu_ambiguous`, `peak_needed`, and `bytes_needed` where the bytes are neither counted nor declared).
     """
-    if work is None and "bytes" not in said:
+    declared = problem.declared.get("bytes")
+    if problem.work is None and declared is None:
         raise UsageError(
-            "operations alone say nothing of the bytes that must move", code="bytes_needed", hint="Give --bytes too."
+            "--operations alone do not say how many bytes must move", code="bytes_needed", hint="Give --bytes too."
         )
-    by = said["bytes"].by if "bytes" in said else ""
-    by = f"declared ({by})" if by else "counted from the reference"
-    product = engine.with_store(lambda store: _product(engine, store, gpu, launch.device, []), vectors=False)
+    by = f"declared ({declared.by})" if declared else "counted from the reference"
+    product = _product(engine, gpu, launch.device, [])
     if not product:
-        amount = said["bytes"].amount if "bytes" in said else _counted(work)
+        amount = declared.amount if declared else _bytes(problem.work)
         return Task(Problem(amount, (), {}, by), notes=("operations are held against no peak: the GPU is not known",))
-    from kopt.services.roofline import roofline
-
-    specs = engine.with_store(lambda store: store.specs(), vectors=False)
-    found = roofline(engine, product, specs, work, said, peak)
+    found = roofline(engine, product, engine.specs(), problem, peak)
     demand = found.placed.demand
     steps = tuple(step.shown for step in found.placed.steps if step.unit == "B")
     roofs = tuple(roof for roof in found.roofs if roof.metric in demand.flop)
     return Task(Problem(demand.bytes, steps, demand.flop, by), roofs, (*found.gaps, *found.notes))
 
 
-def _counted(work: Work | None) -> int:
+def _bytes(work: Work | None) -> int:
     return 0 if work is None else sum(row.bytes for row in (*work.read, *work.written))
 
 
@@ -121,7 +106,7 @@ def _diagnosed(engine: Engine, store: Store, launch: Launch, gpu: str, grade: st
     terms = engine.terms
     rows = {id: store.rows("threshold", id) for id in terms.symptoms}
     notes: list[str] = []
-    product = _product(engine, store, gpu, launch.device, notes)
+    product = _product(engine, gpu, launch.device, notes)
     ceilings = replace(_ceilings(engine, store, product, launch.device, notes), compute=task.roofs)
     made = diagnose(
         launch,
@@ -131,7 +116,7 @@ def _diagnosed(engine: Engine, store: Store, launch: Launch, gpu: str, grade: st
         grade=grade,
         problem=task.problem,
     )
-    knowledge = Knowledge(store, terms, lambda question: engine.search(store, question.text, {}, 1))
+    knowledge = engine.knowledge(store)
     remedies = {finding.symptom.id: _remedies(knowledge, finding) for finding in (*made.symptoms, *made.disputed)}
     own_page = f"bottleneck/{made.bottleneck.value}"
     advice = tuple(
@@ -165,20 +150,11 @@ def _remedies(knowledge: Knowledge, finding: Finding) -> tuple[Remedy, ...]:
     return tuple(found[:TECHNIQUES])
 
 
-def _product(engine: Engine, store: Store, gpu: str, device: str, notes: list[str]) -> str:
-    """The product that `gpu` names, else the one whose name the report has for its device, whole."""
+def _product(engine: Engine, gpu: str, device: str, notes: list[str]) -> str:
+    """The product that `gpu` names, else the one whose name the report has for its device."""
     if gpu:
-        found = engine.terms.resolve("product", gpu)
-        if len(found) == 1:
-            return found[0]
-        documented = dict.fromkeys(spec.product for spec in store.specs())
-        near = found or engine.terms.nearest_products(gpu, documented)
-        raise UsageError(
-            f"{gpu!r} {'is several GPUs' if found else 'is no GPU that is known'}",
-            code="gpu_unknown",
-            hint=f"Say --gpu with one of {', '.join(near)}." if near else "See kopt spec --list.",
-        )
-    product = product_of(engine, device) if device else ""
+        return product_named(engine, gpu)
+    product = product_of_device(engine, device) if device else ""
     if not product:
         said = f"the report's GPU is {device}, which is no GPU of the wikis" if device else "the report names no GPU"
         notes.append(f"{said}: say --gpu GPU for the headroom")
@@ -188,7 +164,7 @@ def _product(engine: Engine, store: Store, gpu: str, device: str, notes: list[st
 def _ceilings(engine: Engine, store: Store, product: str, device: str, notes: list[str]) -> Ceilings:
     if not product:
         return Ceilings()
-    spec = usable(store.specs(), product, "hbm_bandwidth", engine.terms)
+    spec = usable(store.specs(), product, BANDWIDTH, engine.terms)
     peak = spec.base(engine.terms) if spec else None
     if spec is None:
         notes.append(f"{engine.terms.products[product].name} HBM bandwidth: UNKNOWN (gpu-wiki not found)")
@@ -199,26 +175,11 @@ def _ceilings(engine: Engine, store: Store, product: str, device: str, notes: li
 def _measured(
     engine: Engine, product: str, device: str, notes: list[str]
 ) -> tuple[tuple[tuple[str, Decimal], ...], str]:
-    """Figures of `kopt bench ceilings` for the same device; the newest where several drivers have some."""
-    folder = engine.settings.home / "ceilings"
-    files = sorted(folder.glob("*.json")) if folder.is_dir() else []
-    if not files:
+    """Figures of `kopt bench ceilings` for the same device."""
+    newest, problems = newest_ceilings(engine, product, device)
+    notes += problems
+    if newest is None:
         notes.append("no ceilings are measured for this GPU: `kopt bench ceilings` measures them where it is")
         return (), ""
-    from evaluator.timing.ceilings import load  # it imports torch
-
-    kept = []
-    for file in files:
-        try:
-            found = load(file)
-        except KoptError as error:
-            notes.append(error.message)
-            continue
-        if found is not None and (found.device == device or product_of(engine, found.device) == product):
-            kept.append(found)
-    if not kept:
-        notes.append("no ceilings are measured for this GPU: `kopt bench ceilings` measures them where it is")
-        return (), ""
-    newest = max(kept, key=lambda one: one.created)
     figures = tuple((f.name, Decimal(str(f.value)) * 10**9) for f in newest.figures if f.unit == "GB/s")
     return figures, f"{newest.device}, driver {newest.driver}, {newest.created}"

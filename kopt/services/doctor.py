@@ -1,4 +1,4 @@
-"""The checks of `kopt doctor`. Each looks at one thing, changes nothing, and says how to mend what is broken."""
+"""The checks of `kopt doctor`. Each looks at one thing, changes nothing, and says how to fix what is broken."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import platform
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -32,67 +32,59 @@ class Check(JsonDataclass):
     name: str
     status: Status
     detail: str
-    hint: str
-    """How to mend it; empty where there is nothing to mend."""
+    hint: str = ""
+    """How to fix it; empty where there is nothing to fix."""
 
 
 def examine(settings: LoadedSettings) -> list[Check]:
-    """All checks, in the order in which a person would mend things."""
+    """All checks, in the order in which a person would fix things."""
     eng = Engine(settings)
     checks: list[Check] = []
-    for look in (_python, _packages, _model, _wikis, _index, _chroma, _gpu, _tools, _jail):
+    for look in (_python, _packages, _model, _wikis, _index, _chroma, _gpu, _tools, _isolation):
         try:
             checks += look(eng)
         except KoptError as error:
-            checks.append(_check(look.__name__.strip("_"), "error", error.message, error.hint))
+            checks.append(Check(look.__name__.strip("_"), "error", error.message, error.hint))
         except sqlite3.DatabaseError as error:
             checks.append(_damaged(str(error)))
     return checks
 
 
-def _check(name: str, status: Status, detail: str, hint: str = "") -> Check:
-    return Check(name, status, detail, hint)
-
-
 def _damaged(why: str) -> Check:
-    return _check("index", "error", f"damaged: {why}", "Run `kopt ingest --rebuild`; nothing is lost.")
+    return Check("index", "error", f"damaged: {why}", "Run `kopt ingest --rebuild`; nothing is lost.")
 
 
 def _python(_: Engine) -> Iterator[Check]:
-    fts = (
-        sqlite3.connect(":memory:")
-        .execute("SELECT count(*) FROM pragma_compile_options WHERE compile_options = 'ENABLE_FTS5'")
-        .fetchone()[0]
-    )
+    query = "SELECT count(*) FROM pragma_compile_options WHERE compile_options = 'ENABLE_FTS5'"
+    (fts,) = sqlite3.connect(":memory:").execute(query).fetchone()
     detail = f"{platform.python_version()} on {platform.system()}, SQLite {sqlite3.sqlite_version}"
-    yield _check(
-        "python", "ok" if fts else "warning", detail, "" if fts else "This SQLite does not say that it has FTS5."
-    )
+    hint = "" if fts else "This SQLite does not report that it has FTS5."
+    yield Check("python", "ok" if fts else "warning", detail, hint)
 
 
 def _packages(_: Engine) -> Iterator[Check]:
     for package in ("chromadb", "sentence-transformers", "torch", "triton"):
         try:
-            yield _check(package, "ok", version(package))
+            yield Check(package, "ok", version(package))
         except PackageNotFoundError:
             needed = package != "triton" or platform.system() == "Linux"
-            yield _check(package, "warning" if needed else "absent", "not installed", f"pip install {package}")
+            yield Check(package, "warning" if needed else "absent", "not installed", f"pip install {package}")
 
 
 def _model(eng: Engine) -> Iterator[Check]:
     model = eng.settings.values.embedding_model
     if model != DEFAULT_MODEL:
-        yield _check("model", "ok", f"{model}, through sentence-transformers")
+        yield Check("model", "ok", f"{model}, through sentence-transformers")
         return
     verify_default_model()
-    yield _check("model", "ok", f"{DEFAULT_MODEL}, weights as published")
+    yield Check("model", "ok", f"{DEFAULT_MODEL}, weights as published")
 
 
 def _wikis(eng: Engine) -> Iterator[Check]:
     for wiki in eng.wikis:
-        yield _check("wiki", "ok", f"{wiki.name}: {len(wiki.files())} pages in {wiki.root}")
+        yield Check("wiki", "ok", f"{wiki.name}: {len(wiki.files())} pages in {wiki.root}")
     for warning in eng.warnings:
-        yield _check("wiki", "warning", warning)
+        yield Check("wiki", "warning", warning)
 
 
 def _index(eng: Engine) -> Iterator[Check]:
@@ -103,34 +95,21 @@ def _index(eng: Engine) -> Iterator[Check]:
             fresh = eng.index.is_fresh(store, eng.wikis, None)
             broken = store.broken()
     except FileNotFoundError:
-        yield _check(
-            "index",
-            "absent",
-            f"not built yet in {eng.index.folder}",
-            "The first `kopt ask` builds it, or run `kopt ingest`.",
-        )
+        hint = "The first `kopt ask` builds it, or run `kopt ingest`."
+        yield Check("index", "absent", f"not built yet in {eng.index.folder}", hint)
         return
     if wrong:
         yield _damaged(wrong)
         return
     detail = f"{counts['pages']} pages, {counts['passages']} passages, {counts['specs']} specs"
-    if not fresh:
-        yield _check(
-            "index",
-            "warning",
-            f"{detail}; the wikis have changed since",
-            "The next question brings it up to date, or run `kopt ingest`.",
-        )
+    if fresh:
+        yield Check("index", "ok", detail)
     else:
-        yield _check("index", "ok", detail)
+        hint = "The next question updates it, or run `kopt ingest`."
+        yield Check("index", "warning", f"{detail}; the wikis have changed since", hint)
     for wiki, path, problems in broken:
-        first = problems[0]
-        yield _check(
-            "page",
-            "warning",
-            f"{wiki}/{path}:{first['line']} is left out: {first['message']}",
-            "Mend the page; `kopt wiki lint` lists all problems.",
-        )
+        detail = f"{wiki}/{path}:{problems[0]['line']} is left out: {problems[0]['message']}"
+        yield Check("page", "warning", detail, "Fix the page; `kopt wiki lint` lists all problems.")
 
 
 def _chroma(eng: Engine) -> Iterator[Check]:
@@ -143,76 +122,63 @@ def _chroma(eng: Engine) -> Iterator[Check]:
     except FileNotFoundError:
         return
     if not model:
-        yield _check("vectors", "warning", "none were made yet", "Run `kopt ingest`.")
+        yield Check("vectors", "warning", "none were computed yet", "Run `kopt ingest`.")
         return
     indexed = eng.index.vectors(model).ids()
     missing, surplus = len(have - indexed), len(indexed - vectors)
     where = eng.settings.values.chroma_url or "on disk"
     if not current:
-        yield _check(
-            "vectors",
-            "warning",
-            "pages have changed since the vectors were indexed",
-            "The next question brings them up to date, or run `kopt ingest`.",
-        )
+        hint = "The next question updates them, or run `kopt ingest`."
+        yield Check("vectors", "warning", "pages have changed since the vectors were indexed", hint)
     elif missing or surplus:
-        detail = f"Chroma {where}: {missing} passages missing, {surplus} too many"
-        yield _check(
-            "vectors", "error", detail, "Run `kopt ingest --rebuild`; until then vectors are compared one by one."
-        )
+        hint = "Run `kopt ingest --rebuild`; until then vectors are compared one by one."
+        yield Check("vectors", "error", f"Chroma {where}: {missing} passages missing, {surplus} too many", hint)
     else:
-        yield _check("vectors", "ok", f"Chroma {where}: {len(indexed)} vectors, the same ids as SQLite")
+        yield Check("vectors", "ok", f"Chroma {where}: {len(indexed)} vectors, the same ids as SQLite")
 
 
 def _gpu(_: Engine) -> Iterator[Check]:
     if shutil.which("nvidia-smi") is None:
-        yield _check("gpu", "absent", "no nvidia-smi", "Questions, specs and the wiki work without a GPU.")
+        yield Check("gpu", "absent", "no nvidia-smi", "Questions, specs and the wiki work without a GPU.")
         return
     query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
     output = output_of(query, _TIMEOUT)
     if output is None:
-        yield _check("gpu", "warning", "nvidia-smi does not answer", "Check the driver.")
+        yield Check("gpu", "warning", "nvidia-smi does not answer", "Check the driver.")
         return
     for line in output.splitlines():
-        yield _check("gpu", "ok", line.strip())
+        yield Check("gpu", "ok", line.strip())
 
 
 def _tools(_: Engine) -> Iterator[Check]:
-    read: dict[str, Callable[[str], str]] = {
-        "git": lambda out: out.strip(),
-        "nvcc": lambda out: out.strip().splitlines()[-1],
-        "ncu": lambda out: out.strip().splitlines()[-1],
-        "compute-sanitizer": lambda out: out.strip().splitlines()[-1],
-        "cuobjdump": lambda out: out.strip().splitlines()[-1],
-    }
-    for tool, last in read.items():
+    for tool in ("git", "nvcc", "ncu", "compute-sanitizer", "cuobjdump"):
         path = find_tool(tool, os.environ)
         if path is None:
-            yield _check(tool, "absent", "not found", f"Put {tool} on the PATH where you need it.")
+            yield Check(tool, "absent", "not found", f"Put {tool} on the PATH where you need it.")
             continue
-        output = output_of([str(path), "--version"], _TIMEOUT)
-        yield _check(tool, "ok" if output else "warning", f"{last(output) if output else 'does not answer'} ({path})")
+        lines = (output_of([str(path), "--version"], _TIMEOUT) or "").strip().splitlines()
+        yield Check(tool, "ok" if lines else "warning", f"{lines[-1] if lines else 'does not answer'} ({path})")
     parameters = Path("/proc/driver/nvidia/params")
-    if parameters.exists():
-        restricted = "RmProfilingAdminOnly: 1" in parameters.read_text("utf-8", "replace")
-        hint = "Run ncu as root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0." if restricted else ""
-        yield _check(
-            "ncu counters",
-            "warning" if restricted else "ok",
-            "for administrators only" if restricted else "open to all users",
-            hint,
-        )
+    if not parameters.exists():
+        return
+    if "RmProfilingAdminOnly: 1" in parameters.read_text("utf-8", "replace"):
+        hint = "Run ncu as root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0."
+        yield Check("ncu counters", "warning", "for administrators only", hint)
+    else:
+        yield Check("ncu counters", "ok", "open to all users")
 
 
-def _jail(_: Engine) -> Iterator[Check]:
+def _isolation(_: Engine) -> Iterator[Check]:
     """The layers between a candidate kernel and this machine, tried out by a probe."""
     found = try_isolation()
     if found.failed:
-        yield _check("isolation", "error", f"the probe did not run: {found.failed}", "Run `kopt doctor --debug`.")
+        yield Check("isolation", "error", f"the probe did not run: {found.failed}", "Run `kopt doctor --debug`.")
     for layer in found.layers:
-        status: Status = "ok" if layer.applied else "warning"
-        hint = "" if layer.applied else "Candidate kernels run without this layer; receipts say so."
-        yield _check("isolation", status, layer.name + (f": {layer.detail}" if layer.detail else ""), hint)
+        detail = layer.name + (f": {layer.detail}" if layer.detail else "")
+        if layer.applied:
+            yield Check("isolation", "ok", detail)
+        else:
+            yield Check("isolation", "warning", detail, "Candidate kernels run without this layer; receipts say so.")
     for escape in found.escapes:
         hint = "Run kernels that you did not write on another machine, or in a container."
-        yield _check("isolation", "warning", f"a candidate kernel can {escape}", hint)
+        yield Check("isolation", "warning", f"a candidate kernel can {escape}", hint)

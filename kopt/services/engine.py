@@ -6,18 +6,17 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ingest.update import Index, Progress, UpdateResult, no_progress
-from kbs.answers.compose import compose
 from kbs.answers.knowledge import Knowledge
-from kbs.answers.model import Answer
-from kbs.common.errors import ConfigurationError, IndexBusyError, KoptError
+from kbs.common.errors import ConfigurationError, IndexBusyError
 from kbs.common.files import make_folder, write_whole
+from kbs.evidence.spec import Spec
 from kbs.evidence.vocabulary import Product, Vocabulary, vocabulary
 from kbs.index.encoder import (
     DEFAULT_MODEL,
@@ -32,12 +31,8 @@ from kbs.index.search import Query, SearchResult, search
 from kbs.index.sqlite_file import DamagedIndexError, damaged
 from kbs.index.store import Store
 from kbs.questions.question import Question, understand
-from kopt.services.experience_evidence import past_log
 from kopt.services.settings import LoadedSettings
 from wiki.library import BUNDLED, Wiki, Wikis, bundled_wiki, open_wiki
-
-if TYPE_CHECKING:
-    from kopt.services.user_kernel.analysis import OwnKernel
 
 REGISTRY = "wikis.json"
 GAPS = "gaps.jsonl"
@@ -183,6 +178,15 @@ class Engine:
             with self.index.open() as store, _damage(store), store.snapshot():
                 return use(store)
 
+    def specs(self) -> list[Spec]:
+        """Every spec of the wikis."""
+        return self.with_store(lambda store: store.specs(), vectors=False)
+
+    def documented(self) -> list[str]:
+        """The products that some page states a spec of, in the order of the vocabulary."""
+        have = {spec.product for spec in self.specs()}
+        return [product for product in self.terms.products if product in have]
+
     def _refresh(self, vectors: bool) -> None:
         usable = False
         model = self._model_identity() if vectors else None
@@ -210,12 +214,14 @@ class Engine:
 
     def search(self, store: Store, query: str, filters: Mapping[str, Sequence[str]], count: int) -> SearchResult:
         """Search the passages for a text."""
-        question = understand(query, self.terms)
-        return self._search(store, question, filters, count)
+        return self.find(store, understand(query, self.terms), filters, count)
 
-    def _search(
-        self, store: Store, question: Question, filters: Mapping[str, Sequence[str]], count: int
-    ) -> SearchResult:
+    def knowledge(self, store: Store) -> Knowledge:
+        """The facts of the index, for looking them up one by one."""
+        return Knowledge(store, self.terms, lambda question: self.find(store, question, {}, 1))
+
+    def find(self, store: Store, question: Question, filters: Mapping[str, Sequence[str]], count: int) -> SearchResult:
+        """Search the passages for a question that was understood."""
         degraded: list[str] = []
         vector: Vectors | None = None
         identity = store.meta("vector_model")
@@ -245,47 +251,6 @@ class Engine:
         if chosen != "auto":
             return chosen == "chroma"
         return bool(self.settings.values.chroma_url) or store.counts()["passages"] >= CHROMA_FROM
-
-    def ask(
-        self,
-        text: str,
-        *,
-        gpus: tuple[str, ...],
-        dtype: str,
-        dims: Mapping[str, int],
-        kinds: tuple[str, ...],
-        count: int,
-        own: OwnKernel | None = None,
-    ) -> tuple[Question, Answer]:
-        """Answer a question, with `own` about that very kernel; what an abstention could not find is logged for the
-        wiki."""
-
-        def answer(store: Store) -> tuple[Question, Answer]:
-            told = own.told if own else None
-            question = understand(text, self.terms, gpus=gpus, dtype=dtype, dims=dims, told=told)
-
-            def find(asked: Question) -> SearchResult:
-                return self._search(store, asked, {"kind": kinds}, count)
-
-            overrides = [
-                f"the page {page} of {used} is used in place of {hidden}'s" for page, used, hidden in store.overrides()
-            ]
-            knowledge = Knowledge(store, self.terms, find)
-            part, evidence = (own.part, own.evidence) if own else (None, None)
-            with ExitStack() as stack:
-                try:
-                    past = stack.enter_context(past_log(self.settings))
-                except KoptError as error:
-                    past = None
-                    overrides.append(f"the experience log could not be asked: {error.message}")
-                return question, compose(
-                    question, knowledge, self.library, overrides, kernel=part, evidence=evidence, past=past
-                )
-
-        question, made = self.with_store(answer, vectors=True)
-        if made.abstained:
-            self.log_gap(text, made.reason, made.gaps or [made.direct])
-        return question, made
 
     def log_gap(self, asked: str, reason: str, gaps: Sequence[str]) -> None:
         """Remember what the wiki could not answer, for whoever curates it."""

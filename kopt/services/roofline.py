@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from kbs.answers.kernel_roofline import Demand, MeasuredCeilings, Placed, Roof, Term, achieved, place
 from kbs.answers.model import Step
-from kbs.common.errors import KoptError, NoGpuError, UsageError
-from kbs.common.json_model import JsonDataclass
+from kbs.common.errors import UsageError
 from kbs.evidence.units import format_number
 from kbs.hardware.roofline import peak_metric, usable
-from kopt.services.peaks import product_of as product_of_device
+from kopt.services.engine import Engine
+from kopt.services.gpus import BANDWIDTH, newest_ceilings, product_named, product_of_device
+from kopt.services.work_counts import Declared, ProblemFiles, ProblemWork, count_problem, seal_notes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from evaluator.diagnosis.measured_point import MeasuredPoint
+    from evaluator.request import Request
+    from evaluator.source.forms import Recognised
     from evaluator.timing.ceilings import Ceilings
     from evaluator.work import Traffic, Work
     from kbs.evidence.spec import Spec
     from kbs.evidence.vocabulary import Vocabulary
-    from kopt.services.engine import Engine
 
-BANDWIDTH = "hbm_bandwidth"
 _MATMULS = {
     "fp32": "fp32_throughput",
     "tf32": "tf32_tensor_throughput",
@@ -35,17 +37,6 @@ _MATMULS = {
 """The metric whose ceiling a measured matrix product of an element type is."""
 _NAMES = {"input": "read input", "weight": "read weight", "constant": "read", "output": "write", "read": "read",
           "write": "write"}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Declared(JsonDataclass):
-    """What somebody said that the problem needs, in place of what is counted."""
-
-    expression: str
-    """With the sizes in it, such as `2 × 4096 × 4096`."""
-    amount: int
-    by: str
-    """`command line` or `reference`."""
 
 
 @dataclass
@@ -69,85 +60,63 @@ class Roofline:
     notes: list[str] = field(default_factory=list)
 
 
-def product_of(engine: Engine, gpu: str, documented: Sequence[str]) -> str:
-    """The one product that a name is of; `auto`: the first GPU of this machine. UsageError `gpu_unknown`,
-    `gpu_ambiguous`; `NoGpuError`."""
+def problem_roofline(
+    engine: Engine, gpu: str, files: ProblemFiles, *, peak: str = "", profile: Path | None = None
+) -> tuple[Roofline, Request, Recognised]:
+    """Count a problem, and place it under the roofline of a GPU, with the time that `profile` measured, if given.
+
+    Raises `UsageError` and `NoGpuError`, see `product_named`, `rate_metric`, `count_problem`, `roofline`, `add_point`.
+    """
+    request = files.request()
+    recognised = request.recognised()
+    product = product_named(engine, gpu)
+    metric = rate_metric(engine, peak) if peak else None
+    problem = count_problem(engine, request, recognised)
+    found = roofline(engine, product, engine.specs(), problem, metric)
+    if profile is not None:
+        from evaluator.diagnosis.measured_point import read_point
+
+        add_point(engine, found, read_point(profile, request))
+        if profile.suffix == ".json":
+            found.notes += seal_notes(engine, profile)
+    if found.gaps:
+        engine.log_gap(f"roofline {gpu}", "not_in_wiki", found.gaps)
+    return found, request, recognised
+
+
+def rate_metric(engine: Engine, text: str) -> str:
+    """The peak rate of floating-point operations that `text` names: by its own name, or by that of the element type
+    whose matrix products run at it. Raises `UsageError` `metric_unknown`."""
     terms = engine.terms
-    if gpu == "auto":
-        from evaluator.receipt.environment import gpu_names
-
-        present = gpu_names()
-        if not present:
-            raise NoGpuError(
-                "--gpu auto was asked for, and there is no GPU",
-                code="no_gpu",
-                hint="Name one, such as --gpu h200; `kopt spec --list` lists those of the wikis.",
-            )
-        found = product_of_device(engine, present[0])
-        if not found:
-            raise UsageError(
-                f"no page is about {present[0]}, or its name is a name of several",
-                code="gpu_unknown",
-                hint="Name the product, such as --gpu h200-sxm; see `kopt spec --list`.",
-            )
-        return found
-    products = terms.resolve("product", gpu)
-    if not products:
-        near = terms.nearest_products(gpu, list(documented))
+    rates = list(dict.fromkeys(m for d in terms.dtypes.values() for m in (d.vector, d.tensor) if m))
+    found = [metric for metric in terms.resolve("metric", text) if metric in rates] or [
+        tensor for id in terms.resolve("dtype", text) if (tensor := terms.dtypes[id].tensor)
+    ]
+    if len(found) != 1:
         raise UsageError(
-            f"{gpu!r} is no GPU that is known",
-            code="gpu_unknown",
-            hint=f"The nearest known ones are {', '.join(near)}." if near else "See `kopt spec --list`.",
+            f"--peak {text!r} is not a peak rate", code="metric_unknown", hint=f"Peak rates are {', '.join(rates)}."
         )
-    if len(products) > 1:
-        raise UsageError(
-            f"{gpu!r} is a name of {len(products)} products",
-            code="gpu_ambiguous",
-            hint=f"Name one of them: {', '.join(products)}.",
-        )
-    return products[0]
+    return found[0]
 
 
-def declared(expression: str, dims: Mapping[str, int], by: str, option: str) -> Declared:
-    """An expression of the dims, evaluated. UsageError `size_invalid`."""
-    from evaluator.source.cuda_signature import evaluate_size
-
-    try:
-        amount = evaluate_size(expression, dict(dims))
-    except UsageError as error:
-        hint = error.hint.partition(": --ptr-size")[0]
-        raise UsageError(error.message, code=error.code, hint=f"{hint}: {option} '5*M*N'.") from error
-    shown = re.sub(r"[A-Za-z_]\w*", lambda name: str(dims[name[0]]), expression)
-    plain = re.fullmatch(r"[\d\s+\-*()]+", shown) is not None and len(shown) < 200
-    spaced = re.sub(r"\s*([*+\-])\s*", r" \1 ", shown).replace("*", "×").strip()
-    return Declared(spaced if plain else str(amount), amount, by)
-
-
-def roofline(
-    engine: Engine,
-    product: str,
-    specs: Sequence[Spec],
-    work: Work | None,
-    said: Mapping[str, Declared],
-    peak: str | None,
-) -> Roofline:
-    """Put the work under the roofline. `said`: declared `bytes` and `operations`; `peak`: the metric at which products
-    of matrices run, or declared operations. Raises `UsageError` `peak_needed`."""
+def roofline(engine: Engine, product: str, specs: Sequence[Spec], problem: ProblemWork, peak: str | None) -> Roofline:
+    """Place a problem under a product's roofline. `peak`: the metric at which matrix products, or declared operations,
+    run. Raises `UsageError` `peak_needed`."""
     terms = engine.terms
     notes: list[str] = []
-    demand = demand_of(work, said, peak, terms, notes)
+    demand = demand_of(problem, peak, terms, notes)
     operations = demand.operations
     cited = {metric: _cited(specs, product, metric, terms) for metric in (BANDWIDTH, *operations)}
-    found = newest_ceilings(engine, product)
+    found, problems = newest_ceilings(engine, product)
+    engine.warnings += problems
     measured = None if found is None else _measured(found, terms)
     bandwidth = cited.pop(BANDWIDTH)
     placed = place(demand, bandwidth, cited, measured)
     name = terms.products[product].name
     gaps = [f"{name} {terms.metrics[m].name}: UNKNOWN (gpu-wiki not found)" for m in placed.missing]
-    made = Roofline(product, name, placed, work, dict(said), found, _roofs(placed, measured), gaps=gaps, notes=notes)
-    if work is not None:
-        notes += limits(work, said)
-    return made
+    notes += limits(problem)
+    roofs = _roofs(placed, measured)
+    return Roofline(product, name, placed, problem.work, problem.declared, found, roofs, gaps=gaps, notes=notes)
 
 
 def add_point(engine: Engine, found: Roofline, point: MeasuredPoint) -> None:
@@ -165,31 +134,14 @@ def add_point(engine: Engine, found: Roofline, point: MeasuredPoint) -> None:
         found.notes.append(point.doubt)
 
 
-def newest_ceilings(engine: Engine, product: str) -> Ceilings | None:
-    """What `kopt bench ceilings` measured last on a device of this product; None where it never did."""
-    from evaluator.timing.ceilings import FOLDER, load
-
-    found = []
-    for path in sorted((engine.settings.home / FOLDER).glob("*.json")):
-        try:
-            kept = load(path)
-        except KoptError as error:
-            engine.warnings.append(f"{error.message} {error.hint}")
-            continue
-        if kept is not None and product_of_device(engine, kept.device) == product:
-            found.append(kept)
-    return max(found, key=lambda kept: kept.created, default=None)
-
-
 # --- the demand -------------------------------------------------------------------------------------------------------
 
 
-def demand_of(
-    work: Work | None, said: Mapping[str, Declared], peak: str | None, terms: Vocabulary, notes: list[str]
-) -> Demand:
-    """Bytes and operations as they were counted or declared; what is not counted is added to `notes`. Raises
+def demand_of(problem: ProblemWork, peak: str | None, terms: Vocabulary, notes: list[str]) -> Demand:
+    """Bytes and operations as they were declared or counted; what is not counted is added to `notes`. Raises
     `UsageError` `peak_needed`."""
-    return _demand(work, said.get("bytes"), _operations(work, said.get("operations"), peak, terms, notes))
+    operations = _operations(problem.work, problem.declared.get("operations"), peak, terms, notes)
+    return _demand(problem.work, problem.declared.get("bytes"), operations)
 
 
 def _operations(
@@ -240,13 +192,15 @@ def _terms(rows: Sequence[Traffic]) -> tuple[Term, ...]:
     )
 
 
-def limits(work: Work, said: Mapping[str, Declared]) -> list[str]:
-    """What a reader must know of how it was counted."""
-    notes = []
-    if work.uncounted and "operations" not in said:
+def limits(problem: ProblemWork) -> list[str]:
+    """What a reader must know about how it was counted; nothing where all was declared."""
+    work, notes = problem.work, []
+    if work is None:
+        return []
+    if work.uncounted and "operations" not in problem.declared:
         notes.append(f"no rule counts the operations of {', '.join(work.uncounted)}: there are more than are shown."
                      " Declare them with --operations")  # fmt: skip
-    if not all(row.exact for row in (*work.read, *work.written)) and "bytes" not in said:
+    if not all(row.exact for row in (*work.read, *work.written)) and "bytes" not in problem.declared:
         notes.append("what is read of a tensor depends on values, such as indices: the bytes may be other ones")
     if work.how == "real":
         notes.append(f"the reference ran on the CPU, since fake tensors did not do: {work.why}")

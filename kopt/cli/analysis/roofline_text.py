@@ -8,6 +8,8 @@ from kbs.common.visible_text import visible
 from kbs.evidence.units import format_number, format_seconds
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
 
     from kopt.services.roofline import Roofline
@@ -19,8 +21,8 @@ _HOW = {
 }
 
 
-def show(console: Console, found: Roofline, kernel: str, dims: dict[str, int]) -> None:
-    """Print it."""
+def show(console: Console, found: Roofline, kernel: str, dims: dict[str, int], plot: Path | None) -> None:
+    """Print it, and where it was drawn, if it was."""
     placed = found.placed
 
     def line(text: str) -> None:
@@ -53,6 +55,8 @@ def show(console: Console, found: Roofline, kernel: str, dims: dict[str, int]) -
             line(f"  {step.name:<{width}}  {step.shown}")
     for note in found.notes:
         line(f"note     {note}")
+    if plot is not None:
+        line(f"plot     {plot}")
 
 
 def _against(found: Roofline) -> str:

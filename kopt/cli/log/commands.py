@@ -2,233 +2,330 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kopt.cli.command import grouped
+from kopt.cli.command import command
 from kopt.cli.log.options import (
     AllOption,
     BackendOption,
     BottleneckOption,
     ChipOption,
     DtypeOption,
-    FilterWords,
-    MaskedOption,
-    read_bottleneck,
+    ExperimentOptions,
+    FilterOptions,
+    IdArgument,
+    WhyOption,
 )
-from kopt.cli.log.transfer import export, import_, merge, sync
-from kopt.cli.log.write import IdArgument, add, mask, unmask
 from kopt.cli.options import DimsOption
-from kopt.cli.output import DebugFlag, JsonFlag, Reply, deliver
+from kopt.cli.output import JsonFlag, Reply
+from kopt.cli.support import print_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from kbs.experience.entry import Entry
+    from kbs.experience.log import ExperienceLog
+
+_SHOWN = 20
+"""Problems of an import that are printed."""
+
 log = typer.Typer(help="What was tried on which kernel, and what came of it.", no_args_is_help=True)
-LimitOption = Annotated[int, typer.Option("--limit", min=1, max=100_000, help="How many to show.")]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, max=100_000, help="Number of experiments to show.")]
 
 
 @log.command("list")
-@grouped
+@command("log list")
 def list_(
-    *,
-    words: FilterWords,
-    masked: MaskedOption = False,
+    filters: FilterOptions,
+    masked: Annotated[bool, typer.Option("--masked", help="Show only masked experiments.")] = False,
     everything: AllOption = False,
     limit: LimitOption = 20,
-    json: JsonFlag = False,
-    debug: DebugFlag = False,
-) -> None:
-    """List experiments, the newest first."""
+) -> Reply:
+    """List experiments, newest first."""
+    from kopt.services.experience.log import open_log
 
-    def work() -> Reply:
-        from kopt.services.experience_log import open_log
-        from kopt.services.results.experiments import EntryData, LogListData
-
-        wanted = words.read(True if masked else None if everything else False)
-        found = open_log()
-        with found.index() as index:
-            entries, total = list(index.entries(wanted, limit, newest=True)), index.count(wanted)
-
-        def show(console: Console) -> None:
-            from kopt.cli.log.text import entry_line
-
-            for entry in entries:
-                console.print(entry_line(entry), markup=False)
-            more = f", {len(entries)} of them shown" if total > len(entries) else ""
-            console.print(f"{total} experiments{more}, {found.files.root}", markup=False)
-
-        data = LogListData(
-            folder=str(found.files.root), entries=[EntryData.from_domain(one) for one in entries], total=total
-        )
-        return Reply(data, show, warnings=[str(problem) for problem in found.problems()])
-
-    deliver("log list", json, debug, work)
+    wanted = filters.read(True if masked else None if everything else False)
+    found = open_log()
+    with found.index() as index:
+        entries, total = list(index.entries(wanted, limit, newest=True)), index.count(wanted)
+    more = f", {len(entries)} of them shown" if total > len(entries) else ""
+    return _listed(found, entries, total, f"{total} experiments{more}, {found.files.root}")
 
 
 @log.command()
-def show(id: IdArgument, json: JsonFlag = False, debug: DebugFlag = False) -> None:
-    """Show all that a record says."""
+@command("log search")
+def search(
+    words: Annotated[
+        list[str], typer.Argument(help="Words. Experiments that have all of them are found, else those that have any.")
+    ],
+    filters: FilterOptions,
+    everything: AllOption = False,
+    limit: LimitOption = 10,
+) -> Reply:
+    """Search experiments, best match first."""
+    from kopt.services.experience.log import open_log
 
-    def work() -> Reply:
-        return entry_reply(id)
+    wanted = filters.read(None if everything else False)
+    found = open_log()
+    with found.index() as index:
+        entries, total = index.search(" ".join(words), wanted, limit), index.count(wanted)
+    return _listed(found, entries, total, "" if entries else f"none of {total} experiments has these words")
 
-    deliver("log show", json, debug, work)
+
+def _listed(found: ExperienceLog, entries: Sequence[Entry], total: int, last: str) -> Reply:
+    from kopt.cli.log.text import entry_line
+    from kopt.services.results.experiments import EntryData, LogListData
+
+    lines = [*map(entry_line, entries), *([last] if last else [])]
+    data = LogListData(
+        folder=str(found.files.root), entries=[EntryData.from_domain(one) for one in entries], total=total
+    )
+    return Reply(data, print_lines(lines), warnings=[str(problem) for problem in found.problems()])
+
+
+@log.command()
+@command("log show")
+def show(id: IdArgument) -> Reply:
+    """Show everything that one record says."""
+    return entry_reply(id)
 
 
 def entry_reply(id: str) -> Reply:
-    """All that the record of an id says, of `log/<id>`, or of the beginning of one that is enough. Raises `UsageError`
-    (`log_unknown`, `log_ambiguous`)."""
+    """The record that an id, `log/<id>` or the beginning of an id names. Raises `UsageError` (`log_unknown`,
+    `log_ambiguous`)."""
     from kbs.experience.log import find
-    from kopt.services.experience_log import open_log
+    from kopt.cli.log.text import entry_lines
+    from kopt.services.experience.log import open_log
     from kopt.services.results.experiments import EntryData, LogShowData
 
     with open_log().index() as index:
         entry = find(index, id)
-
-    def show(console: Console) -> None:
-        from kopt.cli.log.text import entry_lines
-
-        for line in entry_lines(entry):
-            console.print(line, markup=False)
-
-    return Reply(LogShowData(entry=EntryData.from_domain(entry)), show)
+    return Reply(LogShowData(entry=EntryData.from_domain(entry)), print_lines(entry_lines(entry)))
 
 
 @log.command()
-@grouped
-def search(
-    sought: Annotated[
-        list[str], typer.Argument(metavar="WORDS", help="Words; experiments that have all of them, or else any.")
-    ],
-    *,
-    words: FilterWords,
-    everything: AllOption = False,
-    limit: LimitOption = 10,
-    json: JsonFlag = False,
-    debug: DebugFlag = False,
-) -> None:
-    """Find experiments by words, the best match first."""
+@command("log stats")
+def stats(filters: FilterOptions) -> Reply:
+    """Count outcomes and effects by method, operation and GPU, with 95% intervals."""
+    from dataclasses import replace
 
-    def work() -> Reply:
-        from kopt.services.experience_log import open_log
-        from kopt.services.results.experiments import EntryData, LogListData
+    from kbs.experience.stats import GROUPS, effects
+    from kopt.cli.log.text import effect_lines
+    from kopt.services.experience.log import open_log
+    from kopt.services.results.experiments import LogStatsData
 
-        wanted = words.read(None if everything else False)
-        found = open_log()
-        with found.index() as index:
-            entries, total = index.search(" ".join(sought), wanted, limit), index.count(wanted)
-
-        def show(console: Console) -> None:
-            from kopt.cli.log.text import entry_line
-
-            for entry in entries:
-                console.print(entry_line(entry), markup=False)
-            if not entries:
-                console.print(f"none of {total} experiments has these words", markup=False)
-
-        data = LogListData(
-            folder=str(found.files.root), entries=[EntryData.from_domain(one) for one in entries], total=total
-        )
-        return Reply(data, show, warnings=[str(problem) for problem in found.problems()])
-
-    deliver("log search", json, debug, work)
+    wanted = filters.read()
+    found = open_log()
+    with found.index() as index:
+        by = {str(name): effects(index, name, wanted) for name in GROUPS}
+        counted, hidden = index.count(wanted), index.count(replace(wanted, masked=True))
+        twice = len(index.duplicates())
+    problems = [str(problem) for problem in found.problems()]
+    lines = [f"{counted} experiments, {hidden} masked ones left out, {found.files.root}"]
+    for name, rows in by.items():
+        lines += [f"by {name}", *effect_lines(rows)]
+    warnings = list(problems)
+    if twice:
+        warnings.append(f"{twice} groups of records are of one experiment each: `kopt log merge` joins them")
+    data = LogStatsData(
+        folder=str(found.files.root), experiments=counted, masked=hidden, by=by, duplicates=twice, problems=problems
+    )
+    return Reply(data, print_lines(lines), warnings=warnings)
 
 
 @log.command()
-@grouped
-def stats(*, words: FilterWords, json: JsonFlag = False, debug: DebugFlag = False) -> None:
-    """Count outcomes and effects by method, operation and GPU, with 95 % intervals."""
-
-    def work() -> Reply:
-        from dataclasses import replace
-
-        from kbs.experience.stats import GROUPS, effects
-        from kopt.services.experience_log import open_log
-        from kopt.services.results.experiments import LogStatsData
-
-        wanted = words.read()
-        found = open_log()
-        with found.index() as index:
-            by = {name: effects(index, name, wanted) for name in GROUPS}
-            counted, hidden = index.count(wanted), index.count(replace(wanted, masked=True))
-            twice = len(index.duplicates())
-        problems = [str(problem) for problem in found.problems()]
-
-        def show(console: Console) -> None:
-            from kopt.cli.log.text import effect_lines
-
-            console.print(f"{counted} experiments, {hidden} masked ones left out, {found.files.root}", markup=False)
-            for name, rows in by.items():
-                console.print(f"by {name}", markup=False)
-                for line in effect_lines(rows):
-                    console.print(line, markup=False)
-
-        warnings = list(problems)
-        if twice:
-            warnings.append(f"{twice} groups of records are of one experiment each: `kopt log merge` joins them")
-        data = LogStatsData(
-            folder=str(found.files.root),
-            experiments=counted,
-            masked=hidden,
-            by={str(name): rows for name, rows in by.items()},
-            duplicates=twice,
-            problems=problems,
-        )
-        return Reply(data, show, warnings=warnings)
-
-    deliver("log stats", json, debug, work)
-
-
-@log.command()
+@command("log recommend")
 def recommend(
-    kernel: Annotated[
-        str, typer.Option("--kernel", help="The kernel, by the operation that it computes, or its name.")
-    ],
+    kernel: Annotated[str, typer.Option("--kernel", help="Kernel name, or the operation that it computes.")],
     backend: BackendOption = "",
     chip: ChipOption = "",
     bottleneck: BottleneckOption = "",
     dims: DimsOption = None,
     dtype: DtypeOption = "",
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="How many methods.")] = 5,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="Number of methods.")] = 5,
     explain: Annotated[bool, typer.Option("--explain", help="Show every factor of the ranking.")] = False,
+) -> Reply:
+    """Recommend methods that helped in similar experiments. Exit code 3 if nothing is similar."""
+    from dataclasses import asdict
+    from datetime import UTC, datetime
+
+    from kbs.common.errors import ExitCode
+    from kbs.experience.ranking.recommend import recommend as ranked
+    from kbs.experience.ranking.similarity import Situation
+    from kopt.cli.log.text import recommend_lines
+    from kopt.services.arguments import read_dims
+    from kopt.services.experience.filters import read_bottleneck
+    from kopt.services.experience.log import open_log
+    from kopt.services.results.experiments import RecommendData
+
+    asked = Situation.of(kernel, backend, chip, read_bottleneck(bottleneck), read_dims(dims), dtype)
+    with open_log().index() as index:
+        advice = ranked(asked, index.trials(), datetime.now(UTC), limit, explain=explain)
+    data = RecommendData(asked=asdict(asked), **vars(advice))
+    code = ExitCode.OK if data.recommended else ExitCode.ABSTAINED
+    return Reply(data, print_lines(recommend_lines(advice, explain)), code)
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+@log.command()
+@command("log add")
+def add(optimization: Annotated[str, typer.Argument(help="What was changed.")], experiment: ExperimentOptions) -> Reply:
+    """Add an experiment: measured if it has a receipt, reported if not."""
+    from kbs.experience.entry import Entry
+    from kopt.cli.log.text import entry_line
+    from kopt.services.experience.log import add_experiment
+    from kopt.services.results.experiments import AddData, EntryData
+
+    added = add_experiment({"optimization": optimization, **experiment.fields()}, experiment.receipt)
+    result = added.result
+    entry = Entry(added.experiment) if result.added else result.there[0][1]
+    lines = [*([] if result.added else ["the log already has it:"]), entry_line(entry)]
+    data = AddData(entry=EntryData.from_domain(entry), added=bool(result.added), file=result.file)
+    return Reply(data, print_lines(lines), warnings=added.notes)
+
+
+@log.command()
+@command("log mask")
+def mask(id: IdArgument, why: WhyOption) -> Reply:
+    """Leave an experiment out of lists, counts and recommendations. The record stays; `unmask` brings it back."""
+    return _masked(id, True, why)
+
+
+@log.command()
+@command("log unmask")
+def unmask(id: IdArgument, why: WhyOption) -> Reply:
+    """Count a masked experiment again."""
+    return _masked(id, False, why)
+
+
+def _masked(id: str, masked: bool, why: str) -> Reply:
+    from kopt.cli.log.text import entry_line
+    from kopt.services.experience.log import open_log
+    from kopt.services.results.experiments import EntryData, MaskData
+
+    found = open_log()
+    entry, changed = found.mask(id, masked, why)
+    lines = [*([] if changed else [f"it {'is already' if masked else 'was not'} masked:"]), entry_line(entry)]
+    data = MaskData(entry=EntryData.from_domain(entry), changed=changed)
+    return Reply(data, print_lines(lines), warnings=list(found.files.notes))
+
+
+# --- sharing ----------------------------------------------------------------------------------------------------------
+
+
+@log.command()
+@command("log merge")
+def merge() -> Reply:
+    """Join records of the same experiment: same receipt, or same run and iteration. All their ids stay valid."""
+    from kopt.services.experience.log import open_log
+    from kopt.services.results.experiments import JoinData, MergeData
+
+    found = open_log()
+    joins = found.merge()
+    lines = [f"{', '.join(join.joined)}: {join.why}" for join in joins]
+    data = MergeData(joined=[JoinData(ids=list(join.joined), why=join.why) for join in joins])
+    last = f"{len(joins)} groups of records joined"
+    return Reply(data, print_lines([*lines, last]), warnings=list(found.files.notes))
+
+
+@log.command()
+@command("log sync")
+def sync() -> Reply:
+    """Commit the log, pull, join duplicates and push, if the log's folder is in a git repository."""
+    from dataclasses import asdict
+
+    from kbs.experience.filters import Filter
+    from kbs.experience.repository import sync as with_git
+    from kopt.services.experience.log import open_log
+    from kopt.services.results.experiments import SyncData
+
+    found = open_log()
+    done = with_git(found)
+    with found.index() as index:
+        experiments = index.count(Filter(masked=None))
+    problems = [str(problem) for problem in found.problems()]
+    where = done.remote or "no remote: nothing was pulled or pushed"
+    lines = [
+        f"{done.repository}, branch {done.branch}, {where}",
+        f"{done.committed} commits made, {done.pulled} pulled, {done.pushed} pushed, "
+        f"{done.joined} groups joined; {experiments} experiments",
+    ]
+    data = SyncData(**asdict(done), experiments=experiments, problems=problems)
+    return Reply(data, print_lines(lines), warnings=[*found.files.notes, *problems])
+
+
+@log.command()
+@command("log export")
+def export(
+    filters: FilterOptions,
+    format: Annotated[str, typer.Option("--format", help="json or csv.")] = "json",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write (default: standard output).")
+    ] = None,
+    everything: AllOption = False,
     json: JsonFlag = False,
-    debug: DebugFlag = False,
-) -> None:
-    """Recommend methods by what similar experiments brought. Exit code 3 where there is nothing similar."""
+) -> Reply:
+    """Write experiments as JSON or CSV, which `kopt log import` reads.
 
-    def work() -> Reply:
-        from dataclasses import asdict
-        from datetime import UTC, datetime
+    An existing file is overwritten only if it is an export in the same format.
+    """
+    import sys
 
-        from kbs.common.errors import ExitCode
-        from kbs.experience.ranking.recommend import recommend as ranked
-        from kbs.experience.ranking.similarity import Situation
-        from kopt.services.arguments import read_dims
-        from kopt.services.experience_log import open_log
-        from kopt.services.results.experiments import RecommendData
+    from kbs.common.errors import UsageError
+    from kopt.services.experience.log import export_log, open_log
+    from kopt.services.results.experiments import ExportData
 
-        asked = Situation.of(kernel, backend, chip, read_bottleneck(bottleneck), read_dims(dims), dtype)
-        with open_log().index() as index:
-            advice = ranked(asked, index.trials(), datetime.now(UTC), limit, explain=explain)
-        data = RecommendData(asked=asdict(asked), **vars(advice))
+    if json and output is None:
+        raise UsageError(
+            "--json and the export cannot both be printed", code="no_output", hint="Name a file with --output."
+        )
+    found = open_log()
+    text, count = export_log(found, filters.read(None if everything else False), format, output)
 
-        def show(console: Console) -> None:
-            from kopt.cli.log.text import recommend_lines
+    def show(console: Console) -> None:
+        if output is None:
+            sys.stdout.write(text)
+        else:
+            console.print(f"{count} experiments written to {output}", markup=False)
 
-            for line in recommend_lines(advice, explain):
-                console.print(line, markup=False)
-
-        return Reply(data, show, ExitCode.OK if data.recommended else ExitCode.ABSTAINED)
-
-    deliver("log recommend", json, debug, work)
+    data = ExportData(file=str(output or ""), format=format, experiments=count)
+    return Reply(data, show, warnings=[str(problem) for problem in found.problems()])
 
 
-log.command()(add)
-log.command()(mask)
-log.command()(unmask)
-log.command()(merge)
-log.command()(sync)
-log.command()(export)
-log.command("import")(import_)
+@log.command("import")
+@command("log import")
+def import_(
+    source: Annotated[Path, typer.Argument(help="An export, a log in the public form (JSON), or a run's folder.")],
+) -> Reply:
+    """Add experiments from a file or a run's folder. Exit code 4 if none could be read."""
+    from kbs.experience.transfer.transfer import read
+
+    from kbs.common.errors import ExitCode
+    from kopt.services.experience.log import open_log, receipt_problem
+    from kopt.services.results.experiments import ImportData
+    from kopt.services.settings import load_settings
+
+    loaded = load_settings()
+    found = open_log(loaded)
+    taken = read(source, lambda data: receipt_problem(data, loaded.home))
+    result = found.take(taken)
+    lines = list(taken.problems[:_SHOWN])
+    if len(taken.problems) > _SHOWN:
+        lines.append(f"... {len(taken.problems) - _SHOWN} more; --json lists all")
+    lines.append(
+        f"{len(result.added)} experiments added, {len(result.there)} were there already, "
+        f"{len(taken.problems)} could not be read"
+    )
+    data = ImportData(
+        added=[one.id for one in result.added],
+        there=[entry.experiment.id for _, entry in result.there],
+        problems=list(taken.problems),
+    )
+    code = ExitCode.REJECTED if taken.problems and not taken.experiments else ExitCode.OK
+    return Reply(data, print_lines(lines), code, list(found.files.notes))

@@ -1,126 +1,105 @@
-"""Options that choose experiments, and how their words are read."""
+"""Options of `kopt log`."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
+
+from kopt.cli.options import DimsOption
 
 if TYPE_CHECKING:
     from kbs.experience.filters import Filter
 
-OpOption = Annotated[str, typer.Option("--op", help="Operation, by a name of the vocabulary.")]
-KernelOption = Annotated[str, typer.Option("--kernel", help="Name of the kernel, as it was recorded.")]
+IdArgument = Annotated[str, typer.Argument(help="An id, log/ID, or the beginning of one.")]
+WhyOption = Annotated[str, typer.Option("--why", help="The reason, for later readers.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Include masked experiments.")]
 BackendOption = Annotated[str, typer.Option("--backend", help="Language: triton, cuda.")]
-ChipOption = Annotated[
-    str, typer.Option("--chip", "--gpu", help="GPU: a product, or a family for all of its products.")
-]
+ChipOption = Annotated[str, typer.Option("--chip", "--gpu", help="GPU: a product, or a family for all its products.")]
 BottleneckOption = Annotated[str, typer.Option("--bottleneck", help="Class before the change, such as memory.")]
 DtypeOption = Annotated[str, typer.Option("--dtype", help="Element type, such as fp32 or bf16.")]
-MethodOption = Annotated[str, typer.Option("--method", help="Method that was applied.")]
-OutcomeOption = Annotated[
-    list[str] | None,
-    typer.Option("--outcome", help="success, neutral, regression, incorrect, rejected, failed. May be repeated."),
-]
-ProvenanceOption = Annotated[str, typer.Option("--provenance", help="measured or reported.")]
-RunOption = Annotated[str, typer.Option("--run", help="Id of a run.")]
-SinceOption = Annotated[str, typer.Option("--since", help="From then on, in UTC: 2026, 2026-11, 2026-11-21 …")]
-UntilOption = Annotated[str, typer.Option("--until", help="Up to the end of it.")]
-MaskedOption = Annotated[bool, typer.Option("--masked", help="Only masked ones.")]
-AllOption = Annotated[bool, typer.Option("--all", help="Masked ones too.")]
-_TIME = re.compile(r"[0-9]{4}(?:-[0-9]{2}(?:-[0-9]{2}(?:T[0-9]{2}(?::[0-9]{2}(?::[0-9]{2}Z?)?)?)?)?)?")
 
 
 @dataclass(frozen=True)
-class FilterWords:
-    """Which experiments are meant: options, each named as its field."""
+class FilterOptions:
+    """Which experiments are meant."""
 
-    op: OpOption = ""
-    kernel: KernelOption = ""
+    panel: ClassVar[str] = "Filters"
+
+    op: Annotated[str, typer.Option("--op", help="Operation, by a name of the vocabulary.")] = ""
+    kernel: Annotated[str, typer.Option("--kernel", help="Kernel name, as recorded.")] = ""
     backend: BackendOption = ""
     chip: ChipOption = ""
     bottleneck: BottleneckOption = ""
     dtype: DtypeOption = ""
-    method: MethodOption = ""
-    outcome: OutcomeOption = None
-    provenance: ProvenanceOption = ""
-    run: RunOption = ""
-    since: SinceOption = ""
-    until: UntilOption = ""
+    method: Annotated[str, typer.Option("--method", help="Method that was applied.")] = ""
+    outcome: Annotated[
+        list[str] | None,
+        typer.Option("--outcome", help="success, neutral, regression, incorrect, rejected or failed. May be repeated."),
+    ] = None
+    provenance: Annotated[str, typer.Option("--provenance", help="measured or reported.")] = ""
+    run: Annotated[str, typer.Option("--run", help="Run id.")] = ""
+    since: Annotated[str, typer.Option("--since", help="Earliest time, in UTC: 2026, 2026-11, 2026-11-21, ...")] = ""
+    until: Annotated[str, typer.Option("--until", help="Latest time, in UTC; the whole of it counts.")] = ""
 
     def read(self, masked: bool | None = False) -> Filter:
-        """The filter in names of the vocabulary. `masked`: only those that are, only those that are not, or None for
-        both. Raises `UsageError` for a word that is no name where only names fit."""
-        from kbs.evidence.vocabulary import vocabulary
-        from kbs.experience.experiment import (
-            Outcome,
-            Provenance,
-            backend_name,
-            dtype_name,
-            gpu_name,
-            method_name,
-            op_name,
-        )
-        from kbs.experience.filters import Filter
+        """The filter. Raises `UsageError`, see `read_filter`."""
+        from kopt.services.experience.filters import read_filter
 
-        if self.op and not op_name(self.op):
-            raise _wrong("op", self.op, vocabulary().operations)
-        for name, value in (("since", self.since), ("until", self.until)):
-            if value and not _is_time(value):
-                raise _wrong(name, value, ("2026", "2026-11", "2026-11-21", "2026-11-21T14:25"))
-        return Filter(
-            op=op_name(self.op) if self.op else "",
-            kernel=self.kernel,
-            backend=backend_name(self.backend),
-            gpu=gpu_name(self.chip),
-            bottleneck=read_bottleneck(self.bottleneck),
-            dtype=dtype_name(self.dtype),
-            method=method_name(self.method),
-            outcomes=tuple(_one_of("outcome", one, Outcome) for one in self.outcome or ()),
-            provenance=_one_of("provenance", self.provenance, Provenance) if self.provenance else None,
-            run=self.run,
-            since=self.since,
-            until=self.until,
-            masked=masked,
-        )
+        return read_filter(vars(self), masked)
 
 
-def _is_time(words: str) -> bool:
-    """Whether it is a time, or the beginning of one: a day that no calendar has would silently let nothing through."""
-    if not _TIME.fullmatch(words):
-        return False
-    begun = words.removesuffix("Z")
-    try:
-        datetime.fromisoformat(begun + "0001-01-01T00:00:00"[len(begun) :])
-    except ValueError:
-        return False
-    return True
+@dataclass(frozen=True)
+class ExperimentOptions:
+    """What is recorded of an experiment."""
 
-
-def read_bottleneck(words: str) -> str:
-    """Id of a bottleneck class. Raises `UsageError` (`bottleneck_unknown`)."""
-    from kbs.evidence.vocabulary import vocabulary
-    from kbs.experience.experiment import bottleneck_name
-
-    try:
-        return bottleneck_name(words)
-    except ValueError:
-        raise _wrong("bottleneck", words, vocabulary().bottlenecks) from None
-
-
-def _one_of(option: str, word: str, kind: Any) -> Any:
-    try:
-        return kind(word.strip().lower())
-    except ValueError:
-        raise _wrong(option, word, [one.value for one in kind]) from None
-
-
-def _wrong(option: str, word: str, known: Any) -> Exception:
-    from kbs.common.errors import UsageError
-
-    return UsageError(
-        f"--{option} {word[:60]!r} is not known", code=f"{option}_unknown", hint=f"It is one of: {', '.join(known)}."
+    kernel: Annotated[str, typer.Option("--kernel", help="Kernel name.")] = ""
+    outcome: Annotated[
+        str, typer.Option("--outcome", help="success, neutral, regression, incorrect, rejected or failed.")
+    ] = ""
+    receipt: Annotated[
+        Path | None,
+        typer.Option("--receipt", help="Receipt of `kopt bench --against`, for the outcome, speedup, GPU and sizes."),
+    ] = None
+    speedup: Annotated[
+        float | None, typer.Option("--speedup", help="Time before over time after.", min=1e-6, max=1e6)
+    ] = None
+    op: Annotated[str, typer.Option("--op", help="Operation (default: from the kernel's name).")] = ""
+    backend: BackendOption = ""
+    chip: Annotated[str, typer.Option("--chip", "--gpu", help="GPU.")] = ""
+    dims: DimsOption = None
+    dtype: DtypeOption = ""
+    bottleneck: BottleneckOption = ""
+    bottleneck_after: Annotated[str, typer.Option("--bottleneck-after", help="Class after the change.")] = ""
+    stall: Annotated[str, typer.Option("--stall", help="Largest warp stall before the change.")] = ""
+    method: Annotated[list[str] | None, typer.Option("--method", help="Method of the registry. May be repeated.")] = (
+        None
     )
+    hypothesis: Annotated[str, typer.Option("--hypothesis", help="Why it should help.")] = ""
+    observed: Annotated[str, typer.Option("--observed", help="What changed in the measurements.")] = ""
+    lesson: Annotated[str, typer.Option("--lesson", help="What to remember.")] = ""
+    evidence: Annotated[
+        list[str] | None, typer.Option("--evidence", help="Reference that it is based on. May be repeated.")
+    ] = None
+    run: Annotated[str, typer.Option("--run", help="Run id.")] = ""
+    iteration: Annotated[int | None, typer.Option("--iteration", min=0, help="Iteration within the run.")] = None
+
+    def fields(self) -> dict[str, Any]:
+        """The options, by the names that an experiment has for them. Raises `UsageError` (`dims_invalid`)."""
+        from kopt.services.arguments import read_dims
+
+        same = ("kernel", "op", "backend", "dtype", "hypothesis", "observed", "lesson", "run", "iteration")
+        return {
+            **{name: getattr(self, name) for name in same},
+            "outcome": self.outcome.strip().lower(),
+            "speedup": None if self.speedup is None else {"median": self.speedup},
+            "gpu": self.chip,
+            "dims": read_dims(self.dims),
+            "bottleneck_before": self.bottleneck,
+            "bottleneck_after": self.bottleneck_after,
+            "dominant_stall": self.stall,
+            "methods": tuple(self.method or ()),
+            "evidence": tuple(self.evidence or ()),
+        }

@@ -19,8 +19,8 @@ _WIDTH = 76
 def entry_line(entry: Entry) -> str:
     """One line: id, day, where, what, what came of it."""
     one = entry.experiment
-    where = " ".join(part for part in (one.op or one.kernel, one.gpu, one.dtype, dims_words(one)) if part)
-    effect = f" {speedup_words(one.speedup)}" if one.speedup else ""
+    where = " ".join(part for part in (one.op or one.kernel, one.gpu, one.dtype, dims_text(one)) if part)
+    effect = f" {speedup_text(one.speedup)}" if one.speedup else ""
     mark = "  (masked)" if entry.masked else ""
     what = ", ".join(one.methods) or one.optimization
     what = what if len(what) <= _WIDTH else f"{what[: _WIDTH - 1]}…"
@@ -38,7 +38,7 @@ def entry_lines(entry: Entry) -> Iterable[str]:
         ("run", f"{one.run}, iteration {one.iteration}" if one.run else ""),
         ("kernel", " ".join(part for part in (one.kernel, one.op and f"({one.op})", one.backend) if part)),
         ("GPU", f"{one.gpu} (compute capability {one.capability})" if one.capability else one.gpu),
-        ("workload", " ".join(part for part in (dims_words(one), one.dtype) if part)),
+        ("workload", " ".join(part for part in (dims_text(one), one.dtype) if part)),
         ("bottleneck", " → ".join(part for part in (one.bottleneck_before, one.bottleneck_after) if part)),
         ("stall", one.dominant_stall),
         ("changed", one.optimization),
@@ -47,9 +47,9 @@ def entry_lines(entry: Entry) -> Iterable[str]:
         *(("expected", f"{move.metric} {move.direction} {move.size}".strip()) for move in one.expected),
         ("observed", one.observed),
         ("outcome", one.outcome.value),
-        ("speedup", speedup_words(one.speedup) if one.speedup else ""),
+        ("speedup", speedup_text(one.speedup) if one.speedup else ""),
         *(
-            ("without it", f"{part.method}: {part.found} {speedup_words(part.speedup)}".strip())
+            ("without it", f"{part.method}: {part.found} {speedup_text(part.speedup)}".strip())
             for part in one.attribution
         ),
         *(("metric", line) for line in _metrics(one)),
@@ -70,12 +70,12 @@ def _metrics(one: Experiment) -> Iterable[str]:
         yield f"{name} {one.metrics_before.get(name, '?')} → {one.metrics_after.get(name, '?')}"
 
 
-def dims_words(one: Experiment) -> str:
+def dims_text(one: Experiment) -> str:
     """`M=4096,N=8192`"""
     return ",".join(f"{name}={size}" for name, size in one.dims.items())
 
 
-def speedup_words(speedup: Speedup | None) -> str:
+def speedup_text(speedup: Speedup | None) -> str:
     """`1.31x [1.30x, 1.32x]`; without an interval where none was reported."""
     if speedup is None:
         return ""

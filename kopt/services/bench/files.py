@@ -7,7 +7,9 @@ from pathlib import Path
 from evaluator.receipt.receipt import Receipt
 from evaluator.store.report import check_report, save_report
 from kbs.common.errors import UsageError
-from kopt.services.plots.samples import check_plot, save_plot
+from kopt.services.plots.picture import check_plot
+from kopt.services.plots.samples import MARK as PLOT_MARK
+from kopt.services.plots.samples import save_plot
 
 
 def check_files(receipt: Path | None, report: Path | None, plot: Path | None, device: str) -> None:
@@ -22,7 +24,7 @@ def check_files(receipt: Path | None, report: Path | None, plot: Path | None, de
     if report is not None:
         check_report(report)
     if plot is not None:
-        check_plot(plot)
+        check_plot(plot, PLOT_MARK)
         if device == "cpu":
             raise UsageError(
                 "nothing to plot: kernels are not timed on the CPU",

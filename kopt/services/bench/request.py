@@ -97,7 +97,7 @@ def noise_request(
 def peak_of(engine: Engine, device: str) -> CitedPeak | None:
     """The cited peak bandwidth of a device; None on the CPU and where no source is known."""
     from evaluator.sandbox.devices import device_name
-    from kopt.services.peaks import cited_peak
+    from kopt.services.gpus import cited_peak
 
     name = device_name(device)
     return cited_peak(engine, name) if name else None

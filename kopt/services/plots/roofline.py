@@ -6,10 +6,10 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kbs.common.files import write_whole
 from kbs.common.visible_text import visible
 from kbs.evidence.units import format_number
-from kopt.services.plots.samples import check_plot, picture
+from kopt.services.gpus import BANDWIDTH
+from kopt.services.plots.picture import draw_picture, lay_out_roofline, save_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,27 +24,15 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 """Told apart by the colour-blind: M. Okabe and K. Ito, Color Universal Design, 2008."""
 
 
-def check(path: Path) -> None:
-    """Refuse what cannot be drawn before anything is counted. Raises as `kopt.services.plots.samples.check_plot`
-    does."""
-    check_plot(path, MARK)
-
-
 def save(path: Path, found: Roofline, title: str) -> None:
-    """Draw it into a .png or .svg file. The same roofline gives the same bytes. Raises as `check` does."""
-    check(path)
-    write_whole(path, draw(found, title, path.suffix.lower().removeprefix(".")))
-
-
-def draw(found: Roofline, title: str, format: str) -> bytes:
-    """The bytes of the picture, `png` or `svg`."""
+    """Draw it into a .png or .svg file. The same roofline gives the same bytes. Raises as `check_plot`."""
 
     def fill(figure: Figure) -> None:
         axes = figure.subplots()
         _draw(axes, found)
-        axes.set_title(visible(title), fontsize=11)
+        lay_out_roofline(axes, title)
 
-    return picture(fill, (8.4, 5.4), MARK, format)
+    save_picture(path, MARK, lambda format: draw_picture(fill, (8.4, 5.4), MARK, format))
 
 
 def _draw(axes: Axes, found: Roofline) -> None:
@@ -53,8 +41,8 @@ def _draw(axes: Axes, found: Roofline) -> None:
     ridges = [float(value) for value in placed.ridge.values()]
     around = [value for value in (*intensities, *ridges) if value > 0] or [1.0]
     low, high = 10 ** math.floor(math.log10(min(around)) - 1), 10 ** math.ceil(math.log10(max(around)) + 1)
-    memory = [roof for roof in found.roofs if roof.metric == "hbm_bandwidth"]
-    compute = [roof for roof in found.roofs if roof.metric != "hbm_bandwidth"]
+    memory = [roof for roof in found.roofs if roof.metric == BANDWIDTH]
+    compute = [roof for roof in found.roofs if roof.metric != BANDWIDTH]
     for origin, line, width in (("cited", "-", 1.8), ("measured", "--", 1.4)):
         tops = [roof for roof in compute if roof.origin == origin]
         slopes = [roof for roof in memory if roof.origin == origin]
@@ -74,16 +62,7 @@ def _draw(axes: Axes, found: Roofline) -> None:
         axes.axvline(float(value), color="gray", linestyle=":", linewidth=1.2,
                      label=f"intensity{name}: {format_number(value)} FLOP/byte")  # fmt: skip
     _points(axes, found)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
     axes.set_xlim(low, high)
-    for axis in (axes.xaxis, axes.yaxis):  # powers of ten are written as formulas, which are not read here
-        axis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.set_xlabel("intensity [FLOP/byte]", fontsize=9)
-    axes.set_ylabel("rate [TFLOP/s]", fontsize=9)
-    axes.grid(which="both", linewidth=0.2)
-    axes.tick_params(labelsize=8)
-    axes.legend(fontsize=7, loc="lower right")
 
 
 def _points(axes: Axes, found: Roofline) -> None:

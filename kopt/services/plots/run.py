@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from evaluator.receipt import timing_text as words
 from kbs.common.visible_text import visible
-from kopt.services.plots.samples import picture
+from kopt.services.gpus import BANDWIDTH
+from kopt.services.plots.picture import draw_picture, lay_out_roofline
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 MARK = "kopt run"
 """Stands in the metadata of every picture."""
 FORMATS = ("png", "svg")
-BANDWIDTH = "hbm_bandwidth"
 _KEPT, _LEFT, _LIMIT = "#009e73", "#d55e00", "#0072b2"
 """Told apart by the colour-blind: M. Okabe and K. Ito, Color Universal Design, 2008."""
 
@@ -37,9 +37,9 @@ def paint(drawing: Drawing) -> dict[str, bytes]:
     def roofline(figure: Figure) -> None:
         _roofline(figure.subplots(), drawing)
 
-    drawn = {f"timeline.{form}": picture(timeline, (8.4, 4.6), MARK, form) for form in FORMATS}
+    drawn = {f"timeline.{form}": draw_picture(timeline, (8.4, 4.6), MARK, form) for form in FORMATS}
     if drawing.bytes and drawing.operations and _slope(drawing) is not None:
-        drawn |= {f"roofline.{form}": picture(roofline, (8.4, 5.0), MARK, form) for form in FORMATS}
+        drawn |= {f"roofline.{form}": draw_picture(roofline, (8.4, 5.0), MARK, form) for form in FORMATS}
     return drawn
 
 
@@ -102,16 +102,7 @@ def _roofline(axes: Axes, drawing: Drawing) -> None:
         reached = drawing.operations / (point.median_us * 1e-6) / 1e12
         axes.plot([intensity], [reached], "o" if point.kept else "x", color=_KEPT if point.kept else _LEFT)
         axes.annotate(f"v{point.version}", (intensity, reached), textcoords="offset points", xytext=(5, -3), fontsize=7)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    for axis in (axes.xaxis, axes.yaxis):  # powers of ten are written as formulas, which are not read here
-        axis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.set_xlabel("intensity [FLOP/byte]", fontsize=9)
-    axes.set_ylabel("rate [TFLOP/s]", fontsize=9)
-    axes.set_title(visible(drawing.title), fontsize=11)
-    axes.grid(which="both", linewidth=0.2)
-    axes.tick_params(labelsize=8)
-    axes.legend(fontsize=7, loc="lower right")
+    lay_out_roofline(axes, drawing.title)
 
 
 def _slope(drawing: Drawing) -> tuple[str, float] | None:

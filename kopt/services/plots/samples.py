@@ -1,20 +1,15 @@
-"""A picture of the samples: every turn by restart, for each contender. matplotlib, which it needs, is optional."""
+"""A picture of the samples: every sample by process restart, for each kernel."""
 
 from __future__ import annotations
 
-import importlib.util
-import io
 import itertools
 import statistics
-import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evaluator.receipt import timing_text as words
-from kbs.common.errors import ConfigurationError, UsageError
-from kbs.common.files import write_error, write_whole
 from kbs.common.visible_text import visible
+from kopt.services.plots.picture import draw_picture, save_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +17,6 @@ if TYPE_CHECKING:
 
     from evaluator.receipt.timing import Timed, Timing
 
-FORMATS = (".png", ".svg")
 MARK = "kopt bench samples"
 """Stands in the metadata of every picture: a file without it is never overwritten."""
 MOST = 20
@@ -30,50 +24,11 @@ MOST = 20
 
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
 """Told apart by the colour-blind: M. Okabe and K. Ito, Color Universal Design, 2008."""
-_STYLE = {"svg.hashsalt": "kopt", "text.parse_math": False, "axes.unicode_minus": False}
-
-
-def check_plot(path: Path, mark: str = MARK) -> None:
-    """Refuse what cannot be drawn before the run, not after it; a picture with the same mark may be overwritten.
-
-    Raises `UsageError` (`plot_format`, `plot_folder`, `plot_exists`), `ConfigurationError` (`matplotlib_missing`).
-    """
-    if path.suffix.lower() not in FORMATS:
-        raise UsageError(
-            f"{path} is no picture that kopt draws",
-            code="plot_format",
-            hint="Give --plot a file whose name ends in .png or .svg.",
-        )
-    if importlib.util.find_spec("matplotlib") is None:
-        raise ConfigurationError(
-            "--plot needs matplotlib, which is not installed",
-            code="matplotlib_missing",
-            hint="Install it with: pip install 'kopt[plot]'",
-        )
-    if not path.parent.is_dir():
-        raise UsageError(
-            f"there is no folder {path.parent} for the plot",
-            code="plot_folder",
-            hint="Make the folder, or choose another file with --plot.",
-        )
-    try:
-        if not path.exists():
-            return
-        ours = path.is_file() and mark.encode() in path.read_bytes()
-    except OSError as error:
-        raise write_error(error, path) from error
-    if not ours:
-        raise UsageError(
-            f"{path} is there and no plot of kopt: it is not overwritten",
-            code="plot_exists",
-            hint="Choose another file with --plot, or move that one away.",
-        )
 
 
 def save_plot(path: Path, timing: Timing, title: str) -> None:
-    """Draw all samples into a .png or .svg file. The same times give the same bytes. Raises as `check_plot` does."""
-    check_plot(path)
-    write_whole(path, draw(timing, title, path.suffix.lower().removeprefix(".")))
+    """Draw all samples into a .png or .svg file. The same times give the same bytes. Raises as `check_plot`."""
+    save_picture(path, MARK, lambda format: draw(timing, title, format))
 
 
 def draw(timing: Timing, title: str, format: str) -> bytes:
@@ -95,26 +50,7 @@ def draw(timing: Timing, title: str, format: str) -> bytes:
                 axes.set_axis_off()
         _legend(figure)
 
-    return picture(fill, (0.5 + 3.2 * max(2, columns), 1.0 + 3.0 * len(rows)), MARK, format)
-
-
-def picture(draw: Callable[[Figure], None], size: tuple[float, float], mark: str, format: str) -> bytes:
-    """The bytes of a picture of `size` inches that `draw` fills; `mark` stands in its metadata, no date or version."""
-    import matplotlib.style
-    from matplotlib.figure import Figure
-
-    with matplotlib.style.context(["default", _STYLE]), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # names in any script; a box is drawn
-        figure = Figure(figsize=size, layout="constrained")
-        draw(figure)
-        out = io.BytesIO()
-        figure.savefig(out, format=format, dpi=120, metadata={**_metadata(format), "Title": mark})
-    return out.getvalue()
-
-
-def _metadata(format: str) -> dict[str, Any]:
-    """No date and no version of matplotlib, so that the same times give the same bytes."""
-    return {"Title": MARK, "Date": None} if format == "svg" else {"Title": MARK, "Software": None}
+    return draw_picture(fill, (0.5 + 3.2 * max(2, columns), 1.0 + 3.0 * len(rows)), MARK, format)
 
 
 def _contender(axes: Axes, timed: Timed, colour: str, named: str) -> None:

@@ -10,7 +10,7 @@ from kbs.index.search import Hit
 
 if TYPE_CHECKING:
     from evaluator.profiling.profile import Launch
-    from kopt.services.user_kernel.analysis import OwnKernel
+    from kopt.services.user_kernel.analysis import UserKernel
     from kopt.services.user_kernel.claims import Counted
     from kopt.services.user_kernel.files import Measured
 
@@ -75,7 +75,7 @@ class AskData(JsonModel):
     """What the files say of the kernel; null where none were given."""
 
     @classmethod
-    def of(cls, answer: Answer, text: str, own: OwnKernel | None) -> AskData:
+    def of(cls, answer: Answer, text: str, own: UserKernel | None) -> AskData:
         """From the internal form."""
         return cls(
             question=answer.question,
@@ -182,7 +182,7 @@ class KernelData(JsonModel):
     counted: list[CountedData]
 
     @classmethod
-    def of(cls, own: OwnKernel) -> KernelData:
+    def of(cls, own: UserKernel) -> KernelData:
         """From the internal form."""
         made = own.diagnosed.diagnosis if own.diagnosed else None
         room = made.headroom if made else ()
@@ -207,8 +207,8 @@ def _measured(measured: Measured) -> MeasuredData:
     launch: Launch = measured.launch
     duration, read, written = (launch.value(id) for id in ("duration", "dram_bytes_read", "dram_bytes_written"))
     return MeasuredData(
-        report=measured.evidence.name,
-        hash=measured.evidence.hash,
+        report=measured.report.name,
+        hash=measured.report.hash,
         launch=launch.number,
         function=launch.function,
         why=measured.chosen.why,

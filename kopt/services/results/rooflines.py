@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from kbs.answers.kernel_roofline import Roof
 from kbs.answers.model import Step
 from kbs.common.json_model import JsonModel
-from kopt.services.roofline import Declared
+from kopt.services.work_counts import Declared
 
 if TYPE_CHECKING:
     from evaluator.work import Work

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kbs.common.errors import KoptError, NoGpuError, UsageError
+from kopt.services.gpus import product_named, product_of_device
 from kopt.services.runs.request import make_request
 from loop.journal.record import Grade, PinnedWiki
 from loop.planning.hints import Hints
@@ -101,16 +102,11 @@ def probe(engine: Engine, request: Request, hints: Hints) -> tuple[Grade, str]:
 
 def _product(engine: Engine, gpu: str | None, device_name: str) -> tuple[str, str]:
     """(product id, who says so). A GPU that is present is never taken for a similar one."""
-    from kopt.services.peaks import product_of as of_device
-    from kopt.services.roofline import product_of
-
     if gpu is not None:
-        documented = engine.with_store(lambda store: {spec.product for spec in store.specs()}, vectors=False)
-        known = [id for id in engine.terms.products if id in documented]
-        return product_of(engine, gpu, known), f"--gpu {gpu}"
+        return product_named(engine, gpu), f"--gpu {gpu}"
     if not device_name:
         return "", "no --gpu, and no GPU is present"
-    found = of_device(engine, device_name)
+    found = product_of_device(engine, device_name)
     return found, "the GPU that is present" if found else f"no page is about {device_name}, or its name is several's"
 
 

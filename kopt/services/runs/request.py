@@ -25,31 +25,17 @@ def make_request(
     from evaluator.request import InputsFile, Request
     from evaluator.sandbox.fork_server import passed_environment
 
-    first = () if parent is None else (BaselineChoice(name="parent", how="incumbent"),)
+    fields = dict(problem)
+    if parent is not None:
+        fields["baselines"] = (BaselineChoice(name="parent", how="incumbent"), *problem.baselines)
     return Request(
         candidate=candidate,
         incumbent=parent,
         reference=reference,
         inputs=None if inputs is None else InputsFile(name=inputs[0], content=inputs[1]),
-        dims=problem.dims,
-        workloads=problem.workloads,
-        vary=problem.vary,
-        plan="verdict",
         device=device,
-        allow_library=problem.allow_library,
-        backend=problem.backend,
-        entry=problem.entry,
-        outputs=problem.outputs,
-        ptr_sizes=problem.ptr_sizes,
-        tolerance=problem.tolerance,
-        baselines=(*first, *problem.baselines),
-        restarts=problem.restarts,
-        timing_seconds=problem.timing_seconds,
-        bytes=problem.bytes,
-        operations=problem.operations,
         environment=passed_environment(()),
-        call_seconds=problem.call_seconds,
-        load_seconds=problem.load_seconds,
+        **fields,
     )
 
 

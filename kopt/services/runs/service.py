@@ -150,15 +150,15 @@ class Driving:
 @contextmanager
 def driving(given: str | None, progress: Progress, steps: Steps) -> Iterator[Driving]:
     """Hold the run that is meant (`kopt.services.runs.lookup.find_run`), with its tools. Raises `KoptError`."""
-    from kopt.services.experience_log import open_log
-    from kopt.services.runs.tools import Workbench
+    from kopt.services.experience.log import open_log
+    from kopt.services.runs.tools import RunTools
     from loop.run.parts import Parts
 
     engine = Engine(load_settings(), progress=progress)
     home = engine.settings.home
     folder = find_run(given, Path.cwd(), home)
     record = read_run(folder.root).record
-    with Workbench(engine, folder, record) as tools:
+    with RunTools(engine, folder, record) as tools:
         log = open_log(engine.settings)
         parts = Parts(folder, record, tools, engine.library, engine.terms, home, log)
         with Driver.open(folder.root, tools, home, parts) as driver:

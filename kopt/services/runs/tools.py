@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,14 +15,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from kbs.common.errors import ConfigurationError, KoptError
-from kopt.services.runs.diagnosis_note import diagnosis_note
+from kopt.services.gpus import BANDWIDTH, cited_peak
 from kopt.services.runs.request import make_request, parent_file
 from loop.journal.folder import RunFolder
 from loop.journal.record import RunRecord
 from loop.planning.step0 import SPECS, Check, EnvNote, spec_notes, targets_of, trusted, unknown_targets
-from loop.tools import DiagnosisNote, FoundPassage, MachineNote, Search, TakenProfile, Targets
+from loop.tools import DiagnosisNote, FoundPassage, MachineNote, Named, Search, TakenProfile, Targets
 
 if TYPE_CHECKING:
+    from evaluator.diagnosis.symptoms import Finding
     from evaluator.profiling.profile import Chosen
     from evaluator.receipt.plan import Plan, SeedSchedule
     from evaluator.receipt.receipt import Receipt
@@ -30,11 +32,10 @@ if TYPE_CHECKING:
     from evaluator.sandbox.fork_server import ForkServer
     from evaluator.sass.sass import Function
     from evaluator.sass.tools import Target
-    from evaluator.work import Work
     from kbs.evidence.spec import Spec
-    from kopt.services.diagnosis import Task
+    from kopt.services.diagnosis import Diagnosed, Remedy, Task
     from kopt.services.engine import Engine
-    from kopt.services.roofline import Declared
+    from kopt.services.work_counts import ProblemWork
     from loop.pages import Drawing
     from loop.planning.methods import Methods
 
@@ -45,7 +46,7 @@ NO_COUNTERS = ("no_ncu", "no_counter_permission", "counters_in_use", "no_profile
 
 
 @dataclass
-class Workbench:
+class RunTools:
     """`loop.tools.Tools` of one run; a context manager, which ends the processes that it started."""
 
     engine: Engine
@@ -53,7 +54,7 @@ class Workbench:
     record: RunRecord
     _servers: dict[str, ForkServer] = field(default_factory=dict, repr=False)
 
-    def __enter__(self) -> Workbench:
+    def __enter__(self) -> RunTools:
         return self
 
     def __exit__(
@@ -125,8 +126,6 @@ class Workbench:
 
     @cached_property
     def _peak(self) -> CitedPeak | None:
-        from kopt.services.peaks import cited_peak
-
         return cited_peak(self.engine, self.record.device_name) if self.record.device_name else None
 
     # --- profiling --------------------------------------------------------------------------------------------------
@@ -163,34 +162,34 @@ class Workbench:
                 text=f"{name}: unknown\n  {why}, and no counters were read: nothing says what bounds it\n",
             )  # fmt: skip
         found = diagnose_launch(self.engine, chosen.launch, self.record.gpu, grade=grade, task=self._task(chosen))
-        return diagnosis_note(name, chosen, found)
+        return _note(name, chosen, found)
 
     def _task(self, chosen: Chosen) -> Task:
         """What the kernel has to do; nothing where that cannot be counted."""
         from kopt.services.diagnosis import NO_TASK, task_of
 
-        work, said, _ = self._counted
-        if work is None and "bytes" not in said:
+        problem, _ = self._problem
+        if problem.work is None and "bytes" not in problem.declared:
             return NO_TASK
-        return task_of(self.engine, chosen.launch, self.record.gpu, work, said)
+        return task_of(self.engine, chosen.launch, self.record.gpu, problem)
 
     # --- step 0 -----------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _counted(self) -> tuple[Work | None, dict[str, Declared], str]:
-        """(what the reference must do, what is declared of it, why it could not be counted)."""
-        from kopt.services.work_counts import count, declared_work
+    def _problem(self) -> tuple[ProblemWork, str]:
+        """(what the reference must move and compute, why it could not be counted)."""
+        from kopt.services.work_counts import ProblemWork, count, declared_work
 
         kernel = self.folder.version(0) / self.record.kernel.name
         request = self.request(_text(kernel), kernel.name, None)
         recognised = request.recognised()
-        said = declared_work(request, recognised)
-        if len(said) == 2:
-            return None, said, ""
+        declared = declared_work(request, recognised)
+        if len(declared) == 2:
+            return ProblemWork(None, declared), ""
         try:
-            return count(self.engine, request, recognised, said), said, ""
+            return ProblemWork(count(self.engine, request, recognised, declared), declared), ""
         except KoptError as error:
-            return None, said, error.message
+            return ProblemWork(None, declared), error.message
 
     def targets(self) -> Targets:
         """Specs with their citations, and what they leave the problem."""
@@ -198,26 +197,26 @@ class Workbench:
         from kopt.services.roofline import demand_of, roofline
 
         engine, gpu = self.engine, self.record.gpu
-        work, said, why = self._counted
+        problem, why = self._problem
         if not gpu:
             missing = "no GPU is named, and none is present whose specs a page states"
-            if work is None:
+            if problem.work is None:
                 return unknown_targets(f"{missing}; {why}" if why else missing)
-            demand = demand_of(work, said, None, engine.terms, [])
+            demand = demand_of(problem, None, engine.terms, [])
             placed = place(demand, None, {}, None)
             return unknown_targets(
                 missing, (), placed.steps, bytes=demand.bytes, operations=sum(demand.flop.values()) or None
             )
-        every: list[Spec] = engine.with_store(lambda store: store.specs(), vectors=False)
-        specs = trusted(every, self.record.least_confidence)
+        specs = trusted(engine.specs(), self.record.least_confidence)
         listed = engine.terms.metric_groups[SPECS].metrics
-        if work is None and "bytes" not in said:
+        if problem.work is None and "bytes" not in problem.declared:
             found = unknown_targets(
-                why or "operations alone say nothing of the bytes", spec_notes(specs, gpu, listed, engine.terms)
+                why or "operations alone do not say how many bytes must move",
+                spec_notes(specs, gpu, listed, engine.terms),
             )
         else:
-            made = roofline(engine, gpu, specs, work, said, None)
-            needed = ("hbm_bandwidth", *made.placed.demand.flop)
+            made = roofline(engine, gpu, specs, problem, None)
+            needed = (BANDWIDTH, *made.placed.demand.flop)
             notes = spec_notes(specs, gpu, (*needed, *listed), engine.terms)
             found = targets_of(made.placed, notes, made.gpu, made.notes)
         if found.gaps:
@@ -228,38 +227,23 @@ class Workbench:
         """The machine and the programs that matter to a run."""
         from evaluator.receipt.environment import cpu_model, driver_version, nvcc_version, package_version
 
-        ncu, git = shutil.which("ncu"), shutil.which("git")
-        nvcc = shutil.which("nvcc")
-        gpu = self.record.device_name or self.record.device != "cpu"
-        checks = [
-            Check(name="kopt", found=self.record.kopt),
+        record, nvcc = self.record, shutil.which("nvcc")
+        gpu = record.device_name or record.device != "cpu"
+        driver = driver_version() if gpu else None
+        toolkit = (nvcc_version(Path(nvcc)) or "unknown version") if nvcc else None
+        checks = (
+            Check(name="kopt", found=record.kopt),
             Check(name="processor", found=cpu_model()),
-            Check(name="GPU", found=self.record.device_name, why="" if gpu else "no time is taken"),
-            Check(name="driver", found=(driver_version() or "") if gpu else "", why="" if gpu else "needs a GPU"),
+            Check(name="GPU", found=record.device_name, why="" if gpu else "no time is taken"),
+            Check(name="driver", found=driver or "", why="" if gpu else "needs a GPU"),
             Check(name="PyTorch", found=package_version("torch") or ""),
-            Check(
-                name="Triton",
-                found=package_version("triton") or "",
-                why="" if package_version("triton") else "Triton kernels cannot run without it",
-            ),
-            Check(
-                name="nvcc",
-                found=(nvcc_version(Path(nvcc)) or "unknown version") if nvcc else "",
-                why="" if nvcc else "kernels in .cu files cannot be compiled",
-            ),
-            Check(
-                name="ncu",
-                found="on the PATH" if ncu else "",
-                why=self.record.profile_why,
-            ),
-            Check(name="git", found="on the PATH" if git else "", why="" if git else "a run needs it"),
-            Check(
-                name="matplotlib",
-                found=package_version("matplotlib") or "",
-                why="" if package_version("matplotlib") else "no pictures are drawn",
-            ),
-        ]
-        return EnvNote(device=self.record.device, device_name=self.record.device_name, checks=tuple(checks))
+            _check("Triton", package_version("triton"), "Triton kernels cannot run without it"),
+            _check("nvcc", toolkit, "kernels in .cu files cannot be compiled"),
+            Check(name="ncu", found="on the PATH" if shutil.which("ncu") else "", why=record.profile_why),
+            _check("git", "on the PATH" if shutil.which("git") else None, "a run needs it"),
+            _check("matplotlib", package_version("matplotlib"), "no pictures are drawn"),
+        )
+        return EnvNote(device=record.device, device_name=record.device_name, checks=checks)
 
     # --- looking up -------------------------------------------------------------------------------------------------
 
@@ -329,6 +313,47 @@ class Workbench:
         from kopt.services.plots.run import paint
 
         return paint(drawing)
+
+
+def _check(name: str, found: str | None, without: str) -> Check:
+    return Check(name=name, found=found or "", why="" if found else without)
+
+
+def _note(name: str, chosen: Chosen, found: Diagnosed) -> DiagnosisNote:
+    """A diagnosis as a run keeps it; its text is what `kopt diagnose` prints."""
+    from evaluator.diagnosis.binding_resource import dominant_stall
+    from kopt.services.diagnosis_text import lines
+
+    made, stall = found.diagnosis, dominant_stall(chosen.launch)
+    bound = made.binding
+    resource = ""
+    if bound is not None:
+        value = None if bound.counter.value is None else float(bound.counter.value)
+        resource = f"{bound.name}, {bound.arithmetic or f'{value} {bound.counter.unit}'.strip()} ({bound.counter.ncu})"
+    return DiagnosisNote(
+        bottleneck=made.bottleneck.value,
+        resource=resource,
+        dominant_stall="" if stall is None else stall.name,
+        headroom=tuple(f"{one.against}: {' ; '.join(one.arithmetic)}" for one in made.headroom),
+        symptoms=tuple(_symptom(one, found.remedies.get(one.symptom.id, ())) for one in made.symptoms),
+        text="\n".join(lines(name, chosen, found)) + "\n",
+    )
+
+
+def _symptom(finding: Finding, remedies: Sequence[Remedy]) -> Named:
+    judged = []
+    for judgement in finding.judgements:
+        if judgement.holds:
+            row = judgement.row
+            value = judgement.arithmetic or f"{float(judgement.value):g} {judgement.unit}".strip()
+            threshold = f"{row.test} {f'{row.value} {row.unit}'.strip()}"
+            judged.append(f"{row.metric}: {value}, {threshold} <- {judgement.rows[0].citation.reference}")
+    return Named(
+        id=finding.symptom.id,
+        name=finding.symptom.name,
+        text="\n".join(judged),
+        techniques=tuple(f"{one.technique}: {one.because} <- {one.citation.reference}" for one in remedies),
+    )
 
 
 def _verdict(method: str, known: Methods, target: int, functions: tuple[Function, ...]) -> str:

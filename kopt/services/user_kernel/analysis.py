@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,10 @@ from kbs.common.errors import KoptError, UsageError
 from kbs.common.visible_text import visible
 from kbs.hardware.roofline import usable
 from kbs.questions.question import Question, Told, understand
-from kopt.services.peaks import product_of
+from kopt.services.diagnosis import NO_TASK, Diagnosed, diagnose_launch, task_of
+from kopt.services.engine import Engine
+from kopt.services.gpus import BANDWIDTH, newest_ceilings, product_of_device
+from kopt.services.roofline import demand_of, dtype_of, limits, rate_metric, roofline
 from kopt.services.user_kernel.claims import (
     Counted,
     binding,
@@ -32,49 +34,40 @@ from kopt.services.user_kernel.claims import (
     target,
     verdict,
 )
-from kopt.services.user_kernel.evidence import OwnFiles
+from kopt.services.user_kernel.evidence import FileCheck
 from kopt.services.user_kernel.files import KernelFile, Measured, choose
+from kopt.services.work_counts import NOTHING_KNOWN, ProblemFiles, count_problem, seal_notes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from evaluator.request import Request
     from evaluator.source.forms import Recognised
     from evaluator.work import Work
     from kbs.evidence.file_evidence import FileEvidence
     from kbs.evidence.spec import Spec
-    from kopt.services.diagnosis import Diagnosed
-    from kopt.services.engine import Engine
-    from kopt.services.roofline import Declared
 
-BANDWIDTH = "hbm_bandwidth"
 TOLD = 3
 """Symptoms that are looked for beside the question."""
 
 
 @dataclass(frozen=True)
-class Given:
-    """What the user gave beside a question; at least one of the three files."""
+class KernelFiles:
+    """The files that a question comes with; at least one of kernel, reference and profile."""
 
-    kernel: Path | None = None
-    reference: Path | None = None
+    problem: ProblemFiles
     profile: Path | None = None
     launch: str = ""
-    entry: str | None = None
-    request: Request | None = None
-    """How the reference is called; there is one where a reference is given."""
-    dims: Mapping[str, int] = field(default_factory=dict)
-    peak: str | None = None
-    """Metric id of the rate at which products of matrices or declared operations run."""
+    peak: str = ""
+    """The rate at which matrix products or declared operations run, see `rate_metric`."""
 
 
 @dataclass
-class OwnKernel:
+class UserKernel:
     """What is known of the kernel."""
 
     told: Told
     part: KernelPart
-    evidence: OwnFiles
+    evidence: FileCheck
     product: str
     """The product that it was measured on, or that the question names; empty where none or several are."""
     kernel: KernelFile | None = None
@@ -88,48 +81,46 @@ class OwnKernel:
     """At which it was counted."""
 
 
-def own_kernel(engine: Engine, text: str, gpus: tuple[str, ...], given: Given) -> OwnKernel:
+def gather(engine: Engine, text: str, gpus: tuple[str, ...], files: KernelFiles) -> UserKernel:
     """Gather all that the files tell.
 
     UsageError: `profile_of_another`, `profile_of_other_sizes`, `profile_of_another_gpu`, `dims_do_not_fit`, and what
     reading the files raises. What cannot be had for another reason is a gap, which says why.
     """
-    return _Gathering(engine, understand(text, engine.terms, gpus=gpus), given).all_of_it()
+    return _Gatherer(engine, understand(text, engine.terms, gpus=gpus), files).all_of_it()
 
 
-class _Gathering:
+class _Gatherer:
     """One question's files, step by step."""
 
-    def __init__(self, engine: Engine, asked: Question, given: Given) -> None:
-        self.engine, self.asked, self.given = engine, asked, given
+    def __init__(self, engine: Engine, asked: Question, files: KernelFiles) -> None:
+        self.engine, self.asked, self.files = engine, asked, files
         self.gaps: list[str] = []
         self.taken: list[str] = []
         self.rows: set[tuple[str, str]] = set()
-        self.said: dict[str, Declared] = {}
-        """Bytes and operations that the reference declares."""
-        self.done = False
-        """Whether what it must do is known."""
+        self.problem = NOTHING_KNOWN
+        self.peak = rate_metric(engine, files.peak) if files.peak else None
         self.ceilings: dict[str, tuple[FileEvidence, ...]] = {}
-        source = read_source(given.kernel, "kernel") if given.kernel else None
-        self.kernel = KernelFile.of(source) if source else None
-        self.reference = read_source(given.reference, "reference") if given.reference else None
-        self.specs: list[Spec] = engine.with_store(lambda store: store.specs(), vectors=False)
+        kernel, reference = files.problem.kernel, files.problem.reference
+        self.kernel = KernelFile.of(read_source(kernel, "kernel")) if kernel else None
+        self.reference = read_source(reference, "reference") if reference else None
+        self.specs: list[Spec] = engine.specs()
 
-    def all_of_it(self) -> OwnKernel:
+    def all_of_it(self) -> UserKernel:
         """Everything."""
         recognised = self._recognised()
         measured = self._measured()
         product, products = self._products(measured)
         counted, work, dims = self._counted(measured, products)
-        diagnosed = self._diagnosed(measured, product, work)
+        diagnosed = self._diagnosed(measured, product)
         told = self._told(product, diagnosed, work)
         direct, sections = self._say(recognised, measured, diagnosed, counted, product)
-        if self.given.kernel is not None and not direct:
+        if self.kernel is not None and not direct:
             self.gaps.append(
                 "How fast this kernel is and what bounds it: neither a profile (--profile) nor a reference (--ref) was"
                 " given, and its machine code was not looked at (`kopt sass`)."
             )
-        return OwnKernel(
+        return UserKernel(
             told,
             KernelPart(
                 tuple(direct),
@@ -137,10 +128,10 @@ class _Gathering:
                 tuple(visible(gap) for gap in dict.fromkeys(self.gaps)),
                 tuple(visible(one) for one in self.taken),
             ),
-            OwnFiles(
-                measured.evidence if measured else None,
-                self.given.profile,
-                tuple(path for path in (self.given.kernel, self.given.reference) if path is not None),
+            FileCheck(
+                measured.report if measured else None,
+                self.files.profile,
+                tuple(path for path in (self.files.problem.kernel, self.files.problem.reference) if path is not None),
                 frozenset(self.rows),
                 frozenset((e.place, e.states) for found in self.ceilings.values() for e in found),
             ),
@@ -159,10 +150,10 @@ class _Gathering:
     def _recognised(self) -> Recognised | None:
         if self.kernel is None:
             return None
-        request = self.given.request
-        inputs = request.inputs.name if request is not None and request.inputs else "its inputs"
+        files = self.files.problem
+        inputs = files.inputs.name if files.inputs is not None and self.reference is not None else "its inputs"
         try:
-            return recognise(self.kernel.source, self.reference, inputs=inputs, entry=self.given.entry, backend=None)
+            return recognise(self.kernel.source, self.reference, inputs=inputs, entry=files.entry, backend=None)
         except UsageError as error:
             if self.reference is not None or error.code == "syntax_error":
                 raise
@@ -170,15 +161,13 @@ class _Gathering:
             return None
 
     def _measured(self) -> Measured | None:
-        if self.given.profile is None:
+        if self.files.profile is None:
             return None
-        dims = dict(self.given.dims)
-        found = choose(self.given.profile, self.given.launch, self.kernel, self.reference, dims)
+        dims = dict(self.files.problem.dims)
+        found = choose(self.files.profile, self.files.launch, self.kernel, self.reference, dims)
         self.gaps += found.doubts
-        if found.evidence.kind == "receipt":
-            from kopt.services.work_counts import seal_notes
-
-            self.gaps += seal_notes(self.engine, self.given.profile)
+        if found.report.kind == "receipt":
+            self.gaps += seal_notes(self.engine, self.files.profile)
         return found
 
     def _products(self, measured: Measured | None) -> tuple[str, tuple[str, ...]]:
@@ -187,36 +176,35 @@ class _Gathering:
         if measured is None:
             return (asked[0] if len(asked) == 1 else ""), asked
         device = measured.launch.device
-        own = product_of(self.engine, device) if device else ""
+        own = product_of_device(self.engine, device) if device else ""
         if own:
             if asked and own not in asked:
                 names = ", ".join(terms.products[product].name for product in asked)
                 raise UsageError(
-                    f"{measured.evidence.name} was taken on {visible(device)}, and the question is about {names}",
+                    f"{measured.report.name} was taken on {visible(device)}, and the question is about {names}",
                     code="profile_of_another_gpu",
                     hint=f"Ask about {terms.products[own].name}, or leave the GPU out.",
                 )
             if asked != (own,):
-                self.taken.append(f"GPU: {terms.products[own].name}, since {measured.evidence.name} names {device}")
+                self.taken.append(f"GPU: {terms.products[own].name}, since {measured.report.name} names {device}")
             return own, (own,)
         said = f"is of {device}, which is no GPU of the wikis" if device else "names no GPU"
         if len(asked) == 1:
-            self.gaps.append(f"{measured.evidence.name} {said}: that it is {terms.products[asked[0]].name} is taken"
+            self.gaps.append(f"{measured.report.name} {said}: that it is {terms.products[asked[0]].name} is taken"
                              " from the question.")  # fmt: skip
             return asked[0], asked
-        self.gaps.append(f"Headroom: {measured.evidence.name} {said}, and the question names not one; say --gpu GPU.")
+        self.gaps.append(f"Headroom: {measured.report.name} {said}, and the question names not one; say --gpu GPU.")
         return "", ()
 
     # --- diagnosis ----------------------------------------------------------------------------------------------------
 
-    def _diagnosed(self, measured: Measured | None, product: str, work: Work | None) -> Diagnosed | None:
+    def _diagnosed(self, measured: Measured | None, product: str) -> Diagnosed | None:
         if measured is None:
             return None
-        from kopt.services.diagnosis import NO_TASK, diagnose_launch, task_of
-
         task = NO_TASK
-        if self.done and product and measured.grade == "full":  # a receipt counts needed bytes, and none that moved
-            task = task_of(self.engine, measured.launch, product, work, self.said, peak=self.given.peak)
+        if self.problem is not NOTHING_KNOWN and product and measured.grade == "full":
+            # A receipt counts the bytes that are needed, and none that were moved.
+            task = task_of(self.engine, measured.launch, product, self.problem, peak=self.peak)
         found = diagnose_launch(self.engine, measured.launch, product, grade=measured.grade, task=task)
         self.gaps += [note for note in found.notes if product or "--gpu GPU" not in note]
         if found.diagnosis.unjudged:
@@ -229,12 +217,7 @@ class _Gathering:
 
     def _ceilings(self, product: str) -> tuple[FileEvidence, ...]:
         """What was measured on a device of a product."""
-        folder = self.engine.settings.home / "ceilings"
-        if not folder.is_dir() or not any(folder.glob("*.json")):
-            return ()
-        from kopt.services.roofline import newest_ceilings  # with what it imports torch
-
-        found = newest_ceilings(self.engine, product)
+        found, _ = newest_ceilings(self.engine, product)
         if found is None:
             return ()
         return tuple(
@@ -248,52 +231,36 @@ class _Gathering:
     def _counted(
         self, measured: Measured | None, products: tuple[str, ...]
     ) -> tuple[list[Counted], Work | None, dict[str, int]]:
-        request = self.given.request
-        if request is None or self.reference is None:
+        if self.reference is None:
             if measured is not None:
                 self.gaps.append("Its compulsory bytes and operations, and so how much of its time is needed: no"
                                  " reference was given (--ref, with --dims).")  # fmt: skip
             return [], None, {}
-        from evaluator.workloads import check_dims
-
+        request = self.files.problem.request()
         if measured is None:
             self.gaps.append("What it really moves, how long it takes, and where its warps wait: no profile was given"
                              " (--profile).")  # fmt: skip
         elif measured.dims and not request.dims:
             request = request.model_copy(update={"dims": measured.dims})
             sizes = ", ".join(f"{name}={size}" for name, size in measured.dims.items())
-            self.taken.append(f"sizes: {sizes}, at which {measured.evidence.name} was measured")
-        elif measured.evidence.kind == "profile":
+            self.taken.append(f"sizes: {sizes}, at which {measured.report.name} was measured")
+        elif measured.report.kind == "profile":
             self.gaps.append("Whether the profile was taken at the sizes of the count: a profile does not say it.")
-        recognised = recognise(
-            request.candidate,
-            request.reference,
-            inputs=request.inputs.name if request.inputs else None,
-            entry=request.entry,
-            backend=None,
-        )
-        check_dims(request, recognised)
+        recognised = request.recognised()
         try:
-            found, work = self._placed(request, recognised, self.reference, products)
+            self.problem = count_problem(self.engine, request, recognised)
+            found = self._placed(self.reference, products)
         except KoptError as error:
             if isinstance(error, UsageError) and error.code in ("size_invalid", "dims_do_not_fit"):
                 raise
             self.gaps.append(f"Its compulsory bytes and operations: {error.message}. {error.hint}".strip())
             return [], None, {}
-        return found, work, dict(request.dims)
+        return found, self.problem.work, dict(request.dims)
 
-    def _placed(
-        self, request: Request, recognised: Recognised, reference: SourceFile, products: tuple[str, ...]
-    ) -> tuple[list[Counted], Work | None]:
-        from kopt.services.roofline import demand_of, limits, roofline
-        from kopt.services.work_counts import count, declared_work
-
-        said = self.said = declared_work(request, recognised)
-        work = None if len(said) == 2 else count(self.engine, request, recognised, said)
-        self.done = True
+    def _placed(self, reference: SourceFile, products: tuple[str, ...]) -> list[Counted]:
         found = []
         for product in products:
-            made = roofline(self.engine, product, self.specs, work, said, self.given.peak)
+            made = roofline(self.engine, product, self.specs, self.problem, self.peak)
             self.gaps += [f"{gap}; what needs it is not computed." for gap in made.gaps]
             self.gaps += made.notes
             self.ceilings.setdefault(product, self._ceilings(product))
@@ -302,12 +269,12 @@ class _Gathering:
             found.append(Counted(reference.name, reference.hash, made.placed, made.gpu, citations,
                                  self.ceilings[product]))  # fmt: skip
         if not found:
-            notes = [] if work is None else limits(work, said)
-            demand = demand_of(work, said, self.given.peak, self.engine.terms, notes)
+            notes = limits(self.problem)
+            demand = demand_of(self.problem, self.peak, self.engine.terms, notes)
             self.gaps += [*notes, "Ridge point, bound and least time: no GPU is named; say --gpu GPU."]
             found.append(Counted(reference.name, reference.hash, place(demand, None, {}, None), "", {}, ()))
         self.rows |= {(row.place, row.states) for one in found for row in one.evidence}
-        return found, work
+        return found
 
     # --- what it comes to ---------------------------------------------------------------------------------------------
 
@@ -322,8 +289,6 @@ class _Gathering:
                 [operation] = found
                 self.taken.append(f"operation: {terms.operations[operation].name}, the one operator of the reference")
         if work is not None and work.read and not self.asked.dtype:
-            from kopt.services.roofline import dtype_of
-
             types = {dtype_of(row.dtype, terms) for row in work.read if row.what == "input"} - {None}
             if len(types) == 1:
                 [dtype] = (name for name in types if name)

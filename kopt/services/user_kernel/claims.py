@@ -90,7 +90,7 @@ def verdict(measured: Measured, found: Diagnosed, gpu: str) -> Claim:
     where = f" on {gpu}" if gpu else ""
     if made.bottleneck is Bottleneck.UNKNOWN:
         return Claim(f"What bounds {function} is unknown: {'; '.join(made.why)}.", ClaimKind.ABSENCE)
-    note = f"{measured.chosen.why} in {measured.evidence.name}"
+    note = f"{measured.chosen.why} in {measured.report.name}"
     if made.grade == "degraded":
         note += "; degraded: a receipt has no counters"
     if made.decided_by:
@@ -193,7 +193,7 @@ def moved(measured: Measured) -> Claim | None:
     time = measured.stated("duration")
     if not time:
         return None
-    what = "It took" if measured.evidence.kind == "profile" else "The median of its turns is"
+    what = "It took" if measured.report.kind == "profile" else "The median of its turns is"
     found = achieved_bandwidth(measured.launch)
     if found is None:
         return Claim(f"{what} {time[0].states}.", ClaimKind.MEASURED, evidence=time)

@@ -14,7 +14,7 @@ from kbs.evidence.checking import NOTHING_CLAIMED, Checker, Status
 from kbs.evidence.citation import CitationLine, EvidenceKind, SpecClaim, find_citations
 from kbs.evidence.quantities import parse_profiler_unit
 from kbs.evidence.units import Number, parse_number, parse_unit
-from kopt.services.user_kernel.files import Evidence, counter_at, field_at, file_hash, read_evidence, unit_of_field
+from kopt.services.user_kernel.files import Report, counter_at, field_at, file_hash, read_report, unit_of_field
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ _FLOAT = Decimal("1e-12")
 """Receipts hold binary floating point, in which a product is rounded."""
 
 
-def checkers(known: Sequence[Evidence], home: Path | None = None) -> Mapping[EvidenceKind, Checker]:
+def checkers(known: Sequence[Report], home: Path | None = None) -> Mapping[EvidenceKind, Checker]:
     """Checkers of citation lines of profiles and receipts, for these files, and for the receipts that are kept in
     KOPT_HOME."""
 
@@ -64,22 +64,22 @@ def checkers(known: Sequence[Evidence], home: Path | None = None) -> Mapping[Evi
     return {EvidenceKind.PROFILE: profile, EvidenceKind.RECEIPT: receipt}
 
 
-def _named(cited: CitationLine, kind: str, known: Sequence[Evidence]) -> Evidence | str:
+def _named(cited: CitationLine, kind: str, known: Sequence[Report]) -> Report | str:
     """The file that a reference names by the hash, or the beginning of it."""
     target = cited.reference.target
-    for evidence in known:
-        if evidence.kind == kind and evidence.hash.startswith(target):
-            return evidence
+    for report in known:
+        if report.kind == kind and report.hash.startswith(target):
+            return report
     return f"no {kind} with the hash {target} was given; give its file with --profile FILE"
 
 
-def _kept(id: str, home: Path) -> Evidence | str:
+def _kept(id: str, home: Path) -> Report | str:
     """A receipt that `kopt bench` kept."""
     path = find_receipt(home, id)
     if path is None:
         return f"{home / FOLDER} has no receipt {id}, and none was given; give its file with --profile FILE"
     try:
-        found = read_evidence(path)
+        found = read_report(path)
     except KoptError as error:
         return f"{path}: {error.message}"
     return found if found.hash.startswith(id) else f"{path} is no longer the receipt {id}"
@@ -126,10 +126,10 @@ def _rounds(value: Decimal, number: Number, scale: Decimal) -> bool:
 
 
 @dataclass
-class OwnFiles:
+class FileCheck:
     """The files of one question: what an answer says of them is looked up in them again."""
 
-    evidence: Evidence | None = None
+    report: Report | None = None
     path: Path | None = None
     """Of the profile or receipt."""
     sources: tuple[Path, ...] = ()
@@ -149,20 +149,20 @@ class OwnFiles:
         return "" if (item.place, item.states) in known else f"{item.reference} does not state it"
 
     def _in_report(self, item: FileEvidence) -> str:
-        if self.evidence is None or self.path is None:
+        if self.report is None or self.path is None:
             return f"no profile was given that states {item.name}"
-        if self.evidence.kind == "profile" and file_hash(self.path) != self.evidence.hash:
+        if self.report.kind == "profile" and file_hash(self.path) != self.report.hash:
             return f"{self.path.name} has changed since it was read"
         [cited] = find_citations(item.line)
-        checker = checkers([self.evidence])[EvidenceKind(item.kind)]
+        checker = checkers([self.report])[EvidenceKind(item.kind)]
         status, why, says = checker(cited)
         if status is not Status.OK or cited.claim is None:
             return f"{item.reference}: {why or 'it states nothing'}"
-        if self.evidence.kind == "profile":
-            counter = counter_at(self.evidence, item.place)
+        if self.report.kind == "profile":
+            counter = counter_at(self.report, item.place)
             same = not isinstance(counter, str) and (counter.value, counter.unit) == (item.value, item.unit)
             return "" if same else f"{item.reference} states {says}"
-        number, scale = field_at(self.evidence, item.place), _FIELD_SCALES.get(item.unit)
+        number, scale = field_at(self.report, item.place), _FIELD_SCALES.get(item.unit)
         if isinstance(number, str) or scale is None or item.value is None:
             return f"{item.reference} states {says}"
         near = abs(number * scale - item.value) <= abs(item.value) * _FLOAT

@@ -35,7 +35,7 @@ _PLACE = re.compile(r"(?P<name>.+)\[(?P<launch>\d{1,9})\]")
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Report:
     """A profile or a receipt, read."""
 
     kind: Literal["profile", "receipt"]
@@ -52,7 +52,7 @@ class Measured:
     """The launch that an answer is about."""
 
     path: Path
-    evidence: Evidence
+    report: Report
     chosen: Chosen
     grade: Literal["full", "degraded"]
     workload: int = 0
@@ -68,7 +68,7 @@ class Measured:
     @property
     def dims(self) -> dict[str, int]:
         """Sizes that it was measured at; a profile of Nsight Compute does not have them."""
-        receipt = self.evidence.receipt
+        receipt = self.report.receipt
         if receipt is None or receipt.timing is None:
             return {}
         return dict(receipt.timing.workloads[self.workload].dims)
@@ -76,14 +76,14 @@ class Measured:
     def evidence_of(self, counter: Counter) -> FileEvidence:
         """One of its values as evidence."""
         key = next(name for name, one in self.launch.counters.items() if one is counter)
-        if self.evidence.kind == "profile":
+        if self.report.kind == "profile":
             place, name, states = f"{key}[{self.launch.number}]", key, counter.shown
         else:
             field_, unit = FIELDS[key]
             place, name = f"timing.workloads[{self.workload}].{field_}", field_.rpartition(".")[2]
-            states = f"{_at(self.evidence, place)} {unit}".strip()
+            states = f"{_at(self.report, place)} {unit}".strip()
         return FileEvidence(
-            self.evidence.kind, self.evidence.name, self.evidence.hash, place, name, states, counter.value,
+            self.report.kind, self.report.name, self.report.hash, place, name, states, counter.value,
             counter.unit, key,
         )  # fmt: skip
 
@@ -113,12 +113,12 @@ class KernelFile:
         return FileEvidence("source", self.source.name, self.source.hash, f"L{line}", name, text)
 
 
-def read_evidence(path: Path) -> Evidence:
+def read_report(path: Path) -> Report:
     """A .ncu-rep, its CSV, a folder of `kopt profile`, or a receipt. UsageError: what reading it raises, and
     `external_receipt`."""
     data, name = report_csv(path)
     if data.lstrip()[:1] != b"{":
-        return Evidence("profile", name, file_hash(path), read_profile(data, name))
+        return Report("profile", name, file_hash(path), read_profile(data, name))
     receipt = parse(data)
     if isinstance(receipt, ExternalReceipt):
         raise UsageError(
@@ -126,7 +126,7 @@ def read_evidence(path: Path) -> Evidence:
             code="external_receipt",
             hint="Profile the kernel with ncu, or check it with `kopt bench`.",
         )
-    return Evidence("receipt", name, receipt.id, receipt=receipt)
+    return Report("receipt", name, receipt.id, receipt=receipt)
 
 
 def file_hash(path: Path) -> str:
@@ -140,24 +140,24 @@ def choose(
     """What was measured of the kernel.
 
     UsageError: `profile_of_another`, `profile_of_other_sizes`, `launch_unknown` for one of a receipt; what
-    `read_evidence` and `Profile.choose` raise.
+    `read_report` and `Profile.choose` raise.
     """
-    evidence = read_evidence(path)
-    if evidence.receipt is not None:
+    report = read_report(path)
+    if report.receipt is not None:
         if wanted:
             raise UsageError(
-                f"{evidence.name} is a receipt, which has no launches to choose from",
+                f"{report.name} is a receipt, which has no launches to choose from",
                 code="launch_unknown",
                 hint="Leave --launch out; --dims says which of its workloads is meant.",
             )
-        return _workload(path, evidence, evidence.receipt, kernel, reference, dims)
-    assert evidence.profile is not None
-    return _launch(path, evidence, evidence.profile, wanted, kernel)
+        return _workload(path, report, report.receipt, kernel, reference, dims)
+    assert report.profile is not None
+    return _launch(path, report, report.profile, wanted, kernel)
 
 
-def _launch(path: Path, evidence: Evidence, profile: Profile, wanted: str, kernel: KernelFile | None) -> Measured:
+def _launch(path: Path, report: Report, profile: Profile, wanted: str, kernel: KernelFile | None) -> Measured:
     if kernel is None:
-        return Measured(path, evidence, profile.choose(wanted), "full")
+        return Measured(path, report, profile.choose(wanted), "full")
     functions = dict.fromkeys(launch.function for launch in profile.launches)
     owned = {function: is_of(function, kernel.source, kernel.kernels) for function in functions}
     mine = tuple(launch for launch in profile.launches if owned[launch.function])
@@ -167,26 +167,26 @@ def _launch(path: Path, evidence: Evidence, profile: Profile, wanted: str, kerne
         if others:
             why = f"{chosen.why} of a kernel of {kernel.source.name}; {others} of other kernels left out"
             chosen = Chosen(chosen.launch, why)
-        return Measured(path, evidence, chosen, "full")
+        return Measured(path, report, chosen, "full")
     chosen = profile.choose(wanted)
     function, name = visible(chosen.launch.function), kernel.source.name
     if owned[chosen.launch.function] is False:
         known = ", ".join(kernel.kernels) or "none"
         raise UsageError(
-            f"{evidence.name} is a profile of {', '.join(visible(f) for f in functions)}; {name} defines"
-            f" {known}" if not wanted else f"{evidence.name}: {function} is no kernel of {name}, which defines {known}",
+            f"{report.name} is a profile of {', '.join(visible(f) for f in functions)}; {name} defines"
+            f" {known}" if not wanted else f"{report.name}: {function} is no kernel of {name}, which defines {known}",
             code="profile_of_another",
             hint="Give the report of this kernel, or the file of the kernel that was profiled.",
         )  # fmt: skip
     doubt = () if owned[chosen.launch.function] else (
         f"Whether {function} is a kernel of {name} cannot be told from its text: it is taken for one.",
     )  # fmt: skip
-    return Measured(path, evidence, chosen, "full", doubts=doubt)
+    return Measured(path, report, chosen, "full", doubts=doubt)
 
 
 def _workload(
     path: Path,
-    evidence: Evidence,
+    report: Report,
     receipt: Receipt,
     kernel: KernelFile | None,
     reference: SourceFile | None,
@@ -199,7 +199,7 @@ def _workload(
     ):
         if ours is not None and ours.hash != hashed:
             raise UsageError(
-                f"the receipt {evidence.name} is of another {what} than {ours.name}",
+                f"the receipt {report.name} is of another {what} than {ours.name}",
                 code="profile_of_another",
                 hint=f"It is of {receipt.candidate.name}; give that, or measure this one with `kopt bench`.",
             )
@@ -210,7 +210,7 @@ def _workload(
         if not fitting:
             known = "; ".join(", ".join(f"{k}={v}" for k, v in w.dims.items()) or "none" for w in workloads)
             raise UsageError(
-                f"the receipt {evidence.name} has no times at these sizes",
+                f"the receipt {report.name} has no times at these sizes",
                 code="profile_of_other_sizes",
                 hint=f"It was measured with the --dims: {known}.",
             )
@@ -219,30 +219,30 @@ def _workload(
     which = "the receipt's only workload" if len(workloads) == 1 else f"workload {place + 1} of {len(workloads)}"
     accepted = receipt.verdict.value == "accepted"
     doubts = () if accepted else (f"The receipt's verdict is {receipt.verdict.value}: {receipt.reason}",)
-    return Measured(path, evidence, Chosen(launch, which), "degraded", place, doubts)
+    return Measured(path, report, Chosen(launch, which), "degraded", place, doubts)
 
 
 # --- looking things up again ------------------------------------------------------------------------------------------
 
 
-def counter_at(evidence: Evidence, place: str) -> Counter | str:
+def counter_at(report: Report, place: str) -> Counter | str:
     """The value of a profile at `metric[launch]`, or why there is none."""
     match = _PLACE.fullmatch(place)
-    if match is None or evidence.profile is None:
+    if match is None or report.profile is None:
         return f"{place} is no metric of a launch, such as gpu__time_duration.sum[1]"
-    launches = evidence.profile.launches
+    launches = report.profile.launches
     number = int(match["launch"])
     if not 1 <= number <= len(launches):
-        return f"{evidence.name} has {len(launches)} launches, and no number {number}"
+        return f"{report.name} has {len(launches)} launches, and no number {number}"
     found = launches[number - 1].counters.get(match["name"])
-    return found if found is not None else f"launch {number} of {evidence.name} has no {match['name']}"
+    return found if found is not None else f"launch {number} of {report.name} has no {match['name']}"
 
 
-def field_at(evidence: Evidence, place: str) -> Decimal | str:
+def field_at(report: Report, place: str) -> Decimal | str:
     """The number of a receipt in a field, or why there is none."""
-    found = _at(evidence, place)
+    found = _at(report, place)
     if isinstance(found, bool) or not isinstance(found, int | float):
-        return f"the receipt {evidence.name} has no number in {place}"
+        return f"the receipt {report.name} has no number in {place}"
     return Decimal(repr(found))
 
 
@@ -252,9 +252,9 @@ def unit_of_field(place: str) -> str:
     return "us" if name.endswith("_us") else "GB/s" if name == "gb_per_s" else ""
 
 
-def _at(evidence: Evidence, place: str) -> Any:
-    assert evidence.receipt is not None
-    value: Any = evidence.receipt.model_dump(mode="json")
+def _at(report: Report, place: str) -> Any:
+    assert report.receipt is not None
+    value: Any = report.receipt.model_dump(mode="json")
     for part in re.findall(r"[^.\[\]]+", place):
         if isinstance(value, dict):
             value = value.get(part)

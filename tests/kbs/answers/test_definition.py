@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kbs.answers.definition import _key, names_of, term_of
 from kopt.services.engine import Engine
+from kopt.services.knowledge.answers import Asked, ask
 
 PAGE = Path(__file__).parents[3] / "wiki/pages/language/gpu-terms.md"
 SENTENCES = [
@@ -96,13 +97,13 @@ def test_the_page_defines_a_term_a_line() -> None:
 
 @pytest.mark.parametrize("term", sorted(set(TERMS)))
 def test_every_term_of_the_page_is_the_first_line_of_its_answer(engine: Engine, term: str) -> None:
-    answer = engine.ask(f"what is a {term}?", gpus=(), dtype="", dims={}, kinds=(), count=8)[1]
+    answer = ask(engine, Asked(f"what is a {term}?")).answer
     assert not answer.abstained
     assert _key(term) in map(_key, names_of(answer.claims[0].text)), answer.claims[0].text
 
 
 def test_a_definition_stands_once(engine: Engine) -> None:
-    answer = engine.ask("What are warps?", gpus=(), dtype="", dims={}, kinds=(), count=8)[1]
+    answer = ask(engine, Asked("What are warps?")).answer
     texts = [claim.text for claim in answer.claims]
     assert texts[0].startswith("A warp is a group of 32 threads")
     assert texts.count(texts[0]) == 1
@@ -124,15 +125,15 @@ def test_a_definition_stands_once(engine: Engine) -> None:
     ],
 )
 def test_a_term_is_found_in_other_words(engine: Engine, question: str, start: str) -> None:
-    answer = engine.ask(question, gpus=(), dtype="", dims={}, kinds=(), count=8)[1]
+    answer = ask(engine, Asked(question)).answer
     assert answer.claims[0].text.startswith(start)
 
 
 def test_a_term_of_triton_is_not_answered_with_that_of_cuda(engine: Engine) -> None:
-    answer = engine.ask("what is a grid in Triton", gpus=(), dtype="", dims={}, kinds=(), count=8)[1]
+    answer = ask(engine, Asked("what is a grid in Triton")).answer
     assert "Triton" in answer.claims[0].text
 
 
 def test_what_no_page_defines_is_answered_as_before(engine: Engine) -> None:
-    answer = engine.ask("what is a banana", gpus=(), dtype="", dims={}, kinds=(), count=8)[1]
+    answer = ask(engine, Asked("what is a banana")).answer
     assert answer.abstained

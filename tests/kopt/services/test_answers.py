@@ -13,8 +13,9 @@ import pytest
 
 from kbs.answers.model import Answer
 from kbs.evidence.checking import Status, check_citation, check_text
-from kopt.cli.knowledge.render import answer_text
 from kopt.services.engine import Engine
+from kopt.services.knowledge import answers
+from kopt.services.knowledge.answer_text import answer_text
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "questions.jsonl"
 QUESTIONS = [json.loads(line) for line in GOLDEN.read_text("utf-8").splitlines()]
@@ -22,8 +23,7 @@ TITLE = "why is my softmax memory-bound on H100"
 
 
 def ask(engine: Engine, text: str, **more: Any) -> Answer:
-    settings = {"gpus": (), "dtype": "", "dims": {}, "kinds": (), "count": 8} | more
-    return engine.ask(text, **settings)[1]
+    return answers.ask(engine, answers.Asked(text, **more)).answer
 
 
 @pytest.mark.parametrize("golden", QUESTIONS, ids=lambda golden: golden["ask"])

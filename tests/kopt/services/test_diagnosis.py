@@ -25,12 +25,11 @@ from evaluator.timing.ceilings import Ceilings, save
 from kbs.common import canonical_json as canonical
 from kbs.common.errors import UsageError
 from kbs.evidence.arithmetic import equation_holds
-from kopt.cli.analysis.diagnose_text import lines
 from kopt.services.diagnosis import Diagnosed, Task, diagnose_launch, task_of
+from kopt.services.diagnosis_text import lines
 from kopt.services.engine import Engine
-from kopt.services.results.profiles import DiagnoseData
-from kopt.services.roofline import declared
 from kopt.services.settings import load_settings
+from kopt.services.work_counts import ProblemWork, declare
 from tests.conftest import Run
 from tests.evaluator.diagnosis.test_report import numbers_of
 from tests.evaluator.ncu_reports import EXPECTED, KERNELS, SOFTMAX, Metrics, changed, raw_csv, without
@@ -150,7 +149,7 @@ def test_headroom_is_shown_with_its_arithmetic_and_line(engine: Engine) -> None:
 def test_a_gpu_that_is_not_known_is_an_error_and_one_that_is_not_named_a_note(engine: Engine) -> None:
     with pytest.raises(UsageError) as caught:
         diagnosed(engine, SOFTMAX, "h100")
-    assert caught.value.code == "gpu_unknown"
+    assert caught.value.code == "gpu_ambiguous"
     with pytest.raises(UsageError):
         diagnosed(engine, SOFTMAX, "h999")
     nameless = diagnosed(engine, without("device__"))
@@ -215,8 +214,8 @@ def test_every_number_of_a_diagnosis_stands_in_the_csv_in_a_cited_row_or_in_arit
     for metrics in KERNELS.values():
         raw = raw_csv(("k", metrics))
         chosen = read_profile(raw.encode(), "r.csv").choose()
-        data = DiagnoseData.of("r.csv", chosen, diagnose_launch(engine, chosen.launch, ""))
-        assert stray_numbers(data, frozenset(numbers_of(raw))) == []
+        found = diagnose_launch(engine, chosen.launch, "")
+        assert stray_numbers("r.csv", chosen, found, frozenset(numbers_of(raw))) == []
 
 
 def test_a_receipt_is_diagnosed_as_degraded(engine: Engine) -> None:
@@ -244,9 +243,9 @@ def test_a_report_with_numbers_that_no_kernel_has_is_diagnosed(engine: Engine, s
         for name in draw.sample(list(wrong), 6):
             wrong[name] = wrong[name][0], draw.choice(numbers)
         chosen = read_profile(raw_csv(("k", wrong)).encode(), "r.csv").choose()
-        task = task_of(engine, chosen.launch, "", None, {"bytes": declared("536870912", {}, "command line", "--bytes")})
+        task = task_of(engine, chosen.launch, "", ProblemWork(None, {"bytes": declare("bytes", "536870912", {})}))
         found = diagnose_launch(engine, chosen.launch, "", task=task)
-        assert list(lines(DiagnoseData.of("r.csv", chosen, found)))
+        assert list(lines("r.csv", chosen, found))
 
 
 def test_needed_bytes_of_a_receipt_are_not_taken_for_bytes_that_were_moved(engine: Engine) -> None:

@@ -18,8 +18,8 @@ from kbs.common.errors import UsageError
 from kbs.evidence.arithmetic import equation_holds
 from kopt.services.diagnosis import Diagnosed, diagnose_launch, task_of
 from kopt.services.engine import Engine
-from kopt.services.roofline import declared
 from kopt.services.settings import load_settings
+from kopt.services.work_counts import ProblemWork, declare
 from tests.conftest import Run
 from tests.evaluator.ncu_reports import KERNELS, SOFTMAX, Metrics, changed, raw_csv, without
 from tests.evaluator.profiles.corpus import REPORTS
@@ -32,10 +32,11 @@ def launch(metrics: Metrics) -> Launch:
 
 def diagnosed(engine: Engine, metrics: Metrics, **said: str) -> Diagnosed:
     found = launch(metrics)
-    words = {name: declared(text, {}, "command line", f"--{name}") for name, text in said.items() if name != "peak"}
+    words = {name: declare(name, text, {}) for name, text in said.items() if name != "peak"}
     if not words:
         return diagnose_launch(engine, found, "")
-    return diagnose_launch(engine, found, "", task=task_of(engine, found, "", None, words, peak=said.get("peak")))
+    task = task_of(engine, found, "", ProblemWork(None, words), peak=said.get("peak"))
+    return diagnose_launch(engine, found, "", task=task)
 
 
 def ids(found: Diagnosis) -> list[str]:
@@ -223,10 +224,10 @@ def test_operations_are_held_against_a_measured_ceiling(
     report = read_profile((REPORTS / "matmul_tensor_cores.full.csv").read_bytes(), "report").choose().launch
     rate = "fp32_throughput" if dtype == "fp32" else f"{dtype}_tensor_throughput"
     said = {
-        name: declared(text, {}, "command line", f"--{name}")
+        name: declare(name, text, {})
         for name, text in (("bytes", "402653184"), ("operations", "2 * 8192 * 8192 * 8192"))
     }
-    task = task_of(engine, report, "", None, said, peak=rate)
+    task = task_of(engine, report, "", ProblemWork(None, said), peak=rate)
     room = diagnose_launch(engine, report, "", task=task).diagnosis.headroom
     [measured] = [one for one in room if one.against.startswith("measured")]
     assert float(measured.share) == pytest.approx(2 * 8192**3 / 1415.36e-6 / (rates[dtype] * 1e12), rel=1e-4)
@@ -262,13 +263,13 @@ def test_what_a_receipt_lacks_is_said_in_words(engine: Engine) -> None:
 
 def test_a_problem_on_an_unknown_gpu_has_its_bytes(engine: Engine) -> None:
     nameless = launch(without("device__", metrics=KERNELS["softmax_two_pass"]))
-    said = {"bytes": declared("536870912", {}, "command line", "--bytes")}
-    task = task_of(engine, nameless, "", None, said)
+    said = {"bytes": declare("bytes", "536870912", {})}
+    task = task_of(engine, nameless, "", ProblemWork(None, said))
     assert (task.problem.bytes, task.roofs) == (536870912, ())
     assert task.notes
     assert ids(diagnose_launch(engine, nameless, "", task=task).diagnosis)[0] == "excess-traffic"
     with pytest.raises(UsageError) as caught:
-        task_of(engine, nameless, "", None, {"operations": said["bytes"]})
+        task_of(engine, nameless, "", ProblemWork(None, {"operations": said["bytes"]}))
     assert caught.value.code == "bytes_needed"
     assert Problem().bytes is None
 

@@ -14,8 +14,7 @@ from evaluator.profiling.profile import Launch, read_profile
 from evaluator.source.cuda_signature import evaluate_size
 from kopt.services.diagnosis import diagnose_launch, task_of
 from kopt.services.engine import Engine
-from kopt.services.results.profiles import DiagnoseData
-from kopt.services.roofline import declared
+from kopt.services.work_counts import ProblemWork, declare
 from tests.evaluator.ncu_reports import raw_csv
 from tests.evaluator.profiles.corpus import REPORTS, Expected, load
 from tests.kopt.diagnosis_numbers import stray_numbers
@@ -34,8 +33,8 @@ def full_report(row: Expected) -> Launch:
 
 def of(engine: Engine, row: Expected, launch: Launch) -> Diagnosis:
     """The diagnosis with the bytes that the row declares."""
-    said = {"bytes": declared(row.bytes, row.dims, "command line", "--bytes")}
-    task = task_of(engine, launch, "", None, said)
+    said = {"bytes": declare("bytes", row.bytes, row.dims)}
+    task = task_of(engine, launch, "", ProblemWork(None, said))
     assert task.problem.bytes == evaluate_size(row.bytes, row.dims)
     return diagnose_launch(engine, launch, "", task=task).diagnosis
 
@@ -90,13 +89,13 @@ def test_bar(engine: Engine) -> None:
 def test_every_number_of_a_report_s_diagnosis_stands_in_it_or_in_arithmetic(engine: Engine, row: Expected) -> None:
     path = REPORTS / f"{row.id}.full.csv"
     chosen = read_profile(path.read_bytes(), path.name).choose()
-    said = {"bytes": declared(row.bytes, row.dims, "command line", "--bytes")}
-    task = task_of(engine, chosen.launch, "", None, said)
-    data = DiagnoseData.of(path.name, chosen, diagnose_launch(engine, chosen.launch, "", task=task))
+    said = {"bytes": declare("bytes", row.bytes, row.dims)}
+    task = task_of(engine, chosen.launch, "", ProblemWork(None, said))
+    found = diagnose_launch(engine, chosen.launch, "", task=task)
     counters = chosen.launch.counters.values()
     known = {number for counter in counters for number in (counter.amount, counter.value) if number is not None}
     known |= {Decimal(size) for size in (*row.dims.values(), task.problem.bytes or 0)}
-    assert stray_numbers(data, frozenset(known)) == []
+    assert stray_numbers(path.name, chosen, found, frozenset(known)) == []
 
 
 @pytest.mark.parametrize("row", TAKEN, ids=lambda row: row.id)

@@ -25,7 +25,7 @@ LINE = re.compile(r"<- gpu-wiki/hardware/[a-z0-9-]+\.md:L\d+")
 def test_the_answer_in_words(kopt: Kopt) -> None:
     done = kopt("occupancy", "--gpu", "h100-sxm", *KERNEL)
     assert done.code == 0
-    assert "3 blocks of 8 warps an SM: 24 of 64 warps, 37.5%; limited by registers" in done.out
+    assert "3 blocks of 8 warps per SM: 24 of 64 warps, 37.5%; limited by registers" in done.out
     assert "One more block (4) would need: at most 64 registers a thread (now 72)" in done.out
     assert "a carve-out of 164 KB leaves 92 KB to L1" in done.out
     cited = [line for line in done.out.splitlines() if LINE.search(line)]
@@ -85,7 +85,7 @@ def test_a_kernel_that_cannot_be_launched_is_an_answer(kopt: Kopt) -> None:
     (need,) = kernel["one_more_block"]
     assert need["at_most"] == 64
     said = kopt("occupancy", "--gpu", "sm_80", "--regs", "255", "--threads", "1024").out
-    assert "not a single block fits: it cannot be launched, for want of registers" in said
+    assert "not a single block fits, so it cannot be launched: not enough registers" in said
 
 
 def test_the_opt_in_is_named(kopt: Kopt) -> None:

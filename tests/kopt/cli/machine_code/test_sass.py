@@ -97,7 +97,7 @@ def test_what_does_not_compile_is_rejected(kopt: Kopt, tmp_path: Path) -> None:
         (("--gpu", "sm_90", "--method", "tensorcore"), 2, "method_unknown", "tensor_core"),
         (("--gpu", "sm_90", "--method", "setmaxregs,tensor_core"), 2, "method_unknown", "setmaxnreg"),
         (("--gpu", "h999"), 2, "gpu_unknown", "--gpu sm_90"),
-        (("--gpu", "mi300x"), 2, "gpu_unknown", "no NVIDIA GPU"),
+        (("--gpu", "mi300x"), 2, "gpu_unknown", "not an NVIDIA GPU"),
         (("--gpu", "sm_90", "--signature", "k"), 2, "signature_invalid", "--signature"),
         (("--gpu", "sm_90", "--dims", "M"), 2, "dims_invalid", "--dims"),
     ],

@@ -13,7 +13,8 @@ import pytest
 
 from evaluator.receipt.timing import Series, Timing
 from kbs.common.errors import ConfigurationError, ExitCode, UsageError
-from kopt.services.plots.samples import MARK, MOST, check_plot, draw, save_plot
+from kopt.services.plots.picture import check_plot
+from kopt.services.plots.samples import MARK, MOST, draw, save_plot
 from tests.evaluator.receipts import baseline, failed_baseline, series, timed, timing, workload_timing
 
 NAMES = "$\\frac{1}{0}$ _hidden 核 \x1b[2J\n"
@@ -137,7 +138,7 @@ def test_where_it_may_not(name: str, content: bytes | None, code: str, tmp_path:
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(UsageError) as caught:
-        check_plot(path)
+        check_plot(path, MARK)
     assert caught.value.code == code
     assert "--plot" in caught.value.hint or "folder" in caught.value.hint
     assert content is None or path.read_bytes() == content
@@ -149,7 +150,7 @@ def test_without_matplotlib_it_is_said_before_the_run(tmp_path: Path, monkeypatc
         importlib.util, "find_spec", lambda name, *more: None if name == "matplotlib" else found(name, *more)
     )
     with pytest.raises(ConfigurationError) as caught:
-        check_plot(tmp_path / "samples.png")
+        check_plot(tmp_path / "samples.png", MARK)
     assert caught.value.code == "matplotlib_missing"
     assert caught.value.exit_code is ExitCode.CONFIGURATION
     assert "pip install 'kopt[plot]'" in caught.value.hint

@@ -17,7 +17,7 @@ from kbs.common.errors import ConfigurationError, NoGpuError, UsageError
 from kbs.evidence.checking import Status, check_text
 from kopt.services.engine import Engine
 from kopt.services.runs import environment as surroundings
-from kopt.services.runs.tools import Workbench
+from kopt.services.runs.tools import RunTools
 from kopt.services.settings import load_settings
 from loop.journal.folder import RunFolder
 from loop.pages import step0_files
@@ -95,14 +95,14 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, Res
 
 
 @pytest.fixture(scope="module")
-def bench(plan: tuple[Engine, ResolvedPlan], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+def bench(plan: tuple[Engine, ResolvedPlan], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunTools]:
     engine, resolved = plan
     root = tmp_path_factory.mktemp("run")
     (root / "v0").mkdir()
     for name, data in resolved.files().items():
         (root / "v0" / name if name == "kernel.py" else root / name).write_bytes(data)
     record = resolved.record(run_id(resolved.name, "2026-11-21T14:05:00Z", "abcd"), "3" * 64)
-    with Workbench(engine, RunFolder(root), record) as made:
+    with RunTools(engine, RunFolder(root), record) as made:
         yield made
 
 
@@ -132,7 +132,7 @@ def test_a_gpu_that_is_not_there_is_an_error() -> None:
 
 
 @pytest.mark.slow
-def test_a_receipt_is_sealed_and_of_the_planned_problem(bench: Workbench) -> None:
+def test_a_receipt_is_sealed_and_of_the_planned_problem(bench: RunTools) -> None:
     receipt = bench.evaluate(bench.request(KERNEL, "kernel.py", None), SeedSchedule.secret())
     assert receipt.verdict is Verdict.ACCEPTED
     assert receipt.problem.hash == bench.record.problem_hash
@@ -142,7 +142,7 @@ def test_a_receipt_is_sealed_and_of_the_planned_problem(bench: Workbench) -> Non
     assert "no time is taken on the CPU" in note.text
 
 
-def test_the_parent_is_the_first_baseline(bench: Workbench) -> None:
+def test_the_parent_is_the_first_baseline(bench: RunTools) -> None:
     request = bench.request(KERNEL, "kernel.py", KERNEL + "\n")
     assert (request.baselines[0].name, request.baselines[0].how) == ("parent", "incumbent")
     assert request.incumbent is not None
@@ -153,21 +153,21 @@ def test_the_parent_is_the_first_baseline(bench: Workbench) -> None:
     assert [one.name for one in bench.request(KERNEL, "kernel.py", None).baselines] == ["eager", "compile"]
 
 
-def test_a_rewrite_forgets_what_was_said_of_the_first_language(bench: Workbench) -> None:
+def test_a_rewrite_forgets_what_was_said_of_the_first_language(bench: RunTools) -> None:
     problem = bench.record.problem.model_copy(update={"backend": "triton", "entry": "ModelNew"})
-    other = Workbench(bench.engine, bench.folder, bench.record.model_copy(update={"problem": problem}))
+    other = RunTools(bench.engine, bench.folder, bench.record.model_copy(update={"problem": problem}))
     assert other.request(KERNEL, "kernel.py", None).backend == "triton"
     assert other.request("", "kernel.cu", None).backend is None
 
 
-def test_no_profile_on_the_cpu(bench: Workbench) -> None:
+def test_no_profile_on_the_cpu(bench: RunTools) -> None:
     taken = bench.profile(bench.request(KERNEL, "kernel.py", None))
     assert (taken.grade, taken.csv, taken.report) == ("none", "", None)
     assert taken.why
 
 
 @pytest.mark.slow
-def test_step_0(bench: Workbench) -> None:
+def test_step_0(bench: RunTools) -> None:
     found = bench.targets()
     assert found.bytes == 2 * 300 * 4
     assert found.operations == 300
@@ -180,14 +180,14 @@ def test_step_0(bench: Workbench) -> None:
 
 
 @pytest.mark.slow
-def test_without_a_gpu_targets_are_unknown_and_the_work_is_counted(bench: Workbench) -> None:
-    other = Workbench(bench.engine, bench.folder, bench.record.model_copy(update={"gpu": ""}))
+def test_without_a_gpu_targets_are_unknown_and_the_work_is_counted(bench: RunTools) -> None:
+    other = RunTools(bench.engine, bench.folder, bench.record.model_copy(update={"gpu": ""}))
     found = other.targets()
     assert (found.bytes, found.operations, found.floor_us) == (2400, 300, None)
     assert found.lines[-1].startswith("bound, floor and target: UNKNOWN: no GPU is named")
 
 
-def test_search_cites_lines_with_their_hash(bench: Workbench) -> None:
+def test_search_cites_lines_with_their_hash(bench: RunTools) -> None:
     found = bench.search("kernel", "vectorized loads in Triton")
     assert found.hits
     text = "\n".join(hit.reference for hit in found.hits)
@@ -197,7 +197,7 @@ def test_search_cites_lines_with_their_hash(bench: Workbench) -> None:
 
 
 @pytest.mark.slow
-def test_machine_code_shows_methods(bench: Workbench) -> None:
+def test_machine_code_shows_methods(bench: RunTools) -> None:
     note = bench.machine_code(KERNEL, "kernel.py", ("vectorized_access", "no_such_method"))
     assert note.target == "sm_90a"
     assert list(note.functions) == ["scale_kernel [BLOCK=256 num_warps=4 num_stages=3]"]
@@ -213,7 +213,7 @@ def test_machine_code_shows_methods(bench: Workbench) -> None:
     assert broken.why
 
 
-def test_ncu_is_probed_with_its_reason(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ncu_is_probed_with_its_reason(bench: RunTools, monkeypatch: pytest.MonkeyPatch) -> None:
     from evaluator.profiling import collect as profiling
 
     request = bench.request(KERNEL, "kernel.py", None).model_copy(update={"device": "cuda:0"})
@@ -227,7 +227,7 @@ def test_ncu_is_probed_with_its_reason(bench: Workbench, monkeypatch: pytest.Mon
     monkeypatch.setattr("evaluator.sandbox.fork_server.ForkServer", NoServer)
     assert surroundings.probe(bench.engine, request, parse_hints("", ())) == ("degraded", "ncu may not read them")
     record = bench.record.model_copy(update={"profile": "full", "profile_why": ""})
-    taken = Workbench(bench.engine, bench.folder, record).profile(request)
+    taken = RunTools(bench.engine, bench.folder, record).profile(request)
     assert (taken.grade, taken.why) == ("degraded", "ncu may not read them")
 
 

@@ -22,8 +22,8 @@ from kbs.evidence.arithmetic import equation_holds
 from kbs.evidence.checking import Status
 from kbs.evidence.citation import CitationLine, EvidenceKind, Reference, SpecClaim
 from kbs.evidence.file_evidence import FileEvidence
-from kopt.services.user_kernel.evidence import OwnFiles, checkers
-from kopt.services.user_kernel.files import Evidence, choose
+from kopt.services.user_kernel.evidence import FileCheck, checkers
+from kopt.services.user_kernel.files import Report, choose
 from tests.conftest import Run, run_kopt
 from tests.evaluator.ncu_reports import EXPECTED, KERNELS, SOFTMAX, changed, details_csv, raw_csv, without
 from tests.evaluator.receipts import KERNEL, REFERENCE, timed_receipt, timing, workload_timing
@@ -312,13 +312,13 @@ def test_a_gpu_of_the_question_that_does_not_exist_still_abstains(kopt: Kopt, re
 
 def test_a_profile_that_changes_meanwhile_is_not_quoted(report: str) -> None:
     found = choose(Path(report), "1", None, None, {})
-    evidence = found.stated("duration")
-    files = OwnFiles(found.evidence, Path(report))
-    assert files.why_not(evidence[0]) == ""
-    invented = FileEvidence(**{**vars(evidence[0]), "states": "99 us"})
+    exhibits = found.stated("duration")
+    files = FileCheck(found.report, Path(report))
+    assert files.why_not(exhibits[0]) == ""
+    invented = FileEvidence(**{**vars(exhibits[0]), "states": "99 us"})
     assert "states" in files.why_not(invented)
     Path(report).write_text(Path(report).read_text().replace("128.5", "12.85"))
-    assert "changed since" in files.why_not(evidence[0])
+    assert "changed since" in files.why_not(exhibits[0])
 
 
 # --- what it costs ----------------------------------------------------------------------------------------------------
@@ -397,7 +397,7 @@ LINES = st.text(st.characters(codec="utf-8"), max_size=40)
 
 @given(name=LINES, value=LINES, place=LINES)
 def test_no_line_makes_the_check_fail_other_than_by_saying_no(name: str, value: str, place: str) -> None:
-    evidence = Evidence("profile", "r.csv", "ab" * 32, read_profile(raw_csv(("k", SOFTMAX)).encode(), "r.csv"))
+    evidence = Report("profile", "r.csv", "ab" * 32, read_profile(raw_csv(("k", SOFTMAX)).encode(), "r.csv"))
     known = checkers([evidence])
     for part in (place, "gpu__time_duration.sum[1]"):
         reference = Reference(EvidenceKind.PROFILE, "", "abab", part)

@@ -9,7 +9,7 @@ import pytest
 from kbs.common.errors import KoptError
 from kbs.evidence.checking import Status, check_text
 from kopt.services.engine import Engine
-from kopt.services.peaks import cited_peak
+from kopt.services.gpus import cited_peak
 
 
 def test_the_peak_of_an_h200_is_cited(engine: Engine) -> None:
@@ -73,7 +73,7 @@ def test_only_the_recommended_of_several_values_counts(engine: Engine, monkeypat
     class Store:
         """Has both, the other one first."""
 
-        def specs(self) -> list[object]:
+        def specs(self, *_: object) -> list[object]:
             """Both."""
             return [other, own]
 
@@ -81,7 +81,7 @@ def test_only_the_recommended_of_several_values_counts(engine: Engine, monkeypat
     found = cited_peak(engine, "NVIDIA H200")
     assert found is not None
     assert found.gb_per_s == 4800.0
-    monkeypatch.setattr(Store, "specs", lambda _: [other])
+    monkeypatch.setattr(Store, "specs", lambda *_: [other])
     assert cited_peak(engine, "NVIDIA H200") is None
 
 

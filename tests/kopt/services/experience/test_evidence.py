@@ -23,10 +23,11 @@ from kbs.experience.experiment import Experiment, Speedup
 from kbs.experience.filters import Filter
 from kbs.experience.log_evidence import Scope, record_evidence
 from kbs.questions.question import understand
-from kopt.cli.knowledge.render import answer_text
 from kopt.services.engine import Engine
-from kopt.services.experience_evidence import log_checker, past_log
-from kopt.services.experience_log import open_log
+from kopt.services.experience.evidence import log_checker, past_log
+from kopt.services.experience.log import open_log
+from kopt.services.knowledge import answers
+from kopt.services.knowledge.answer_text import answer_text
 from kopt.services.settings import load_settings
 from tests.conftest import run_kopt
 from tests.evaluator.ncu_reports import SOFTMAX, raw_csv
@@ -68,7 +69,7 @@ def logged(home: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
 
 
 def ask(engine: Engine, text: str, **more: Any) -> Answer:
-    return engine.ask(text, **{"gpus": (), "dtype": "", "dims": {}, "kinds": (), "count": 8, **more})[1]
+    return answers.ask(engine, answers.Asked(text, **more)).answer
 
 
 def section(answer: Answer, title: str) -> list[Claim]:

@@ -32,7 +32,7 @@ def past_log(settings: LoadedSettings) -> Iterator[LogEvidence | None]:
         yield None
         return
     from kbs.experience.log_evidence import LogEvidence
-    from kopt.services.experience_log import open_log
+    from kopt.services.experience.log import open_log
 
     log = open_log(settings)
     if not log.files.names():
@@ -50,7 +50,7 @@ def log_checker(settings: LoadedSettings) -> Iterator[Checker]:
 
         def check(cited: CitationLine) -> tuple[Status, str, str]:
             from kbs.experience.record_citations import check_record
-            from kopt.services.experience_log import open_log
+            from kopt.services.experience.log import open_log
 
             if not opened:
                 opened.append(stack.enter_context(open_log(settings).index()))

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
 
 from kbs.common.errors import KoptError, UsageError
 from kbs.common.ulid import new_ulid
 from kbs.experience.experiment import Experiment, Outcome, Provenance, Speedup, op_name, outcome_of
-from kbs.experience.log import FOLDER, ExperienceLog, now_utc
+from kbs.experience.files import first_problem
+from kbs.experience.filters import Filter
+from kbs.experience.log import FOLDER, Added, ExperienceLog, now_utc
 from kopt.services.settings import LoadedSettings, load_settings
 
 if TYPE_CHECKING:
@@ -68,6 +73,65 @@ def read_receipt(path: Path, home: Path) -> Receipt:
     return parse(data)
 
 
+@dataclass(frozen=True)
+class AddedExperiment:
+    """What became of an experiment that a user added."""
+
+    experiment: Experiment
+    result: Added
+    notes: list[str]
+
+
+def add_experiment(fields: Mapping[str, Any], receipt: Path | None) -> AddedExperiment:
+    """Add what a user says of an experiment, measured by a receipt if there is one.
+
+    Raises `UsageError` (`experiment_invalid`, and what `read_receipt` raises).
+    """
+    loaded = load_settings()
+    log = open_log(loaded)
+    proof = read_receipt(receipt, loaded.home) if receipt else None
+    try:
+        one, notes = experiment_of(proof, fields)
+    except ValidationError as error:
+        raise UsageError(
+            f"invalid experiment: {first_problem(error)}",
+            code="experiment_invalid",
+            hint="Give at least OPTIMIZATION, --kernel, and --outcome or --receipt; see `kopt log add --help`.",
+        ) from error
+    result = log.append([one])
+    return AddedExperiment(one, result, [*notes, *log.files.notes])
+
+
+def check_format(format: str) -> None:
+    """Raises `UsageError` (`format_unknown`) for a format that exports do not have."""
+    if format not in ("json", "csv"):
+        raise UsageError(f"unknown --format {format[:40]!r}", code="format_unknown", hint="Choose from json, csv.")
+
+
+def export_log(log: ExperienceLog, wanted: Filter, format: str, output: Path | None) -> tuple[str, int]:
+    """(the export, how many experiments it has), written to `output` if that is given.
+
+    Raises `UsageError`: `format_unknown`, `output_exists` for a file that is not an export of this format.
+    """
+    from kbs.experience.transfer.transfer import begins, to_csv, to_json
+
+    from kbs.common.files import may_overwrite, write_whole
+
+    check_format(format)
+    with log.index() as index:
+        entries = list(index.entries(wanted))
+    text = to_json(entries) if format == "json" else to_csv(entries)
+    if output is not None:
+        if not may_overwrite(output, begins(format)):
+            raise UsageError(
+                f"{output} exists and is not a {format} export of kopt",
+                code="output_exists",
+                hint="Choose another file with --output, or move that one away.",
+            )
+        write_whole(output, text.encode())
+    return text, len(entries)
+
+
 def experiment_of(receipt: Receipt | None, fields: Mapping[str, Any]) -> tuple[Experiment, list[str]]:
     """(the experiment, what should be known of it) of what a user says, and of a receipt.
 
@@ -89,7 +153,7 @@ def experiment_of(receipt: Receipt | None, fields: Mapping[str, Any]) -> tuple[E
 
 
 def _measured(receipt: Receipt, notes: list[str]) -> dict[str, Any]:
-    ratio, outcome = _against_incumbent(receipt), outcome_of(receipt.verdict, receipt.improvement)
+    ratio, outcome = _ratio_to_parent(receipt), outcome_of(receipt.verdict, receipt.improvement)
     if ratio is None and outcome in (Outcome.SUCCESS, Outcome.REGRESSION):
         outcome = Outcome.NEUTRAL
         notes.append(
@@ -110,7 +174,7 @@ def _measured(receipt: Receipt, notes: list[str]) -> dict[str, Any]:
     }
 
 
-def _against_incumbent(receipt: Receipt) -> Speedup | None:
+def _ratio_to_parent(receipt: Receipt) -> Speedup | None:
     """The time of the version before over the candidate's; None where the receipt does not compare with it."""
     timing, planned = receipt.timing, receipt.plan.timing
     if timing is None or timing.ratio is None or planned is None or receipt.verdict != "accepted":

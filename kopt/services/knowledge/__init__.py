@@ -1,0 +1,1 @@
+"""Answers, searches, specs and citations out of the wikis."""
