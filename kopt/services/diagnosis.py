@@ -1,5 +1,4 @@
-"""Wires a diagnosis: threshold rows and techniques out of the wikis, ceilings out of KOPT_HOME, cited peaks, and what
-the problem has to do."""
+"""Diagnose a launch with threshold rows and techniques from the wikis, ceilings from KOPT_HOME, and cited peaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wires settings, wikis, index, search and answers together for the commands."""
+"""Settings, wikis, index and search, wired together for everything that reads knowledge."""
 
 from __future__ import annotations
 
@@ -98,9 +98,9 @@ class Engine:
             return {}
         except (OSError, ValueError) as error:
             raise ConfigurationError(
-                f"{path} cannot be read: {error}",
+                f"cannot read {path}: {error}",
                 code="registry_damaged",
-                hint="Mend it or remove it, and add the wikis again with `kopt ingest PATH`.",
+                hint="Fix or remove it, and add the wikis again with `kopt ingest PATH`.",
             ) from error
         if not isinstance(content, dict) or not all(isinstance(v, str) for v in content.values()):
             raise ConfigurationError(
@@ -114,7 +114,7 @@ class Engine:
         """Remember a wiki for all later commands."""
         if wiki.name == BUNDLED:
             raise ConfigurationError(
-                f"{BUNDLED} is the bundled wiki's name", code="wiki_name", hint="Choose another with --name NAME."
+                f"{BUNDLED} is the name of the bundled wiki", code="wiki_name", hint="Choose another with --name NAME."
             )
         self._write_registry({**self.registered(), wiki.name: str(wiki.root)})
 
@@ -168,7 +168,7 @@ class Engine:
         self.warnings.append(f"degraded: {error.message}; search works with words and specs alone. {error.hint}")
 
     def with_store(self, use: Callable[[Store], T], *, vectors: bool) -> T:
-        """Call `use` with an index that is up to date; builds or mends it first where that is needed."""
+        """Call `use` with an index that is up to date; builds or repairs it first if needed."""
         self._refresh(vectors)
         try:
             with self.index.open() as store, _damage(store), store.snapshot():

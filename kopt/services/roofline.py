@@ -1,4 +1,4 @@
-"""A kernel's problem under a GPU's roofline: work from its reference, peaks from the wikis, ceilings from KOPT_HOME."""
+"""A problem under a GPU's roofline: work from its reference, peaks from the wikis, ceilings from KOPT_HOME."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def roofline(engine: Engine, product: str, specs: Sequence[Spec], problem: Probl
 
 
 def add_point(engine: Engine, found: Roofline, point: MeasuredPoint) -> None:
-    """Put a measured time beside it. UsageError `profile_of_another_gpu`."""
+    """Add a measured time. Raises `UsageError` (`profile_of_another_gpu`)."""
     product = product_of_device(engine, point.device)
     if product != found.product:
         raise UsageError(
@@ -166,9 +166,9 @@ def _operations(
     metric = peak or max(sums, key=lambda name: sums[name], default="")
     if not metric:
         raise UsageError(
-            "nothing says at which peak rate the declared operations run",
+            "the peak rate of the declared operations is not known",
             code="peak_needed",
-            hint="Give --peak, such as --peak bf16_tensor_throughput or --peak fp32_throughput.",
+            hint="Give --peak, such as bf16_tensor_throughput or fp32_throughput.",
         )
     return {metric: (Term(f"operations, declared ({said.by})", (said.amount,), said.expression),)}
 

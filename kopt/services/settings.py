@@ -154,7 +154,7 @@ def _environment() -> dict[str, Any]:
         found = EnvSettingsSource(Settings)()
     except Exception as error:  # pydantic-settings wraps a bad JSON value in an error of its own
         raise ConfigurationError(
-            f"a KOPT_* environment variable cannot be read: {error}",
+            f"cannot read a KOPT_* environment variable: {error}",
             code="setting_invalid",
             hint="Lists are JSON, such as KOPT_WIKIS='[\"/path/to/wiki\"]'.",
         ) from error
@@ -169,17 +169,19 @@ def _read_file(path: Path, allowed: frozenset[str]) -> dict[str, Any]:
         return {}
     except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, a number too long, a nesting too deep
         raise ConfigurationError(
-            f"{path} is not TOML: {error}", code="settings_file", hint="Mend the file, or remove it."
+            f"{path} is not valid TOML: {error}", code="settings_file", hint="Fix or remove the file."
         ) from error
     except OSError as error:
         raise ConfigurationError(
-            f"{path} cannot be read: {error.strerror}", code="settings_file", hint="Check its permissions."
+            f"cannot read {path}: {error.strerror}", code="settings_file", hint="Check its permissions."
         ) from error
     for name in content:
         if name not in Settings.model_fields:
             known = ", ".join(sorted(Settings.model_fields))
             raise ConfigurationError(
-                f"{path} sets {name!r}, which is no setting", code="setting_unknown", hint=f"The settings are {known}."
+                f"{path} sets {name!r}, which is not a setting",
+                code="setting_unknown",
+                hint=f"The settings are {known}.",
             )
         if name not in allowed:
             raise ConfigurationError(

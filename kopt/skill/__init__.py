@@ -1,4 +1,4 @@
-"""The skill that tells a coding agent how to drive a run: its files, and putting them into a folder."""
+"""The skill that teaches a coding agent to drive a run: its files, and writing them to a folder."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def install(folder: Path, found: tuple[SkillFile, ...], *, force: bool) -> None:
     others = [file.path for file in found if file.status == "other"]
     if others and not force:
         raise UsageError(
-            f"{folder} has another content at {', '.join(others)}",
+            f"{folder} has other content at {', '.join(others)}",
             code="output_exists",
-            hint="`--dry-run` shows the difference, --force replaces it; or choose another folder.",
+            hint="--dry-run shows the difference, --force overwrites it; or choose another folder.",
         )
     for file in found:
         if file.status != "same":
@@ -62,7 +62,7 @@ def _look(folder: Path, place: str, content: bytes) -> SkillFile:
         return SkillFile(place, content, "new", "")
     except OSError as error:
         raise KoptError(
-            f"{path} cannot be read: {error.strerror}", code="file_unreadable", hint="Choose another folder."
+            f"cannot read {path}: {error.strerror}", code="file_unreadable", hint="Choose another folder."
         ) from error
     if there == content:
         return SkillFile(place, content, "same", "")

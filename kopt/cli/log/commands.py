@@ -304,7 +304,7 @@ def import_(
     source: Annotated[Path, typer.Argument(help="An export, a log in the public form (JSON), or a run's folder.")],
 ) -> Reply:
     """Add experiments from a file or a run's folder. Exit code 4 if none could be read."""
-    from kbs.experience.transfer.transfer import read
+    from kbs.experience.transfer.import_export import read
 
     from kbs.common.errors import ExitCode
     from kopt.services.experience.log import open_log, receipt_problem

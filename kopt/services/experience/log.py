@@ -59,7 +59,7 @@ def read_receipt(path: Path, home: Path) -> Receipt:
         data = path.read_bytes()
     except OSError as error:
         raise UsageError(
-            f"{path} cannot be read: {error.strerror or error}",
+            f"cannot read {path}: {error.strerror or error}",
             code="receipt_unreadable",
             hint="Give the file that `kopt bench --receipt FILE` wrote.",
         ) from error
@@ -68,7 +68,7 @@ def read_receipt(path: Path, home: Path) -> Receipt:
         raise UsageError(
             f"{path} does not count as a measurement: {wrong}",
             code="receipt_refused",
-            hint="Leave --receipt out to add what happened as reported, with --outcome.",
+            hint="Leave --receipt out and give --outcome to add it as reported.",
         )
     return parse(data)
 
@@ -113,7 +113,7 @@ def export_log(log: ExperienceLog, wanted: Filter, format: str, output: Path | N
 
     Raises `UsageError`: `format_unknown`, `output_exists` for a file that is not an export of this format.
     """
-    from kbs.experience.transfer.transfer import begins, to_csv, to_json
+    from kbs.experience.transfer.import_export import begins, to_csv, to_json
 
     from kbs.common.files import may_overwrite, write_whole
 
@@ -135,8 +135,8 @@ def export_log(log: ExperienceLog, wanted: Filter, format: str, output: Path | N
 def experiment_of(receipt: Receipt | None, fields: Mapping[str, Any]) -> tuple[Experiment, list[str]]:
     """(the experiment, what should be known of it) of what a user says, and of a receipt.
 
-    What the receipt states holds over the words; a speedup or a GPU that it does not state is left out. Raises
-    `ValidationError` where they are no experiment.
+    What the receipt states overrides what the user says; a speedup or GPU that it does not state is left out. Raises
+    `ValidationError` if the fields make no experiment.
     """
     notes: list[str] = []
     measured = _measured(receipt, notes) if receipt else {"provenance": Provenance.REPORTED, "time": now_utc()}

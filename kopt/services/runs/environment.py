@@ -1,4 +1,4 @@
-"""What a plan of a run rests on: device, GPU, profile grade, wikis, and the problem as receipts will have it."""
+"""The environment of a run: device, GPU, profile grade, wikis, and the problem as receipts will have it."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def device_of(asked: str | None) -> str:
     check_device(device)
     if device != "cpu" and not there:
         raise NoGpuError(
-            f"{device} was asked for, and there is no GPU",
+            f"--device {device} needs a GPU, and none is present",
             code="no_gpu",
-            hint="Leave --device out, or say --device cpu.",
+            hint="Leave --device out, or give --device cpu.",
         )
     return device
 

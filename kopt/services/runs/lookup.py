@@ -1,4 +1,4 @@
-"""Which run is meant: by its folder, by its id or the beginning of it, or the only one that it can be."""
+"""Find a run by its folder, by its id or the beginning of it, or as the only one there is."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def _named(given: str, here: Path, home: Path) -> RunFolder:
         raise UsageError(
             f"{len(roots)} runs begin with {visible(given)}: {_listed(matching)}",
             code="run_ambiguous",
-            hint="Write more of the name, or the run's folder.",
+            hint="Give more of the name, or the run's folder.",
         )
     raise UsageError(
-        f"there is no run {visible(given)}: no folder is it, no run below {here / RUNS}, and no id that is known",
+        f"no run {visible(given)}: not a folder of one, not below {here / RUNS}, and not a known id",
         code="run_unknown",
         hint=f"Known runs: {_listed(sorted(known))}." if known else "`kopt run start` begins one.",
     )
@@ -71,12 +71,12 @@ def _only(here: Path) -> RunFolder:
     if found:
         names = _listed([run.root.name for run in found])
         raise UsageError(
-            f"which of the {len(found)} runs below {here / RUNS} is meant: {names}?",
+            f"several runs below {here / RUNS}: {names}",
             code="run_not_named",
-            hint="Name it with --run NAME, or go to its folder.",
+            hint="Choose one with --run NAME, or go to its folder.",
         )
     raise UsageError(
-        f"{here} is no run's folder, and there is none below {here / RUNS}",
+        f"{here} is not a run's folder, and there is no run below {here / RUNS}",
         code="run_not_named",
         hint="Name the folder with --run FOLDER, or begin a run with `kopt run start`.",
     )

@@ -1,4 +1,4 @@
-"""Which language model is asked, and where: out of the settings, and out of what a run has written down."""
+"""Which language model is asked, and where: from the settings, and from the record of a run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def choose(name: str, values: Settings, services: ModelServices, limits: ModelLi
         raise UsageError(
             "the proposer `llm` needs a model",
             code="model_missing",
-            hint="Such as --model openai:NAME or --model anthropic:NAME, or the setting `model` (KOPT_MODEL).",
+            hint="Give --model openai:NAME or --model anthropic:NAME, or set `model` (KOPT_MODEL).",
         )
     prefix, colon, rest = given.partition(":")
     provider, bare = (prefix, rest) if colon and prefix in _ADDRESSES else (_only(given, services), given)
@@ -73,7 +73,7 @@ def access(provider: Provider, services: ModelServices) -> Access:
     key, address = _of(provider, services)
     if not key and not address:
         raise ConfigurationError(
-            f"there is no key for the service {_ADDRESSES[provider]}",
+            f"no key is set for the service {_ADDRESSES[provider]}",
             code="model_key_missing",
             hint=f"Set {key_name}, or {address_name} to a service that wants no key.",
         )
@@ -110,16 +110,16 @@ def _only(name: str, services: ModelServices) -> Provider:
 def _invalid(given: str, where: str, what: str) -> UsageError:
     if where == "name":
         return UsageError(
-            f"{visible(given)[:80]} is no name of a model",
+            f"{visible(given)[:80]} is not a model name",
             code="model_invalid",
-            hint="Such as openai:NAME: up to 200 characters, no spaces.",
+            hint="Example: openai:NAME, with up to 200 characters and no spaces.",
         )
     if where:
         return UsageError(
             f"--{where.replace('_', '-')}: {what}", code="limit_invalid", hint="See `kopt run start --help`."
         )
     return UsageError(
-        "--max-cost needs the prices of the model, which kopt does not guess",
+        "--max-cost needs the model's prices",
         code="price_missing",
-        hint="Set KOPT_MODEL_INPUT_PRICE and KOPT_MODEL_OUTPUT_PRICE, in US dollars for a million tokens.",
+        hint="Set KOPT_MODEL_INPUT_PRICE and KOPT_MODEL_OUTPUT_PRICE, in US dollars per million tokens.",
     )

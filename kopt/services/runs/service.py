@@ -1,4 +1,4 @@
-"""Wires a run for the commands: plans one, begins it, opens it with its tools, asks its proposer, looks at it."""
+"""Plan a run, begin it, open it with its tools, ask its proposer, and look at it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LETTERS = 4
 
 @dataclass(frozen=True)
 class Named:
-    """Files and places that the words of a command name; None: to be found."""
+    """Files and devices that the user named; None: to be found."""
 
     workspace: Path
     kernel: Path | None

@@ -1,4 +1,4 @@
-"""The tools of a run, wired: measuring, profiling, diagnosing, step 0, searching, machine code.
+"""The tools of a run: measuring, profiling, diagnosing, step 0, searching, machine code.
 
 torch is imported when something is measured, and not before.
 """
@@ -376,7 +376,7 @@ def _text(path: Path) -> str:
         return path.read_bytes().decode("utf-8", "surrogatepass")
     except (OSError, UnicodeDecodeError) as error:
         raise KoptError(
-            f"{path} of the run cannot be read: {error}",
+            f"cannot read {path} of the run: {error}",
             code="artifact_damaged",
             hint="Restore the file from the run's git repository.",
         ) from error

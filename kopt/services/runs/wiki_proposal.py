@@ -1,4 +1,4 @@
-"""What a run taught, as a wiki page that is proposed: a file for review. Its figures are those of intact receipts."""
+"""Propose a wiki page from what a run learned, for review. Its figures come from intact receipts."""
 
 from __future__ import annotations
 
@@ -107,18 +107,18 @@ def write(page: ProposedPage, out: Path, wikis: Sequence[Wiki]) -> Path:
     inside = next((wiki for wiki in wikis if wiki.root.resolve() in place.parents), None)
     if inside is not None:
         raise UsageError(
-            f"{out} lies in the wiki {inside.name}: a proposed page is not written into one",
+            f"{out} is inside the wiki {inside.name}; proposed pages are not written into wikis",
             code="out_in_wiki",
-            hint="Name a file elsewhere, review it, then copy it into the wiki yourself.",
+            hint="Write it elsewhere, review it, then copy it into the wiki yourself.",
         )
     try:
         with place.open("x", encoding="utf-8") as stream:
             stream.write(page.text)
     except FileExistsError as error:
-        raise UsageError(f"{out} is there already", code="out_exists", hint="Name a new file with --out.") from error
+        raise UsageError(f"{out} already exists", code="out_exists", hint="Name a new file with --out.") from error
     except OSError as error:
         raise UsageError(
-            f"{out} cannot be written: {error.strerror}", code="out_unwritable", hint="Name another file with --out."
+            f"cannot write {out}: {error.strerror}", code="out_unwritable", hint="Name another file with --out."
         ) from error
     return place
 

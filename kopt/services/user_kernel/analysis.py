@@ -1,4 +1,4 @@
-"""The user's own kernel in an answer: its files are read, held against each other, counted, diagnosed, and told."""
+"""The user's kernel in an answer: read its files, check that they belong together, count, diagnose, and say it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from kbs.evidence.spec import Spec
 
 TOLD = 3
-"""Symptoms that are looked for beside the question."""
+"""Symptoms that are searched for in addition to the question."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +87,11 @@ def gather(engine: Engine, text: str, gpus: tuple[str, ...], files: KernelFiles)
     UsageError: `profile_of_another`, `profile_of_other_sizes`, `profile_of_another_gpu`, `dims_do_not_fit`, and what
     reading the files raises. What cannot be had for another reason is a gap, which says why.
     """
-    return _Gatherer(engine, understand(text, engine.terms, gpus=gpus), files).all_of_it()
+    return _Gatherer(engine, understand(text, engine.terms, gpus=gpus), files).gather()
 
 
 class _Gatherer:
-    """One question's files, step by step."""
+    """Gathers what the files of one question say, step by step."""
 
     def __init__(self, engine: Engine, asked: Question, files: KernelFiles) -> None:
         self.engine, self.asked, self.files = engine, asked, files
@@ -106,7 +106,7 @@ class _Gatherer:
         self.reference = read_source(reference, "reference") if reference else None
         self.specs: list[Spec] = engine.specs()
 
-    def all_of_it(self) -> UserKernel:
+    def gather(self) -> UserKernel:
         """Everything."""
         recognised = self._recognised()
         measured = self._measured()

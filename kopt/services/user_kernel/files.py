@@ -1,4 +1,4 @@
-"""The user's own files about one kernel: its source, and the launch or receipt that was measured of it."""
+"""The user's files about one kernel: its source, and the profile or receipt of it."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _launch(path: Path, report: Report, profile: Profile, wanted: str, kernel: K
         known = ", ".join(kernel.kernels) or "none"
         raise UsageError(
             f"{report.name} is a profile of {', '.join(visible(f) for f in functions)}; {name} defines"
-            f" {known}" if not wanted else f"{report.name}: {function} is no kernel of {name}, which defines {known}",
+            f" {known}" if not wanted else f"{report.name}: {function} is not a kernel of {name}, which defines {known}",
             code="profile_of_another",
             hint="Give the report of this kernel, or the file of the kernel that was profiled.",
         )  # fmt: skip
@@ -229,7 +229,7 @@ def counter_at(report: Report, place: str) -> Counter | str:
     """The value of a profile at `metric[launch]`, or why there is none."""
     match = _PLACE.fullmatch(place)
     if match is None or report.profile is None:
-        return f"{place} is no metric of a launch, such as gpu__time_duration.sum[1]"
+        return f"{place} is not a metric of a launch, such as gpu__time_duration.sum[1]"
     launches = report.profile.launches
     number = int(match["launch"])
     if not 1 <= number <= len(launches):

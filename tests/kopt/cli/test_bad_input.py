@@ -149,7 +149,7 @@ def test_an_error_for_people_has_message_and_hint_on_stderr(kopt: Runner) -> Non
     done = kopt("show", "kernel/sofmax")
     assert (done.code, done.out) == (2, "")
     message, hint = done.err.splitlines()
-    assert message == "error: there is no page kernel/sofmax"
+    assert message == "error: no page kernel/sofmax"
     assert hint.startswith("Did you mean kernel/softmax, ")
 
 
