@@ -172,12 +172,13 @@ def _launch(path: Path, report: Report, profile: Profile, wanted: str, kernel: K
     function, name = visible(chosen.launch.function), kernel.source.name
     if owned[chosen.launch.function] is False:
         known = ", ".join(kernel.kernels) or "none"
+        profiled = f"{report.name} is a profile of {', '.join(map(visible, functions))}; {name} defines {known}"
+        chosen_one = f"{report.name}: {function} is not a kernel of {name}, which defines {known}"
         raise UsageError(
-            f"{report.name} is a profile of {', '.join(visible(f) for f in functions)}; {name} defines"
-            f" {known}" if not wanted else f"{report.name}: {function} is not a kernel of {name}, which defines {known}",
+            chosen_one if wanted else profiled,
             code="profile_of_another",
             hint="Give the report of this kernel, or the file of the kernel that was profiled.",
-        )  # fmt: skip
+        )
     doubt = () if owned[chosen.launch.function] else (
         f"Whether {function} is a kernel of {name} cannot be told from its text: it is taken for one.",
     )  # fmt: skip
