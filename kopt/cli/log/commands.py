@@ -278,9 +278,10 @@ def export(
     import sys
 
     from kbs.common.errors import UsageError
-    from kopt.services.experience.log import export_log, open_log
+    from kopt.services.experience.log import check_format, export_log, open_log
     from kopt.services.results.experiments import ExportData
 
+    check_format(format)
     if json and output is None:
         raise UsageError(
             "--json and the export cannot both be printed", code="no_output", hint="Name a file with --output."
@@ -304,9 +305,8 @@ def import_(
     source: Annotated[Path, typer.Argument(help="An export, a log in the public form (JSON), or a run's folder.")],
 ) -> Reply:
     """Add experiments from a file or a run's folder. Exit code 4 if none could be read."""
-    from kbs.experience.transfer.import_export import read
-
     from kbs.common.errors import ExitCode
+    from kbs.experience.transfer.import_export import read
     from kopt.services.experience.log import open_log, receipt_problem
     from kopt.services.results.experiments import ImportData
     from kopt.services.settings import load_settings

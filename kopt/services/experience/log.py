@@ -113,9 +113,8 @@ def export_log(log: ExperienceLog, wanted: Filter, format: str, output: Path | N
 
     Raises `UsageError`: `format_unknown`, `output_exists` for a file that is not an export of this format.
     """
-    from kbs.experience.transfer.import_export import begins, to_csv, to_json
-
     from kbs.common.files import may_overwrite, write_whole
+    from kbs.experience.transfer.import_export import begins, to_csv, to_json
 
     check_format(format)
     with log.index() as index:
