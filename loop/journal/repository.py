@@ -26,7 +26,7 @@ ATTRIBUTES = b"* -text -filter -ident -working-tree-encoding\n"
 """.gitattributes of a run's folder: what is restored is verbatim."""
 TRAILER = "Kopt-Run"
 """Last line of a commit's message: `Kopt-Run: <id> <what>`."""
-_ORPHAN_SECONDS = 10.0
+ORPHAN_SECONDS = 10.0
 
 
 def check_git() -> None:
@@ -126,7 +126,7 @@ class Repository:
         """
         if not self.own:
             return []
-        end = time.monotonic() + _ORPHAN_SECONDS
+        end = time.monotonic() + ORPHAN_SECONDS
         while self._git_runs():
             if time.monotonic() > end:
                 raise KoptError(

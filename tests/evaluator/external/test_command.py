@@ -12,7 +12,6 @@ import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 
-import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,24 +20,14 @@ from pydantic import ValidationError
 from evaluator.external.command import KEPT, Printed, Ran, run, split
 from kbs.common import programs
 from kbs.common.errors import ConfigurationError, ExitCode, UsageError
+from tests.waiting import has_ended, wait_until
+
+pytestmark = pytest.mark.processes
 
 
 def shell(text: str, seconds: float = 20.0) -> Ran:
     """What comes of a line for the shell."""
     return run(["sh", "-c", text], seconds)
-
-
-def gone(pid: int, seconds: float = 5.0) -> bool:
-    """Whether a process ends within some seconds."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        try:
-            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-                return True
-        except psutil.NoSuchProcess:
-            return True
-        time.sleep(0.02)
-    return False
 
 
 # --- as it is ---------------------------------------------------------------------------------------------------------
@@ -83,7 +72,7 @@ def test_a_hanging_command_is_ended_with_all_that_it_started() -> None:
     assert ran.exit_code is None
     pids = [int(line) for line in ran.stdout.text.split()]
     assert len(pids) == 2
-    assert all(gone(pid) for pid in pids)
+    wait_until(lambda: all(has_ended(pid) for pid in pids))
 
 
 def test_a_command_that_stops_itself_is_ended() -> None:
@@ -97,7 +86,7 @@ def test_children_that_are_left_are_ended() -> None:
     assert (ran.exit_code, ran.left) == (0, 1)
     first, second = ran.stdout.text.splitlines()
     assert second == "done"
-    assert gone(int(first))
+    wait_until(lambda: has_ended(int(first)))
 
 
 @pytest.mark.slow
@@ -115,7 +104,6 @@ def test_closed_streams_are_no_end() -> None:
     assert ran.seconds >= 0.4
 
 
-@pytest.mark.processes
 @pytest.mark.parametrize(
     ("number", "raised"),
     [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit), (signal.SIGHUP, SystemExit)],
@@ -139,10 +127,9 @@ def test_a_signal_that_comes_while_a_command_is_started(
             run(["sleep", "300"], 300)
     finally:
         signal.signal(signal.SIGINT, usual)
-    assert gone(started[0].pid)
+    wait_until(lambda: has_ended(started[0].pid))
 
 
-@pytest.mark.processes
 def test_a_signal_that_comes_while_a_command_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> subprocess.Popen[bytes]:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -160,7 +147,6 @@ run(["sh", "-c", "echo $$ > pid; sleep 300"], 300)
 """
 
 
-@pytest.mark.processes
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_command_does_not_outlive_kopt(tmp_path: Path, number: signal.Signals) -> None:
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n" + INTERRUPTED
@@ -171,13 +157,10 @@ def test_a_command_does_not_outlive_kopt(tmp_path: Path, number: signal.Signals)
         env={**os.environ, "PYTHONPATH": str(root)},
         stderr=subprocess.DEVNULL,
     )
-    until = time.monotonic() + 30
-    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
     kopt.send_signal(number)
     kopt.wait(20)
-    assert gone(int((tmp_path / "pid").read_text()))
+    wait_until(lambda: has_ended(int((tmp_path / "pid").read_text())))
 
 
 def test_signals_are_given_back_and_threads_may_run_commands() -> None:

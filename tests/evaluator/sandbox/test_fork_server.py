@@ -7,7 +7,6 @@ import secrets
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from evaluator.sandbox.shared_buffers import host_buffer, shared_tensor
 from evaluator.sandbox.worker_process import Worker, WorkerLostError
 from evaluator.worker.process.isolation import Limits
 from kbs.common.errors import ConfigurationError
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.processes
 
@@ -225,10 +225,7 @@ def test_forks_without_end_come_to_an_end(start: Start) -> None:
         call(worker, 4)
     assert lost.value.kind in ("processes", "timeout")
     worker.close()
-    until = time.monotonic() + 5
-    while psutil.pid_exists(family) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not psutil.pid_exists(family)
+    wait_until(lambda: not psutil.pid_exists(family))
 
 
 def test_a_process_left_behind_ends_with_the_worker(start: Start) -> None:
@@ -325,10 +322,7 @@ def test_the_server_takes_its_workers_and_folders_with_it() -> None:
     pid, folder = worker._pid, server.folder
     server.close()
     worker.close()
-    until = time.monotonic() + 5
-    while psutil.pid_exists(pid) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not psutil.pid_exists(pid)
+    wait_until(lambda: not psutil.pid_exists(pid))
     assert not folder.exists()
     assert not [t for t in threading.enumerate() if "watchdog" in t.name and not t.daemon]
 

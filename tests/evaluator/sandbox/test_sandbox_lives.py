@@ -7,7 +7,6 @@ import contextlib
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -20,6 +19,7 @@ from evaluator.sandbox.fork_server import CacheScope, ForkServer
 from evaluator.sandbox.shared_buffers import SharedTensor, shared_tensor
 from evaluator.sandbox.worker_process import Worker, WorkerLostError
 from evaluator.worker.process.isolation import Limits
+from tests.waiting import wait_until
 
 LIMITS = Limits(memory=3 << 30, processes=32, file_size=1 << 30, limit_data=True)
 CPU = torch.device("cpu")
@@ -83,14 +83,6 @@ def once(worker: Worker, seconds: float = 30) -> list[float]:
 def words(worker: Worker) -> list[str]:
     """What it printed."""
     return worker.output().split()
-
-
-def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    """Wait until it holds."""
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.02)
-    assert condition()
 
 
 # --- lineages ---------------------------------------------------------------------------------------------------------
@@ -281,7 +273,7 @@ def test_a_closed_worker_ends_in_the_middle_of_a_call(start: Start) -> None:
     thread = threading.Thread(target=ask)
     thread.start()
     family = psutil.Process(worker._pid)
-    until(lambda: worker.busy and family.children(recursive=True))
+    wait_until(lambda: worker.busy and family.children(recursive=True))
     all_of_it = [family, *family.children(recursive=True)]
     worker.close()
     assert worker.gone()

@@ -8,13 +8,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import psutil
 import pytest
 
 from evaluator.sandbox import watchdog
 from evaluator.sandbox.watchdog import POLL_SECONDS, Watchdog, family, private_bytes, resident_bytes
+from tests.waiting import wait_until
 
 TREE = """
 import os, subprocess, sys, threading, time
@@ -28,14 +29,6 @@ if depth:
 time.sleep(600)
 """
 """Each process starts one that has no children, and, from another thread, one that goes on."""
-
-
-def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    """Wait until it holds."""
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.02)
-    assert condition()
 
 
 @contextlib.contextmanager
@@ -67,14 +60,14 @@ def test_a_family_is_the_tree_that_psutil_sees(tmp_path: object, monkeypatch: py
         pytest.skip("this kernel does not list the children of a thread")
     monkeypatch.setattr(watchdog, "_has_children_files", lambda: files)
     with running(sys.executable, script, "2") as process:
-        until(lambda: len(by_psutil(process)) == 5)
+        wait_until(lambda: len(by_psutil(process)) == 5)
         found = family(process)
         assert found[0] == process.pid
         assert len(found) == len(set(found)) == 5
         assert set(found) == by_psutil(process)
         last = psutil.Process(found[-1])
         last.kill()
-        until(lambda: last.pid not in family(process) or last.status() == psutil.STATUS_ZOMBIE)
+        wait_until(lambda: last.pid not in family(process) or last.status() == psutil.STATUS_ZOMBIE)
         assert {*found} - {last.pid} <= {*family(process)}
     assert family(process) == []
 
@@ -93,7 +86,7 @@ def test_the_children_of_other_threads_are_found_by_the_files() -> None:
 
     thread = threading.Thread(target=start)
     thread.start()
-    until(lambda: started)
+    wait_until(lambda: started)
     try:
         assert started[0].pid in family(psutil.Process())
     finally:
@@ -184,12 +177,12 @@ def test_those_that_work_are_looked_at_often_and_the_others_rarely(dog: Watchdog
     busy, idle = Looked(True), Looked(False)
     dog.watch(busy)
     dog.watch(idle)
-    until(lambda: busy.times >= 41)
+    wait_until(lambda: busy.times >= 41)
     assert 3 <= idle.times <= busy.times / 8
     assert idle.times <= busy.times // watchdog._IDLE_EVERY + 1
     idle.busy = True  # it was asked for something
     before = busy.times, idle.times
-    until(lambda: busy.times >= before[0] + 10)
+    wait_until(lambda: busy.times >= before[0] + 10)
     assert idle.times - before[1] >= 9
 
 
@@ -197,13 +190,13 @@ def test_whoever_leaves_is_looked_at_no_more(dog: Watchdog) -> None:
     one, other = Looked(True), Looked(True)
     dog.watch(one)
     dog.watch(other)
-    until(lambda: one.times)
+    wait_until(lambda: one.times)
     dog.leave(one)
     dog.leave(one)  # twice is no matter
     after = other.times
-    until(lambda: other.times >= after + 2)
+    wait_until(lambda: other.times >= after + 2)
     before = one.times
-    until(lambda: other.times >= after + 6)
+    wait_until(lambda: other.times >= after + 6)
     assert one.times == before
 
 
@@ -211,7 +204,7 @@ def test_closing_ends_the_thread_at_once(dog: Watchdog) -> None:
     thread = dog._thread
     one = Looked(True)
     dog.watch(one)
-    until(lambda: one.times)
+    wait_until(lambda: one.times)
     began = time.monotonic()
     dog.close()
     assert time.monotonic() - began < 20 * POLL_SECONDS
@@ -227,5 +220,5 @@ def test_closing_from_its_own_thread_does_not_wait_for_itself(dog: Watchdog) -> 
 
     one = Closes(True)
     dog.watch(one)
-    until(lambda: not dog._thread.is_alive())
+    wait_until(lambda: not dog._thread.is_alive())
     assert one.times == 1

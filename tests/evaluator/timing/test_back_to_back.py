@@ -20,10 +20,11 @@ from evaluator.timing import back_to_back
 from evaluator.timing.back_to_back import HALF_US, LEAST_US, MOST_CALLS, Rows, calls_in_half, row, together
 from evaluator.timing.benchmark import Benchmark
 from evaluator.timing.clock_checks import CrossCheck
+from evaluator.timing.gpu_clocks import DeviceClock
 from evaluator.timing.timed_process import TimedProcess, WrongResultError
 from kbs.common.errors import KoptError
 from tests.evaluator import receipts
-from tests.evaluator.timed_processes import clock, process
+from tests.evaluator.timed_processes import Nvml, process
 
 GB = 10**9
 
@@ -103,8 +104,8 @@ def test_memory_that_is_made_for_the_first_results_is_no_part_of_a_row(monkeypat
 
 def test_a_row_tells_of_the_clock_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     one = process()
-    one.clock = clock(1980)
-    nvml = cast(Any, one.clock._nvml)
+    one.clock = DeviceClock(0, nvml=(nvml := Nvml(1980)))
+    one.clock.sample()
     nvml.clocks, nvml.reasons = [1395], [0x004]
     found, _ = rowed(monkeypatch, CrossCheck(32, (64_000.0,), (500.0,), before_us=(64_000.0,)), one)
     assert (found.min_mhz, found.throttled) == (1395, ("power cap",))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
-import time
 import types
 from typing import Any
 
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 from evaluator.timing import gpu_clocks as clocks
 from evaluator.timing.gpu_clocks import DeviceClock, load_nvml
 from tests.evaluator.timed_processes import Nvml, NvmlError, clock
+from tests.waiting import wait_until
 
 
 def sampled(nvml: Nvml, times: int, uuid: str = "") -> DeviceClock:
@@ -213,18 +213,11 @@ def test_a_missing_package_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- while something runs ---------------------------------------------------------------------------------------------
 
 
-def watched(made: DeviceClock, seconds: float = 0.1) -> clocks.Watched:
-    """What was read while something ran for so long."""
-    with made.watched() as seen:
-        time.sleep(seconds)
-    return seen
-
-
 def test_what_is_read_meanwhile_is_no_sample() -> None:
-    made = clock(1980)
-    assert isinstance(made._nvml, Nvml)
-    made._nvml.clocks, made._nvml.reasons = [1700, 1400, 1600], [0x004, 0x001, 0x020, 0x001]
-    seen = watched(made)
+    made = sampled(nvml := Nvml(1980), 1)
+    nvml.clocks, nvml.reasons = [1700, 1400, 1600], [0x004, 0x001, 0x020, 0x001]
+    with made.watched() as seen:
+        wait_until(lambda: len(seen.megahertz) > 4)
     assert seen.megahertz[:3] == [1700, 1400, 1600]
     assert set(seen.megahertz[3:]) <= {1600}
     assert seen.throttled() == ("power cap", "temperature")
@@ -232,12 +225,10 @@ def test_what_is_read_meanwhile_is_no_sample() -> None:
 
 
 def test_nothing_is_read_once_the_block_has_ended() -> None:
-    made = clock(1980)
-    seen = watched(made, 0.02)
-    count = len(seen.megahertz)
-    assert count >= 1
-    time.sleep(0.05)
-    assert len(seen.megahertz) == count
+    before = threading.active_count()
+    with clock(1980).watched() as seen:
+        wait_until(lambda: seen.megahertz)
+    assert threading.active_count() == before
 
 
 def test_an_error_in_the_block_ends_the_reading_too() -> None:
@@ -250,7 +241,9 @@ def test_an_error_in_the_block_ends_the_reading_too() -> None:
 @pytest.mark.parametrize("broken", ["nvmlDeviceGetClockInfo", "nvmlDeviceGetCurrentClocksThrottleReasons"])
 def test_a_device_that_does_not_say_is_not_asked_again(broken: str) -> None:
     made = DeviceClock(0, nvml=(nvml := Nvml(1980, broken=[broken])))
-    seen = watched(made, 0.05)
+    before = threading.active_count()
+    with made.watched() as seen:
+        wait_until(lambda: threading.active_count() == before)
     assert seen.throttled() == ()
     assert sum(name == broken for name, _ in nvml.calls) == 1
     assert made.sample() == (0 if broken == "nvmlDeviceGetClockInfo" else 1980)
@@ -258,4 +251,7 @@ def test_a_device_that_does_not_say_is_not_asked_again(broken: str) -> None:
 
 def test_without_nvml_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clocks, "load_nvml", lambda: None)
-    assert watched(DeviceClock(0), 0.02) == clocks.Watched()
+    before = threading.active_count()
+    with DeviceClock(0).watched() as seen:
+        wait_until(lambda: threading.active_count() == before)
+    assert seen == clocks.Watched()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from kbs.common.errors import ConfigurationError, KoptError, UsageError
 from loop.journal import repository
 from loop.journal.repository import Repository, check_git, check_in_place
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.processes
 
@@ -114,16 +114,18 @@ def test_a_lock_that_a_killed_git_left_is_removed(own: Repository) -> None:
 
 
 def test_a_git_process_that_outlived_its_kopt_is_waited_for(own: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = ["git", "-c", "alias.wait=!sleep 0.6", "wait"]
+    begun = own.root / "begun"
+    command = ["git", "-c", "alias.wait=!touch begun; sleep 0.6", "wait"]
     with subprocess.Popen(command, cwd=own.root, stdin=subprocess.DEVNULL) as process:
-        time.sleep(0.2)
+        wait_until(begun.exists)
         (own.root / ".git" / "index.lock").touch()
         own.settle()
         assert process.wait(1) == 0
     assert not (own.root / ".git" / "index.lock").exists()
-    monkeypatch.setattr(repository, "_ORPHAN_SECONDS", 0.1)
-    with subprocess.Popen([*command[:2], "alias.wait=!sleep 2", "wait"], cwd=own.root) as process:
-        time.sleep(0.2)
+    monkeypatch.setattr(repository, "ORPHAN_SECONDS", 0.1)
+    begun.unlink()
+    with subprocess.Popen([*command[:2], "alias.wait=!touch begun; sleep 2", "wait"], cwd=own.root) as process:
+        wait_until(begun.exists)
         with pytest.raises(KoptError, match="a git process still works"):
             own.settle()
         process.kill()

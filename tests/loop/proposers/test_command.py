@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +20,9 @@ from loop.proposals.proposal import Proposal
 from loop.proposers import command
 from loop.proposers.command import ask, find_program, split_command
 from loop.proposers.reading import Unread, read_proposal
+from tests.waiting import has_ended, wait_until
+
+pytestmark = pytest.mark.processes
 
 PROPOSAL: dict[str, Any] = {
     "version": 1,
@@ -109,10 +111,7 @@ def test_all_that_a_hanging_program_started_is_ended(tmp_path: Path) -> None:
     found = ask(program(tmp_path, text), b"{}", tmp_path, 2.0)
     assert isinstance(found.outcome, Unread)
     pid = int((tmp_path / "pid").read_text())
-    deadline = time.monotonic() + 5
-    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < deadline, "the program's child is still there"
-        time.sleep(0.05)
+    wait_until(lambda: has_ended(pid))
 
 
 def test_a_signal_that_comes_while_a_program_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import save_file
 
 from tests.conftest import Run
+from tests.waiting import wait_until
 
 REFERENCE = """
 import torch
@@ -411,11 +412,10 @@ def test_what_is_no_receipt(bench: Bench, text: str) -> None:
 def test_an_interrupted_bench_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
     import signal
     import subprocess
-    import time
 
-    (tmp_path / "k.py").write_text(
-        SETUP_KERNEL.replace("def run_kernel(x, alpha, y):", "def run_kernel(x, alpha, y):\n    while True: pass")
-    )
+    head = "def run_kernel(x, alpha, y):"
+    endless = f"{head}\n    print('begun', flush=True)\n    while True: pass"
+    (tmp_path / "k.py").write_text(SETUP_KERNEL.replace(head, endless))
     (tmp_path / "tmp").mkdir(mode=0o755)
     started = subprocess.Popen(
         [sys.executable, "-m", "kopt", "bench", "k.py", "--device", "cpu"],
@@ -425,10 +425,8 @@ def test_an_interrupted_bench_leaves_no_process_and_no_folder(tmp_path: Path) ->
         stdout=subprocess.PIPE,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    until = time.monotonic() + 30
-    while not list((tmp_path / "tmp").glob("kopt-*/*-oracle")) and time.monotonic() < until:
-        time.sleep(0.05)
-    time.sleep(0.5)
+    printed = "kopt-*/*/output.txt"
+    wait_until(lambda: any("begun" in file.read_text() for file in (tmp_path / "tmp").glob(printed)), 60)
     started.send_signal(signal.SIGINT)
     _, said = started.communicate(timeout=30)
     assert started.returncode == 1
