@@ -157,6 +157,7 @@ def test_it_is_kept_as_other_receipts_are(tmp_path: Path) -> None:
 # --- what contradicts itself ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
@@ -214,6 +215,7 @@ def ran(*words: str, seconds: float = 20, patterns: dict[str, str] | None = None
     )
 
 
+@pytest.mark.processes
 def test_a_run_is_written_down() -> None:
     made = ran("sh", "-c", "echo 'median: 5 us'; echo 'mean: 6 us' >&2")
     assert parse(render(made)) == made
@@ -224,6 +226,7 @@ def test_a_run_is_written_down() -> None:
     assert any("correctness" in text for text in made.not_checked)
 
 
+@pytest.mark.processes
 def test_neither_the_folder_nor_the_environment_is_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MY_SECRET", "hush-hush")
@@ -232,12 +235,14 @@ def test_neither_the_folder_nor_the_environment_is_in_it(tmp_path: Path, monkeyp
     assert b"hush-hush" not in data
 
 
+@pytest.mark.processes
 def test_a_failed_run_is_written_down_too() -> None:
     made = ran("sh", "-c", "echo 'time: 3 ms'; exit 7")
     assert (made.exit_code, made.failed, len(made.figures)) == (7, True, 1)
     assert parse(render(made)) == made
 
 
+@pytest.mark.processes
 def test_a_run_that_was_ended_loses_its_unfinished_line() -> None:
     for made in (
         ran("sh", "-c", "echo 'time: 3 ms'; printf 'time: 4 ms'; sleep 60", seconds=0.7),
@@ -249,6 +254,7 @@ def test_a_run_that_was_ended_loses_its_unfinished_line() -> None:
     assert [f.value for f in ran("printf", "time: 4 ms").figures] == [4]
 
 
+@pytest.mark.processes
 def test_what_was_left_running_is_told() -> None:
     made = ran("sh", "-c", "sleep 60 & echo 'time: 3 ms'")
     assert made.left_running == 1
@@ -265,6 +271,7 @@ for stream in (sys.stdout, sys.stderr):
 """
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("seed", range(8))
 def test_nonsense_is_written_down(seed: int) -> None:
     made = ran(sys.executable, "-c", NOISE, str(seed))
@@ -274,6 +281,7 @@ def test_nonsense_is_written_down(seed: int) -> None:
     assert len(made.stdout.text) <= KEPT
 
 
+@pytest.mark.processes
 @settings(deadline=None)
 @given(st.lists(st.text(st.characters(codec="utf-8")), min_size=1, max_size=4), st.text(), st.text(), st.integers())
 def test_any_words_and_any_output_come_back(words: list[str], out: str, err: str, exit_code: int) -> None:

@@ -50,6 +50,7 @@ def test_without_ncu_the_export_command_is_said(report: Path) -> None:
     assert "kopt[ncu]" in caught.value.hint
 
 
+@pytest.mark.processes
 def test_an_installed_ncu_exports_in_base_units_and_a_plain_locale(report: Path, tmp_path: Path) -> None:
     fake_ncu(
         tmp_path,
@@ -61,6 +62,7 @@ def test_an_installed_ncu_exports_in_base_units_and_a_plain_locale(report: Path,
     assert read_profile(data, name).launches[0].kernel == "k(int)"
 
 
+@pytest.mark.processes
 def test_an_old_ncu_has_another_option_for_units(report: Path, tmp_path: Path) -> None:
     fake_ncu(
         tmp_path,
@@ -70,6 +72,7 @@ def test_an_old_ncu_has_another_option_for_units(report: Path, tmp_path: Path) -
     assert report_csv(report)[0] == CSV.encode()
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("script", ["sys.exit('broken file')", "pass"])
 def test_what_ncu_cannot_read_is_damaged(report: Path, tmp_path: Path, script: str) -> None:
     fake_ncu(tmp_path, script)
@@ -78,6 +81,7 @@ def test_what_ncu_cannot_read_is_damaged(report: Path, tmp_path: Path, script: s
     assert caught.value.code == "report_damaged"
 
 
+@pytest.mark.processes
 def test_the_package_is_asked_where_ncu_is_not(report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ncu_report_file.importlib.util, "find_spec", lambda _: object())
     asked = tmp_path / "reader.py"

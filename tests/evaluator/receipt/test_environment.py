@@ -94,6 +94,7 @@ def test_a_gpu() -> None:
     assert found.compute_capability == f"{major}.{minor}"
 
 
+@pytest.mark.processes
 def test_what_torch_says_of_a_gpu(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
@@ -109,16 +110,19 @@ def test_what_torch_says_of_a_gpu(tools: Path, monkeypatch: pytest.MonkeyPatch) 
     assert (found.compute_capability, found.driver) == ("9.0", "580.159.04")
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("script", ["exit 9", "true", "echo Failed to initialize NVML; exit 18"])
 def test_a_driver_that_does_not_answer(tools: Path, script: str) -> None:
     tool(tools / "nvidia-smi", script)
     assert driver_version() is None
 
 
+@pytest.mark.processes
 def test_no_tool_for_the_driver(tools: Path) -> None:
     assert driver_version() is None
 
 
+@pytest.mark.processes
 def test_a_tool_that_does_not_end(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evaluator.receipt.environment._TOOL_SECONDS", 0.2)
     tool(tools / "nvidia-smi", "exec /bin/sleep 60")
@@ -144,6 +148,7 @@ def nvml(version: str | bytes | None) -> ModuleType:
     return module
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("version", "says"), [("580.159.04", "580.159.04"), (b"535.1", "535.1"), (None, "from the tool")]
 )
@@ -155,6 +160,7 @@ def test_nvml_is_asked_first(
     assert driver_version() == says
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("script", "version"),
     [
@@ -169,6 +175,7 @@ def test_the_version_of_nvcc(tools: Path, script: str, version: str | None) -> N
     assert looked(nvcc=tools / "nvcc").nvcc == version
 
 
+@pytest.mark.processes
 def test_an_nvcc_that_is_not_there(tmp_path: Path) -> None:
     assert nvcc_version(tmp_path / "nvcc") is None
 

@@ -32,6 +32,7 @@ HOLDS = {
 """Which layer alone forbids an attempt."""
 
 
+@pytest.mark.processes
 def test_every_layer_is_told_and_what_is_in_force_holds() -> None:
     before = set(Path(tempfile.gettempdir()).glob("kopt-*"))
     found = try_isolation()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -443,9 +444,9 @@ def test_any_text_is_read(text: str) -> None:
         "x" + ".a" * 900 + "\n",
         "x = " + " + ".join(["'a'"] * 900),
         "def f(x: a" + ".b" * 900 + "):\n    return x.numpy()\n",
-        "import gc\n" + "".join(f"a{n} = a{n - 1} or a{n - 1} or gc\n" for n in range(1, 500)) + "a499.get_objects()\n",
+        "import gc\n" + "".join(f"a{n} = a{n - 1} or a{n - 1} or gc\n" for n in range(1, 200)) + "a199.get_objects()\n",
         "a = b = a\nb = a\nexec(a + b)\n",
-        "import numpy as np\ndef run_kernel(a):\n    return " + "(np.asarray(" * 40 + "a" + ") + 1)" * 40 + "\n",
+        "import numpy as np\ndef run_kernel(a):\n    return " + "(np.asarray(" * 24 + "a" + ") + 1)" * 24 + "\n",
         "f" + "()" * 900,
         "lambda: " * 90 + "1",
         "x = 0x" + "f" * 100_000,
@@ -456,5 +457,7 @@ def test_any_text_is_read(text: str) -> None:
     ],
 )
 def test_text_that_is_made_to_be_hard(text: str) -> None:
+    start = time.process_time()
     found = hazards(text)
     assert len(found) < 100
+    assert time.process_time() - start < 10

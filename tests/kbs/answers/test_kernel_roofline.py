@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbs.answers.kernel_roofline import Demand, MeasuredCeilings, Roof, Term, achieved, place
@@ -49,6 +49,7 @@ ceilings = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(
     st.builds(
         Demand,

@@ -207,20 +207,20 @@ def _no_alarm(figures: Figures, *texts: str) -> None:
 
 
 HOSTILE = {
-    "digits": "1" * 150_000,
-    "numbers": "1 GB/s " * 20_000,
-    "commas": "1,111" * 30_000,
-    "equations": "1 * " * 30_000 + "= 2",
-    "brackets": "(1+" * 40_000,
-    "names": "HBM bandwidth " * 10_000,
-    "names and numbers": "HBM bandwidth 4.8 TB/s " * 5_000,
-    "cells": "| 1 " * 40_000,
-    "tables": ("| L2 (MB) | b |\n|---|---|\n| 1 | 2 |\n") * 2_000,
-    "lines": "HBM\n4.8 TB/s\n" * 4_000,
-    "references": "a/b.md:L1 " * 15_000,
-    "hedges": "about " * 25_000 + "4.8 TB/s of HBM bandwidth",
-    "braces": "[" * 60_000,
-    "deep JSON": '{"a":' * 20_000,
+    "digits": "1" * 75_000,
+    "numbers": "1 GB/s " * 10_000,
+    "commas": "1,111" * 15_000,
+    "equations": "1 * " * 15_000 + "= 2",
+    "brackets": "(1+" * 20_000,
+    "names": "HBM bandwidth " * 5_000,
+    "names and numbers": "HBM bandwidth 4.8 TB/s " * 2_500,
+    "cells": "| 1 " * 20_000,
+    "tables": ("| L2 (MB) | b |\n|---|---|\n| 1 | 2 |\n") * 1_000,
+    "lines": "HBM\n4.8 TB/s\n" * 2_000,
+    "references": "a/b.md:L1 " * 7_500,
+    "hedges": "about " * 12_500 + "4.8 TB/s of HBM bandwidth",
+    "braces": "[" * 30_000,
+    "deep JSON": '{"a":' * 10_000,
 }
 
 
@@ -232,7 +232,7 @@ def test_hostile_text_takes_a_time_linear_in_its_length(what: str, name: str) ->
     start = time.process_time()
     list(scanner().scan(text, name))
     list(equations(text))
-    assert time.process_time() - start < 6
+    assert time.process_time() - start < 2
 
 
 _words = st.sampled_from(

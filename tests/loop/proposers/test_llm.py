@@ -196,6 +196,7 @@ def test_a_service_that_wants_a_long_wait_is_not_waited_for(wanted: str) -> None
     assert (caught.value.code, waits) == ("model_unavailable", [])
 
 
+@pytest.mark.processes
 def test_a_service_that_is_not_there_is_an_error() -> None:
     there = Access(f"http://127.0.0.1:{closed_port()}/v1", KEY, "THE_KEY")
     waits: list[float] = []
