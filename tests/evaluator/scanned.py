@@ -423,7 +423,7 @@ CHEATING_PYTHON: dict[str, tuple[str, str]] = {
         'import sys, types\nsys.modules["time"] = types.ModuleType("time")',
     ),
     "whether a module is loaded": ("reads_modules", 'import sys\ntested = "pytest" in sys.modules'),
-    "the evaluator": ("imports_evaluator", "from evaluator.worker import integrity"),
+    "the evaluator": ("imports_evaluator", "from evaluator.worker.measurement import integrity"),
     "kopt": ("imports_evaluator", '__import__("ko" + "pt")'),
     "the reference": ("imports_evaluator", "from given_reference import Model"),
     "the reference's file": ("imports_evaluator", 'exec(open("./given_reference.py").read())'),

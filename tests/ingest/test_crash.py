@@ -45,8 +45,8 @@ WRITER = textwrap.dedent(
 
     import ingest.update as update
     from ingest.update import Index
-    from kbs import index_file, vectors
     from kbs.evidence.vocabulary import vocabulary
+    from kbs.index import chroma, sqlite_file
     from wiki.library import open_wiki
 
     seed, homes, root = map(Path, sys.argv[1:])
@@ -90,7 +90,7 @@ WRITER = textwrap.dedent(
             return done
 
 
-    def connect(*words, _connect=index_file.sqlite3.connect, **more):
+    def connect(*words, _connect=sqlite_file.sqlite3.connect, **more):
         real = _connect(*words, **more)
         moment("after the file was opened")
         return Database(real)
@@ -119,13 +119,13 @@ WRITER = textwrap.dedent(
 
     import chromadb.api.models.Collection as collection
 
-    index_file.sqlite3 = Sqlite()
-    vectors.VectorIndex.sync = around("sync", vectors.VectorIndex.sync)
+    sqlite_file.sqlite3 = Sqlite()
+    chroma.VectorIndex.sync = around("sync", chroma.VectorIndex.sync)
     for method in ("upsert", "delete"):
         setattr(collection.Collection, method, around(method, getattr(collection.Collection, method)))
     update.carried_vectors = lambda model, keys: {}
     update._BATCH = 2
-    vectors._BATCH = 2
+    chroma._BATCH = 2
 
     for deadly in itertools.count(1):
         home = homes / str(deadly)
