@@ -152,7 +152,7 @@ class SymptomData(JsonModel):
     @classmethod
     def of(cls, finding: Finding, remedies: Sequence[Remedy]) -> SymptomData:
         """With what to try."""
-        tried = [RemedyData.from_domain(remedy) for remedy in remedies]
+        tried = tuple(RemedyData.from_domain(remedy) for remedy in remedies)
         return cls.from_domain(finding).model_copy(update={"remedies": tried})
 
 
