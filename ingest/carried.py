@@ -24,14 +24,14 @@ from wiki.page import Page
 _KEY_BYTES = 16
 
 
-def _path() -> Path:
+def vectors_file() -> Path:
     return Path(str(resources.files("ingest") / "data" / "vectors.npz"))
 
 
 def carried_vectors(model: str, keys: set[str]) -> Mapping[str, bytes]:
     """key → float32 bytes of those `keys` (hashes of embedded texts) that ship with kopt for this model."""
     try:
-        with _path().open("rb") as stream, np.load(stream, allow_pickle=False) as data:
+        with vectors_file().open("rb") as stream, np.load(stream, allow_pickle=False) as data:
             if str(data["model"]) != model:
                 return {}
             known = {bytes(key).hex(): row for row, key in enumerate(data["keys"])}
@@ -59,9 +59,9 @@ def write_carried_vectors() -> int:
     encoder = DefaultEncoder()
     keys = sorted(texts)
     vectors = encoder.encode([texts[key] for key in keys])
-    _path().parent.mkdir(exist_ok=True)
+    vectors_file().parent.mkdir(exist_ok=True)
     np.savez_compressed(
-        _path(),
+        vectors_file(),
         model=np.array(encoder.identity),
         keys=np.array([list(bytes.fromhex(key)[:_KEY_BYTES]) for key in keys], np.uint8),
         vectors=vectors.astype(np.float16),
@@ -70,4 +70,4 @@ def write_carried_vectors() -> int:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{write_carried_vectors()} vectors written to {_path()}\n")
+    sys.stdout.write(f"{write_carried_vectors()} vectors written to {vectors_file()}\n")

@@ -25,7 +25,7 @@ from wiki.library import Wiki, WikiFile, products_of
 from wiki.page import Page, Problem
 from wiki.reader import read_page
 
-_BATCH = 64
+BATCH = 64
 """Texts embedded between two commits: what a kill can cost."""
 
 Progress = Callable[[str, int, int], None]
@@ -247,9 +247,9 @@ class Index:
                 store.put_embeddings(encoder.identity, carried.items())
             result.carried += len(carried)
         rest = [key for key in missing if key not in carried]
-        for start in range(0, len(rest), _BATCH):
+        for start in range(0, len(rest), BATCH):
             progress("embedding passages", start, len(rest))
-            some = rest[start : start + _BATCH]
+            some = rest[start : start + BATCH]
             vectors = encoder.encode([texts[key] for key in some])
             with store.transaction():
                 store.put_embeddings(encoder.identity, zip(some, (v.tobytes() for v in vectors), strict=True))

@@ -14,7 +14,7 @@ from evaluator.sandbox.replies import checked_reply
 from evaluator.sandbox.shared_buffers import SharedTensor, shared_tensor
 from evaluator.sandbox.worker_process import Worker
 
-_NAN = {
+NAN = {
     torch.float64: 0x7FF8_6B6F_7074_DEAD,
     torch.float32: 0x7FC0_DEAD,
     torch.float16: 0x7E5A,
@@ -258,8 +258,8 @@ def fill(tensor: torch.Tensor, draw: random.Random) -> None:
         fill(torch.view_as_real(tensor), draw)
         return
     bits = tensor.view(_INTEGERS[tensor.element_size()]) if tensor.dtype is not torch.bool else tensor.view(torch.uint8)
-    if tensor.dtype in _NAN:
-        bits.fill_(_NAN[tensor.dtype])
+    if tensor.dtype in NAN:
+        bits.fill_(NAN[tensor.dtype])
     elif tensor.dtype is torch.bool:
         bits.fill_(draw.randrange(2))
     else:
@@ -270,9 +270,9 @@ def _unwritten(output: torch.Tensor) -> int:
     """Elements that still have the bits of the fill; counted for floats alone, since an integer may equal its fill."""
     if output.is_complex():
         return _unwritten(torch.view_as_real(output))
-    if not output.numel() or output.dtype not in _NAN:
+    if not output.numel() or output.dtype not in NAN:
         return 0
-    return int((output.view(_INTEGERS[output.element_size()]) == _NAN[output.dtype]).sum())
+    return int((output.view(_INTEGERS[output.element_size()]) == NAN[output.dtype]).sum())
 
 
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -23,7 +23,7 @@ from kbs.common.errors import KoptError, UsageError
 GIVEN = DISTRIBUTIONS[0]
 _FULL = 1.05
 """The sum above is one of peaks that do not all fall together: this part of the memory was seen to be enough."""
-_SLOW_DRAW = 0.2
+SLOW_DRAW = 0.2
 """Seconds. Random numbers from the CPU take four for 10⁹."""
 
 
@@ -271,7 +271,7 @@ class Cases:
             took = time.monotonic() - began
             values = self._fresh(values)
             if self._slow is None:
-                self._slow = took > _SLOW_DRAW and self._can_move(values)
+                self._slow = took > SLOW_DRAW and self._can_move(values)
                 self._drawn = values if self._slow else self._drawn
         else:
             assert self._drawn is not None

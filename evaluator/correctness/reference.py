@@ -55,7 +55,7 @@ class ReferenceProcess:
         self.call_seconds = call_seconds
         self.keeps = False
         """Whether memory that is lent stays lent, however large."""
-        self._lent: dict[str, list[SharedTensor]] = {}
+        self.lent: dict[str, list[SharedTensor]] = {}
 
     def ask(self, op: str, seconds: float, lent: Sequence[SharedTensor] = (), **fields: Any) -> dict[str, Any]:
         """A request whose failure is the problem's own fault: raises the error that says so."""
@@ -71,7 +71,7 @@ class ReferenceProcess:
             torch.cuda.empty_cache()  # what this process keeps for later
             reply = checked_reply(self.worker, self.worker.request(op, seconds, [t.buffer for t in lent], **fields))
         if not reply["ok"]:
-            raise _blamed(op, reply["error"])
+            raise blamed(op, reply["error"])
         return reply
 
     def load(self, message: dict[str, Any]) -> None:
@@ -133,19 +133,19 @@ class ReferenceProcess:
 
     def _memory(self, purpose: str, specs: Sequence[dict[str, Any]]) -> list[SharedTensor]:
         """Used again as long as the shapes are the same: a worker keeps what it has mapped."""
-        kept = self._lent.get(purpose)
+        kept = self.lent.get(purpose)
         wanted = [_shape_of(spec) for spec in specs]
         if kept is None or [t.spec for t in kept] != wanted:
             self.worker.forget(old.buffer for old in kept or ())
             for old in kept or ():
                 old.close()
-            kept = self._lent[purpose] = shared_tensors(wanted, self.device)
+            kept = self.lent[purpose] = shared_tensors(wanted, self.device)
         return kept
 
     def _fetch(self, what: str, values: Values, kind: str = "") -> Values:
         for spec in values.specs:
             if spec["dtype"] not in memory.DTYPES:
-                raise _blamed("fetch", {"type": "UnsupportedValueError", "message": f"a tensor of {spec['dtype']}"})
+                raise blamed("fetch", {"type": "UnsupportedValueError", "message": f"a tensor of {spec['dtype']}"})
         lent = self._memory(what + kind, values.specs)
         asked = {"what": what, "tensors": [t.message for t in lent], "keeps": self.keeps}
         self.ask("fetch", self.call_seconds, lent, **asked)
@@ -156,7 +156,7 @@ class ReferenceProcess:
 
     def _give_back(self, purpose: str) -> None:
         """Free memory that was lent, on both sides."""
-        lent = self._lent.pop(purpose, [])
+        lent = self.lent.pop(purpose, [])
         self.worker.forget(t.buffer for t in lent)
         self.ask("map", self.call_seconds)
         for shared in lent:
@@ -164,7 +164,7 @@ class ReferenceProcess:
 
     def close(self) -> None:
         """End the worker and let go of the memory."""
-        for tensors in self._lent.values():
+        for tensors in self.lent.values():
             for shared in tensors:
                 shared.close()
         self.worker.close()
@@ -183,7 +183,7 @@ _NO_MEMORY = ("out of memory", "can't allocate memory", "cannot allocate memory"
 """What CUDA, PyTorch's CPU allocator, the system and Python say."""
 
 
-def _blamed(op: str, error: dict[str, Any]) -> KoptError:
+def blamed(op: str, error: dict[str, Any]) -> KoptError:
     """The named error for what the reference, its inputs or its sizes got wrong."""
     said = f"{error['type']}: {error['message']}".strip()
     if any(words in said.lower() for words in _NO_MEMORY):

@@ -128,7 +128,7 @@ def take_profile(
         reference.close()
         torch.cuda.empty_cache()
     if table is None:
-        raise _why(found["text"], launch)
+        raise profiling_error(found["text"], launch)
     return Taken(table.decode("utf-8", "replace"), report, found["text"])
 
 
@@ -152,7 +152,7 @@ def _chosen(launch: str) -> list[str]:
     return ["--kernel-name", f"regex:{re.escape(launch)}", "--launch-count", str(MOST_LAUNCHES)]
 
 
-def _why(said: str, launch: str) -> KoptError:
+def profiling_error(said: str, launch: str) -> KoptError:
     """The error for what ncu said."""
     if _NO_PERMISSION.search(said):
         return ConfigurationError(

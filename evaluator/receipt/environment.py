@@ -22,7 +22,7 @@ from kbs.common.programs import output_of
 if TYPE_CHECKING:
     from evaluator.worker.process import isolation
 
-_TOOL_SECONDS = 20
+TOOL_SECONDS = 20
 """How long a tool may take to tell its version."""
 
 
@@ -212,4 +212,4 @@ def _first_line(command: list[str]) -> str | None:
 
 
 def _output(command: list[str]) -> str:
-    return output_of(command, _TOOL_SECONDS) or ""
+    return output_of(command, TOOL_SECONDS) or ""

@@ -13,7 +13,7 @@ import psutil
 
 POLL_SECONDS = 0.05
 """How often workers that have something to do are looked at."""
-_IDLE_EVERY = 10
+IDLE_EVERY = 10
 """Those that wait for a message are looked at once in so many polls."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -56,7 +56,7 @@ class Watchdog:
         while not self._ended.wait(POLL_SECONDS):
             poll += 1
             for one in list(self._watched):
-                if one.busy or poll % _IDLE_EVERY == 0:
+                if one.busy or poll % IDLE_EVERY == 0:
                     one.examine()
 
 
@@ -65,7 +65,7 @@ def family(first: psutil.Process) -> list[int]:
     if not first.is_running():
         return []
     found = [first.pid]
-    if not _has_children_files():
+    if not has_children_files():
         with contextlib.suppress(psutil.Error):
             found += [child.pid for child in first.children(recursive=True)]
         return found
@@ -74,7 +74,7 @@ def family(first: psutil.Process) -> list[int]:
     return found
 
 
-def _has_children_files() -> bool:
+def has_children_files() -> bool:
     """Whether the kernel lists the children of each thread (CONFIG_PROC_CHILDREN): proc(5)."""
     return Path(f"/proc/self/task/{threading.get_native_id()}/children").exists()
 

@@ -68,16 +68,18 @@ class Worker:
         self._channel = channel
         self._output = output
         """The file that it prints to, opened before it had the folder: what lies under that name later is its own."""
-        self._lent = 0
+        self.lent_bytes = 0
         """Bytes of host memory that the parent lent: they are not held against the worker."""
-        self._pid = 0
-        self._why: tuple[str, str] | None = None
+        self.pid = 0
+        """Its process; 0 until it was forked."""
+        self.lost_because: tuple[str, str] | None = None
+        """What ended it, as a kind and its detail; None while nothing did."""
         self.busy = False
         """Whether it was asked for something and has not answered."""
         self._hello()
         self._forget: list[int] = []
         """Buffers that it shall let go of."""
-        self._process = psutil.Process(self._pid) if psutil.pid_exists(self._pid) else None
+        self._process = psutil.Process(self.pid) if psutil.pid_exists(self.pid) else None
         watchdog.watch(self)
 
     def __enter__(self) -> Worker:
@@ -91,10 +93,10 @@ class Worker:
     def _hello(self) -> None:
         """The two first messages, sent before any foreign code runs: the process id, and the layers in force."""
         hello = None
-        while hello is None or not self._pid:
+        while hello is None or not self.pid:
             message = self._receive(30.0)
-            if message.get("op") == "forked" and not self._pid:
-                self._pid = int(message["pid"])
+            if message.get("op") == "forked" and not self.pid:
+                self.pid = int(message["pid"])
             elif message.get("op") == "hello" and hello is None:
                 hello = message
         self.layers = [Layer(**layer) for layer in hello["layers"]]
@@ -128,7 +130,7 @@ class Worker:
             if self.id in buffer.sent_to:
                 buffer.sent_to.discard(self.id)
                 self._forget.append(buffer.id)
-                self._lent -= buffer.size if buffer.kind == "host" else 0
+                self.lent_bytes -= buffer.size if buffer.kind == "host" else 0
 
     def _exchange(self, message: dict[str, Any], batch: Sequence[Buffer], seconds: float) -> dict[str, Any]:
         described = [{"id": b.id, "kind": b.kind, "size": b.size} for b in batch]
@@ -146,7 +148,7 @@ class Worker:
             raise self._lost() from error
         for buffer in batch:
             buffer.sent_to.add(self.id)
-            self._lent += buffer.size if buffer.kind == "host" else 0
+            self.lent_bytes += buffer.size if buffer.kind == "host" else 0
         reply = self._receive(seconds)
         if reply.get("nonce") != message["nonce"]:
             self.kill("protocol", "it sent a message that was not asked for")
@@ -173,8 +175,8 @@ class Worker:
         return message
 
     def _lost(self) -> WorkerLostError:
-        if self._why is not None:
-            kind, detail = self._why
+        if self.lost_because is not None:
+            kind, detail = self.lost_because
             return WorkerLostError(kind, detail)  # type: ignore[arg-type]  # one of kill's own kinds
         status = self._exit_status(2.0)
         if status is None:
@@ -187,8 +189,8 @@ class Worker:
 
     def kill(self, kind: str, detail: str) -> None:
         """End the process and everything that it started."""
-        if self._why is None:
-            self._why = (kind, detail)
+        if self.lost_because is None:
+            self.lost_because = (kind, detail)
         for number in self._family():
             with contextlib.suppress(OSError):
                 os.kill(number, signal.SIGSTOP)  # a process that forks without end must not outrun its killer
@@ -206,8 +208,8 @@ class Worker:
             self.kill("output", f"it printed more than {OUTPUT_LIMIT >> 20} MiB")
         elif len(found) > self.limits.processes:
             self.kill("processes", f"it had {len(found)} processes, the limit is {self.limits.processes}")
-        elif resident_bytes(found) - self._lent > self.limits.memory:
-            used = private_bytes(found) - self._lent
+        elif resident_bytes(found) - self.lent_bytes > self.limits.memory:
+            used = private_bytes(found) - self.lent_bytes
             if used > self.limits.memory:
                 limit = self.limits.memory / 1e9
                 self.kill("memory", f"it used {used / 1e9:.1f} GB, the limit is {limit:.1f} GB")

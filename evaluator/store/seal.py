@@ -31,7 +31,7 @@ KEY_FILE = "receipt.key"
 """Name of the key's file in KOPT_HOME: `kopt-receipt-key`, the key and its id in hex, in one line."""
 KEY_BYTES = 32
 _KEY_LINE = re.compile(r"kopt-receipt-key ([0-9a-f]{64}) ([0-9a-f]{16})\n")
-_LOCK_SECONDS = 30
+LOCK_SECONDS = 30
 _AGAIN = {KIND: "`kopt bench replay` measures again", EXTERNAL_KIND: "its command can be run again"}
 _Document = TypeVar("_Document", bound=SealedDocument)
 
@@ -94,7 +94,7 @@ def ensure_key(home: Path) -> bytes:
     key = load_key(home)
     if key is not None:
         return key
-    with file_lock(home / f"{KEY_FILE}.lock", _LOCK_SECONDS, partial(_busy, home)):
+    with file_lock(home / f"{KEY_FILE}.lock", LOCK_SECONDS, partial(_busy, home)):
         key = load_key(home)
         if key is None:
             made = secrets.token_bytes(KEY_BYTES)
@@ -120,7 +120,7 @@ def key_id(key: bytes) -> str:
 
 def seal(receipt: _Document, key: bytes) -> _Document:
     """The receipt, of any kind, with a seal, in place of one that it may have."""
-    made = Seal(key_id=key_id(key), mac=_mac(receipt.model_dump(mode="json"), key))
+    made = Seal(key_id=key_id(key), mac=document_mac(receipt.model_dump(mode="json"), key))
     return receipt.model_copy(update={"seal": made})
 
 
@@ -179,7 +179,9 @@ def _seal(
     mac = found.get("mac") if isinstance(found, dict) else None
     if not isinstance(named, str) or not isinstance(mac, str):
         return "broken", "The seal is not readable."
-    belongs = key is not None and hmac.compare_digest(_mac(document, key).encode(), mac.encode("utf-8", "replace"))
+    belongs = key is not None and hmac.compare_digest(
+        document_mac(document, key).encode(), mac.encode("utf-8", "replace")
+    )
     own = key is not None and named == key_id(key)
     if belongs and own and intact:
         return "own key", "It is sealed with this KOPT_HOME's key."
@@ -188,6 +190,6 @@ def _seal(
     return "foreign key", f"It is sealed with a key that is not this KOPT_HOME's: {_AGAIN[document['kind']]}."
 
 
-def _mac(document: dict[str, Any], key: bytes) -> str:
+def document_mac(document: dict[str, Any], key: bytes) -> str:
     content = {name: value for name, value in document.items() if name != "seal"}
     return hmac.new(key, b"kopt receipt seal 1\n" + canonical.dumps(content), "sha256").hexdigest()

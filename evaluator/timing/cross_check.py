@@ -63,14 +63,14 @@ def cross_check(
         for n in range(SAMPLES):
             case = case if n == 0 else next(fresh)
             known = draw.randrange(before + calls)
-            _lend(cases.reference, copied, none)
-            empty.append(_wall(cases.reference, calls))
-            _lend(kernel, lent, every)
-            _fill(sets, results, case, cases, known, draw)
+            lend_sets(cases.reference, copied, none)
+            empty.append(time_calls(cases.reference, calls))
+            lend_sets(kernel, lent, every)
+            fill_sets(sets, results, case, cases, known, draw)
             _wait(kernel.device)
             if before:
-                first.append(_wall(kernel, before))
-            walls.append(_wall(kernel, calls))
+                first.append(time_calls(kernel, before))
+            walls.append(time_calls(kernel, calls))
             outputs = [t.tensor for t in results[known]] + [sets[known][n].tensor for n in shape.written]
             _judge(cases, dims if blamed else None, case, outputs)
         return CrossCheck(calls, tuple(walls), tuple(empty), len(returns), before_us=tuple(first))
@@ -81,7 +81,7 @@ def cross_check(
             shared.close()
 
 
-def _fill(
+def fill_sets(
     sets: list[list[SharedTensor]],
     results: list[list[SharedTensor]],
     case: Case,
@@ -102,11 +102,11 @@ def _fill(
             fill(shared.tensor, draw)
 
 
-def _lend(asked: KernelProcess | ReferenceProcess, lent: list[SharedTensor], message: dict[str, Any]) -> None:
+def lend_sets(asked: KernelProcess | ReferenceProcess, lent: list[SharedTensor], message: dict[str, Any]) -> None:
     asked.ask("lend", asked.call_seconds, lent, **message)
 
 
-def _wall(asked: KernelProcess | ReferenceProcess, calls: int) -> float:
+def time_calls(asked: KernelProcess | ReferenceProcess, calls: int) -> float:
     """Microseconds from the question to the answer, by this process's clock, of so many calls on what was lent."""
     began = time.perf_counter()
     asked.ask("cross_check", asked.call_seconds, calls=calls)

@@ -97,7 +97,11 @@ def run_program(
     """
     ended = False
     started = time.monotonic()
-    with ended_by_signals() as admit, _start(words, folder, request) as process, _Talk(process, max_output) as talk:
+    with (
+        ended_by_signals() as admit,
+        start_program(words, folder, request) as process,
+        _Talk(process, max_output) as talk,
+    ):
         try:
             admit()
             ended = talk.until_ended(started + seconds, request or b"")
@@ -185,7 +189,7 @@ class _Talk:
                 pipe.close()
 
 
-def _start(words: Sequence[str], folder: Path | None, request: bytes | None) -> subprocess.Popen[bytes]:
+def start_program(words: Sequence[str], folder: Path | None, request: bytes | None) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
             words,

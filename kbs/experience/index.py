@@ -27,7 +27,7 @@ from kbs.experience.ranking.trials import TRIAL, Trials, labels, pack
 
 SCHEMA = 1
 """Version of the tables. An index of another version is built again."""
-_BUSY_SECONDS = 60.0
+BUSY_SECONDS = 60.0
 _RANKED = 5000
 """Matches of a search that are ranked."""
 _PACK = 1024
@@ -359,7 +359,7 @@ def _open(place: Path | str) -> sqlite3.Connection:
     """An index of this version. Raises `sqlite3.DatabaseError` for what is none, or cannot be made one."""
     if isinstance(place, Path):
         place.parent.mkdir(parents=True, exist_ok=True)
-    db = sqlite3.connect(place, timeout=_BUSY_SECONDS, isolation_level=None)
+    db = sqlite3.connect(place, timeout=BUSY_SECONDS, isolation_level=None)
     try:
         edition = _edition()
         if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:

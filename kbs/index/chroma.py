@@ -23,7 +23,7 @@ import numpy as np
 from kbs.common.errors import ConfigurationError, KoptError
 from kbs.index.encoder import Vectors
 
-_BATCH = 5_000
+BATCH = 5_000
 """Chroma 1.5 takes at most 5,461 records a call."""
 
 
@@ -82,10 +82,10 @@ class VectorIndex:
             have = set(collection.get(include=[])["ids"])
             surplus = sorted(have - wanted.keys())
             missing = sorted(wanted.keys() - have)
-            for start in range(0, len(surplus), _BATCH):
-                collection.delete(ids=surplus[start : start + _BATCH])
-            for start in range(0, len(missing), _BATCH):
-                some = missing[start : start + _BATCH]
+            for start in range(0, len(surplus), BATCH):
+                collection.delete(ids=surplus[start : start + BATCH])
+            for start in range(0, len(missing), BATCH):
+                some = missing[start : start + BATCH]
                 collection.upsert(ids=some, embeddings=np.stack([np.frombuffer(wanted[id], np.float32) for id in some]))
             return len(surplus) + len(missing)
 

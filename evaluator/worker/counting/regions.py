@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-_MASK_BYTES = 1 << 24
+MASK_BYTES = 1 << 24
 """Up to so many bytes are marked one by one where nothing quicker tells how many there are."""
 _CELLS = 1 << 20
 
@@ -83,7 +83,7 @@ def _together(group: list[Region]) -> tuple[int, bool]:
         found = _boxes(group)
         if found is not None:
             return found, True
-    if end - start <= _MASK_BYTES:
+    if end - start <= MASK_BYTES:
         mask = np.zeros(end - start, dtype=bool)
         for r in group:
             shape, steps = [n for _, n in r.dims], [step for step, _ in r.dims]

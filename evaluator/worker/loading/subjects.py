@@ -41,7 +41,7 @@ def seed_everything(seed: int) -> None:
 def load_module(name: str, path: Path, constants: dict[str, int] | None = None) -> types.ModuleType:
     """Execute a file as a module; `constants` replace module-level integers in its text first."""
     if constants:
-        path.write_text(_with_constants(path.read_text("utf-8"), constants), "utf-8")
+        path.write_text(with_constants(path.read_text("utf-8"), constants), "utf-8")
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise MissingError(f"{path.name} cannot be loaded as Python")
@@ -51,7 +51,7 @@ def load_module(name: str, path: Path, constants: dict[str, int] | None = None) 
     return module
 
 
-def _with_constants(text: str, constants: dict[str, int]) -> str:
+def with_constants(text: str, constants: dict[str, int]) -> str:
     tree = ast.parse(text)
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):

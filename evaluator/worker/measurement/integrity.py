@@ -20,7 +20,7 @@ from torch.utils._device import DeviceContext
 
 from evaluator.worker.measurement.clock import Clock
 
-_WATCHED: tuple[tuple[Any, tuple[str, ...]], ...] = (
+WATCHED: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (torch, ("allclose", "equal", "isclose", "eq", "empty", "empty_like", "rand", "randn")),
     (torch.testing, ("assert_close",)),
     (torch.Tensor, ("copy_", "clone", "data_ptr", "untyped_storage", "__eq__", "to", "cpu", "float", "double")),
@@ -64,7 +64,7 @@ def watch() -> Callable[[], list[str]]:
     A function has changed too where its code or the defaults of its parameters have. A stream that was left current,
     a hook on all modules, and what would see every operator or every call of Python's, count among the names.
     """
-    watched = list(_WATCHED)
+    watched = list(WATCHED)
     testing = sys.modules.get("triton.testing")
     if testing is not None:
         watched.append((testing, ("do_bench", "do_bench_cudagraph")))

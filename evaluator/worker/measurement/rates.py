@@ -17,7 +17,7 @@ from evaluator.worker.measurement.clock import Clock
 _SPIN_US = 150.0
 _WARM = 3
 _ELEMENT = 4
-_BLOCK = 8192
+BLOCK = 8192
 MATMULS = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 """Element types of the matrix products; `tf32` is float32 with TF32 on."""
 
@@ -29,10 +29,10 @@ def _sums(source, target, n, block: tl.constexpr):  # type: ignore[no-untyped-de
     tl.store(target + tl.program_id(0), tl.sum(tl.load(source + place, mask=place < n, other=0.0), 0))
 
 
-def _reading(source: torch.Tensor) -> Callable[[], Any]:
-    count = triton.cdiv(len(source), _BLOCK)
+def reading(source: torch.Tensor) -> Callable[[], Any]:
+    count = triton.cdiv(len(source), BLOCK)
     target = torch.empty(count, device=source.device)
-    return lambda: _sums[(count,)](source, target, len(source), _BLOCK, num_warps=8)
+    return lambda: _sums[(count,)](source, target, len(source), BLOCK, num_warps=8)
 
 
 def rate(clock: Clock, device: torch.device, message: dict[str, Any]) -> list[float]:
@@ -70,10 +70,10 @@ def _call(device: torch.device, message: dict[str, Any]) -> Callable[[], Any]:
         a, b = (torch.randn(n, n, device=device, dtype=dtype) for _ in range(2))
         out = torch.empty(n, n, device=device, dtype=dtype)
         return lambda: torch.mm(a, b, out=out)
-    return _traffic(kind, int(message["read_bytes"]), int(message["written_bytes"]), device)
+    return traffic(kind, int(message["read_bytes"]), int(message["written_bytes"]), device)
 
 
-def _traffic(kind: str, read_bytes: int, written_bytes: int, device: torch.device) -> Callable[[], Any]:
+def traffic(kind: str, read_bytes: int, written_bytes: int, device: torch.device) -> Callable[[], Any]:
     """Kernels that read and write so many bytes: a copy for what is both, then a read or a fill for the rest."""
     copied = min(read_bytes, written_bytes) // _ELEMENT if kind.startswith("copy") else 0
     source = torch.zeros(max(1, read_bytes // _ELEMENT), device=device)
@@ -84,7 +84,7 @@ def _traffic(kind: str, read_bytes: int, written_bytes: int, device: torch.devic
         steps.append(lambda: there.copy_(here))
     if "read" in kind and len(source) > copied:
         rest = source[copied:]
-        steps.append(_reading(rest))
+        steps.append(reading(rest))
     if "fill" in kind and len(target) > copied:
         blank = target[copied:]
         steps.append(lambda: blank.fill_(1.0))

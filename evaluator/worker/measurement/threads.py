@@ -8,7 +8,7 @@ import os
 import time
 
 _count, _now, _sleep = _thread._count, time.monotonic, time.sleep
-_BEGIN_SECONDS = 0.1
+BEGIN_SECONDS = 0.1
 """How long a thread that the system lists, and Python does not yet, may take to begin. Threads of libraries are never
 Python's: each costs this once."""
 
@@ -26,7 +26,7 @@ class Threads:
         A thread counts itself when it first runs, which may be long after it was started (`thread_run` in CPython's
         _threadmodule.c): new threads of the process are waited for.
         """
-        until = _now() + _BEGIN_SECONDS
+        until = _now() + BEGIN_SECONDS
         while len(_tasks() - self._known) > max(0, _count() - self._counted) and _now() < until:
             _sleep(0.0005)
         self._known, self._counted = _tasks(), _count()

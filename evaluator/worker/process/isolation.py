@@ -21,20 +21,20 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-_LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC = ctypes.CDLL(None, use_errno=True)
 
-_CLONE = {"mount": 0x00020000, "ipc": 0x08000000, "user": 0x10000000, "pid": 0x20000000, "net": 0x40000000}
+CLONE = {"mount": 0x00020000, "ipc": 0x08000000, "user": 0x10000000, "pid": 0x20000000, "net": 0x40000000}
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_KEEPCAPS = 1, 4, 8
-_PR_SET_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 36, 38, 47
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_KEEPCAPS = 1, 4, 8
+PR_SET_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 36, 38, 47
 _SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
-_CAP_DAC_READ_SEARCH = 2
+CAP_DAC_READ_SEARCH = 2
 _SYS_LANDLOCK = (444, 445, 446)  # create_ruleset, add_rule, restrict_self: the same on every architecture
 
-_FS_EXECUTE, _FS_WRITE_FILE, _FS_READ_FILE, _FS_READ_DIR = 1, 2, 4, 8
-_FS_TRUNCATE, _FS_IOCTL = 1 << 14, 1 << 15
-_FS_READ = _FS_EXECUTE | _FS_READ_FILE | _FS_READ_DIR
-_FS_FILE = _FS_EXECUTE | _FS_WRITE_FILE | _FS_READ_FILE | _FS_TRUNCATE | _FS_IOCTL
+FS_EXECUTE, FS_WRITE_FILE, FS_READ_FILE, FS_READ_DIR = 1, 2, 4, 8
+FS_TRUNCATE, FS_IOCTL = 1 << 14, 1 << 15
+FS_READ = FS_EXECUTE | FS_READ_FILE | FS_READ_DIR
+FS_FILE = FS_EXECUTE | FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE | FS_IOCTL
 """The rights that a rule on a file, not a folder, may grant."""
 _ETC = ("alternatives", "group", "hosts", "ld.so.c*", "localtime", "nsswitch.conf", "OpenCL", "passwd", "vulkan")
 _SYSTEM = (
@@ -105,28 +105,28 @@ class Sandbox:
 
 def _call(function: int, *words: object) -> str:
     """A system call that answers 0; the error's text otherwise."""
-    result = _LIBC.syscall(function, *words)
+    result = LIBC.syscall(function, *words)
     return "" if result >= 0 else os.strerror(ctypes.get_errno())
 
 
 def _prctl(option: int, *words: int) -> str:
     padded = [ctypes.c_ulong(word) for word in (*words, 0, 0, 0, 0)[:4]]
-    return "" if _LIBC.prctl(option, *padded) == 0 else os.strerror(ctypes.get_errno())
+    return "" if LIBC.prctl(option, *padded) == 0 else os.strerror(ctypes.get_errno())
 
 
 def _unshare(*names: str) -> str:
-    flags = sum(_CLONE[name] for name in names)
-    return "" if _LIBC.unshare(flags) == 0 else os.strerror(ctypes.get_errno())
+    flags = sum(CLONE[name] for name in names)
+    return "" if LIBC.unshare(flags) == 0 else os.strerror(ctypes.get_errno())
 
 
 def die_with_parent() -> None:
     """SIGKILL when the process that forked this one ends."""
-    _prctl(_PR_SET_PDEATHSIG, 9)
+    _prctl(PR_SET_PDEATHSIG, 9)
 
 
 def adopt_orphans() -> None:
     """Descendants whose parent ends become this process's children, so that none is lost from sight."""
-    _prctl(_PR_SET_SUBREAPER, 1)
+    _prctl(PR_SET_SUBREAPER, 1)
 
 
 def separate(sandbox: Sandbox) -> None:
@@ -183,8 +183,8 @@ def private_proc(sandbox: Sandbox) -> None:
         sandbox.note("private /proc", False, "no mount namespace" if in_new_pid_namespace() else "no PID namespace")
         return
     failed = ""
-    if _LIBC.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None) != 0 or (
-        _LIBC.mount(b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None) != 0
+    if LIBC.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None) != 0 or (
+        LIBC.mount(b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None) != 0
     ):
         failed = os.strerror(ctypes.get_errno())
     sandbox.note("private /proc", not failed, failed)
@@ -192,17 +192,17 @@ def private_proc(sandbox: Sandbox) -> None:
 
 def confine(sandbox: Sandbox) -> None:
     """Files, TCP and signals (landlock), then the unprivileged user, then the resource limits."""
-    unreadable = [path for path in _interpreter() if not _open_to_others(path)]
-    failed = _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    unreadable = [path for path in interpreter_folders() if not open_to_others(path)]
+    failed = _prctl(PR_SET_NO_NEW_PRIVS, 1)
     sandbox.note("no new privileges", not failed, failed)
-    files = _landlock(sandbox)
-    _become(sandbox, keep_reading=bool(unreadable) and files)
+    files = restrict_files(sandbox)
+    drop_privileges(sandbox, keep_reading=bool(unreadable) and files)
     die_with_parent()  # again: a change of user cleared it, and closed /proc/self to the process itself
-    _prctl(_PR_SET_DUMPABLE, 1)
-    _limit(sandbox)
+    _prctl(PR_SET_DUMPABLE, 1)
+    set_limits(sandbox)
 
 
-def _interpreter() -> Iterator[str]:
+def interpreter_folders() -> Iterator[str]:
     """The folders that the running Python reads its modules from."""
     for path in dict.fromkeys((sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path)):
         if path and _visible(Path(path)):
@@ -217,34 +217,34 @@ def _visible(path: Path) -> bool:
         return False
 
 
-def _open_to_others(path: str) -> bool:
+def open_to_others(path: str) -> bool:
     """Whether any user may go through every folder above `path`."""
     resolved = Path(path).resolve()
     return all(folder.stat().st_mode & 0o001 for folder in (resolved, *resolved.parents) if folder.is_dir())
 
 
-def _landlock(sandbox: Sandbox) -> bool:
-    abi = _LIBC.syscall(_SYS_LANDLOCK[0], None, ctypes.c_size_t(0), ctypes.c_uint32(1))
+def restrict_files(sandbox: Sandbox) -> bool:
+    abi = LIBC.syscall(_SYS_LANDLOCK[0], None, ctypes.c_size_t(0), ctypes.c_uint32(1))
     if abi < 1:
         return _no_landlock(sandbox, "this kernel has no landlock")
     handled = (1 << 13) - 1  # ABI 1: everything but refer, truncate and ioctl
-    handled |= sum(bit for bit, since in ((1 << 13, 2), (_FS_TRUNCATE, 3), (_FS_IOCTL, 5)) if abi >= since)
+    handled |= sum(bit for bit, since in ((1 << 13, 2), (FS_TRUNCATE, 3), (FS_IOCTL, 5)) if abi >= since)
     tcp = 3 if abi >= 4 and not sandbox.loopback else 0
     scopes = 3 if abi >= 6 else 0
     attributes = struct.pack("=QQQ", handled, tcp, scopes)[: 24 if abi >= 6 else 16 if abi >= 4 else 8]
-    ruleset = _LIBC.syscall(_SYS_LANDLOCK[0], attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
+    ruleset = LIBC.syscall(_SYS_LANDLOCK[0], attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
     if ruleset < 0:
         return _no_landlock(sandbox, os.strerror(ctypes.get_errno()))
-    read = (*_SYSTEM, *_interpreter(), *sandbox.readable)
+    read = (*_SYSTEM, *interpreter_folders(), *sandbox.readable)
     for rights, paths in (
-        (_FS_READ, read),
-        (handled & _FS_FILE & ~_FS_EXECUTE, tuple(f"/dev/{name}" for name in _DEVICES)),
-        (_FS_WRITE_FILE | _FS_TRUNCATE | _FS_READ, ("/proc",)),  # CUDA writes its threads' names there
+        (FS_READ, read),
+        (handled & FS_FILE & ~FS_EXECUTE, tuple(f"/dev/{name}" for name in _DEVICES)),
+        (FS_WRITE_FILE | FS_TRUNCATE | FS_READ, ("/proc",)),  # CUDA writes its threads' names there
         (handled, tuple(filter(None, (sandbox.folder, sandbox.cache)))),
     ):
         for pattern in paths:
-            for path in _matching(pattern):
-                _allow(ruleset, path, rights & handled)
+            for path in matching(pattern):
+                allow_path(ruleset, path, rights & handled)
     failed = _call(_SYS_LANDLOCK[2], ctypes.c_int(ruleset), ctypes.c_uint32(0))
     os.close(ruleset)
     sandbox.note("landlock files", not failed, failed or f"ABI {abi}: writes only its own folder")
@@ -260,25 +260,25 @@ def _no_landlock(sandbox: Sandbox, why: str) -> bool:
     return False
 
 
-def _matching(pattern: str) -> list[str]:
+def matching(pattern: str) -> list[str]:
     path = Path(pattern)
     if "*" in path.name:
         return [str(found) for found in path.parent.glob(path.name)] if _visible(path.parent) else []
     return [pattern] if _visible(path) else []
 
 
-def _allow(ruleset: int, path: str, rights: int) -> None:
+def allow_path(ruleset: int, path: str, rights: int) -> None:
     with contextlib.suppress(OSError):  # a path that cannot be opened stays closed to the worker as well
         opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
-            granted = rights if Path(path).is_dir() else rights & _FS_FILE
+            granted = rights if Path(path).is_dir() else rights & FS_FILE
             rule = struct.pack("=Qi", granted, opened)
             _call(_SYS_LANDLOCK[1], ctypes.c_int(ruleset), ctypes.c_int(1), rule, ctypes.c_uint32(0))
         finally:
             os.close(opened)
 
 
-def _become(sandbox: Sandbox, keep_reading: bool) -> None:
+def drop_privileges(sandbox: Sandbox, keep_reading: bool) -> None:
     """Drop root. Where the interpreter lies in a folder closed to others, one capability stays: to read, which
     landlock then confines."""
     if os.geteuid() != 0 or not sandbox.uid:
@@ -287,7 +287,7 @@ def _become(sandbox: Sandbox, keep_reading: bool) -> None:
             _drop_capabilities(0)
         return
     if keep_reading:
-        _prctl(_PR_SET_KEEPCAPS, 1)
+        _prctl(PR_SET_KEEPCAPS, 1)
     try:  # a user namespace, such as a rootless container's, may know no other users
         os.setgroups([])
         os.setresgid(sandbox.uid, sandbox.uid, sandbox.uid)
@@ -295,7 +295,7 @@ def _become(sandbox: Sandbox, keep_reading: bool) -> None:
     except OSError as error:
         sandbox.note("unprivileged user", False, f"this user namespace has no other: {error.strerror}")
         return
-    failed = _drop_capabilities(1 << _CAP_DAC_READ_SEARCH if keep_reading else 0)
+    failed = _drop_capabilities(1 << CAP_DAC_READ_SEARCH if keep_reading else 0)
     detail = "keeps the right to read what landlock allows, since the interpreter's folder is closed to others"
     sandbox.note("unprivileged user", True, failed or (detail if keep_reading else ""))
 
@@ -307,7 +307,7 @@ def _drop_capabilities(kept: int) -> str:
     header = struct.pack("=Ii", 0x20080522, 0)
     failed = _call(number, header, struct.pack("=IIIIII", kept, kept, kept, 0, 0, 0))
     if kept and not failed:  # ambient: compilers that the worker starts must read the interpreter's folder too
-        failed = _prctl(_PR_CAP_AMBIENT, 2, _CAP_DAC_READ_SEARCH)
+        failed = _prctl(PR_CAP_AMBIENT, 2, CAP_DAC_READ_SEARCH)
     return failed
 
 
@@ -320,18 +320,18 @@ def _counted_alone(sandbox: Sandbox) -> bool:
     return os.geteuid() != 0 and sandbox.holds("pid namespace") and release >= [5, 14]
 
 
-_THREADS = 1024 + 64 * (os.cpu_count() or 1)
+MOST_THREADS = 1024 + 64 * (os.cpu_count() or 1)
 """What RLIMIT_NPROC allows: the kernel counts threads, of which libraries start some for each core. The watchdog counts
 processes."""
 
 
-def _limit(sandbox: Sandbox) -> None:
+def set_limits(sandbox: Sandbox) -> None:
     limits, alone = sandbox.limits, _counted_alone(sandbox)
     wanted = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: limits.file_size,
         resource.RLIMIT_NOFILE: 4096,
-        **({resource.RLIMIT_NPROC: _THREADS} if alone else {}),
+        **({resource.RLIMIT_NPROC: MOST_THREADS} if alone else {}),
         **({resource.RLIMIT_DATA: limits.memory} if limits.limit_data else {}),
     }
     failed = []

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.correctness.candidate import _NAN, CandidateError, KernelProcess, fill
+from evaluator.correctness.candidate import NAN, CandidateError, KernelProcess, fill
 from evaluator.sandbox.fork_server import ForkServer
 from evaluator.sandbox.worker_process import WorkerLostError
 from evaluator.worker.memory.tensors import DTYPES
@@ -39,7 +39,7 @@ def start(server: ForkServer) -> Iterator[Start]:
 # --- the fill ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", list(_NAN), ids=str)
+@pytest.mark.parametrize("dtype", list(NAN), ids=str)
 def test_floats_are_filled_with_a_nan_that_no_arithmetic_makes(dtype: torch.dtype) -> None:
     tensor = torch.zeros(3, 4, dtype=dtype)
     fill(tensor, random.Random(1))

@@ -45,13 +45,13 @@ def make(server: ForkServer) -> Iterator[Make]:
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every draw takes too long."""
-    monkeypatch.setattr(module, "_SLOW_DRAW", -1.0)
+    monkeypatch.setattr(module, "SLOW_DRAW", -1.0)
 
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No draw does."""
-    monkeypatch.setattr(module, "_SLOW_DRAW", float("inf"))
+    monkeypatch.setattr(module, "SLOW_DRAW", float("inf"))
 
 
 def draws(cases: Cases, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -129,7 +129,7 @@ def test_a_reference_that_takes_no_moved_inputs_gets_drawn_ones(
 
 def test_fixed_inputs_are_moved_whether_drawing_is_slow_or_not(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     for limit, asked in ((-1.0, 1), (float("inf"), 3)):
-        monkeypatch.setattr(module, "_SLOW_DRAW", limit)
+        monkeypatch.setattr(module, "SLOW_DRAW", limit)
         cases = make(made="[torch.arange(1.0, 65.0)]")
         assert (cases.fixed, cases.jitters) == (True, True)
         seeds = draws(cases, monkeypatch)

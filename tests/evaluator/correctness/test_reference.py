@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from evaluator.correctness import reference as module
-from evaluator.correctness.reference import ReferenceProcess, _blamed
+from evaluator.correctness.reference import ReferenceProcess, blamed
 from evaluator.sandbox.fork_server import ForkServer
 from evaluator.worker.memory.tensors import DTYPES
 from kbs.common.errors import ExitCode, KoptError, UsageError
@@ -88,7 +88,7 @@ def test_memory_is_used_again_from_run_to_run(start: Start) -> None:
     for n in range(12):
         result = made_by.run(values(X + n), "native")
         assert torch.equal(result.tensors[0], (X + n) * 2)
-    assert Path(f"/proc/{made_by.worker._pid}/maps").read_text().count("memfd:kopt") == 3
+    assert Path(f"/proc/{made_by.worker.pid}/maps").read_text().count("memfd:kopt") == 3
 
 
 def test_results_stay_when_the_memory_is_used_again(start: Start) -> None:
@@ -101,7 +101,7 @@ def test_results_stay_when_the_memory_is_used_again(start: Start) -> None:
 
 def mapped(made_by: ReferenceProcess) -> int:
     """Buffers that the oracle's process has mapped."""
-    return Path(f"/proc/{made_by.worker._pid}/maps").read_text().count("memfd:kopt")
+    return Path(f"/proc/{made_by.worker.pid}/maps").read_text().count("memfd:kopt")
 
 
 @pytest.mark.parametrize("keeps", [False, True])
@@ -109,17 +109,17 @@ def test_large_memory_is_given_back_on_both_sides(start: Start, monkeypatch: pyt
     made_by = reference(start, "return x * 2, x + 1")
     monkeypatch.setattr(module, "LARGE", 3 * 8192)  # two buffers of three pages each are less
     made_by.run(values(X), "native")
-    assert (mapped(made_by), len(made_by._lent["resultsnative"])) == (3, 2)
+    assert (mapped(made_by), len(made_by.lent["resultsnative"])) == (3, 2)
     monkeypatch.setattr(module, "LARGE", 8192)
     made_by.keeps = keeps
-    lent = made_by._lent["resultsnative"]
+    lent = made_by.lent["resultsnative"]
     for n in range(3):
         found = made_by.run(values(X + n), "native")
         assert [t.tolist() for t in found.tensors] == [((X + n) * 2).tolist(), (X + n + 1).tolist()]
         assert mapped(made_by) == (3 if keeps else 1)
         assert [shared.buffer.descriptor == -1 for shared in lent] == [not keeps] * 2
-    assert ("resultsnative" in made_by._lent) is keeps
-    assert "inputs" in made_by._lent  # what is lent for the arguments stays
+    assert ("resultsnative" in made_by.lent) is keeps
+    assert "inputs" in made_by.lent  # what is lent for the arguments stays
 
 
 RUNS_OUT = """
@@ -364,7 +364,7 @@ def test_wrong_init_inputs(start: Start) -> None:
 )  # fmt: skip
 def test_words_of_full_memory(said: str, code: str) -> None:
     kind, _, message = said.partition(": ")
-    error = _blamed("reference", {"type": kind, "message": message, "traceback": "a\n b\n"})
+    error = blamed("reference", {"type": kind, "message": message, "traceback": "a\n b\n"})
     assert error.code == code
     assert error.exit_code == (ExitCode.FAILURE if code == "out_of_memory" else ExitCode.USAGE)
     assert isinstance(error, UsageError) is (code != "out_of_memory")
@@ -373,8 +373,8 @@ def test_words_of_full_memory(said: str, code: str) -> None:
 def test_closing_ends_the_worker_and_gives_back_its_memory(server: ForkServer) -> None:
     made_by = reference_process(server, "def reference(x): return x\n")
     made_by.run(values(X), "native")
-    lent = [shared for tensors in made_by._lent.values() for shared in tensors]
+    lent = [shared for tensors in made_by.lent.values() for shared in tensors]
     made_by.close()
     assert all(shared.buffer.descriptor == -1 for shared in lent)
     assert made_by.worker.gone()
-    assert not Path(f"/proc/{made_by.worker._pid}").exists()
+    assert not Path(f"/proc/{made_by.worker.pid}").exists()

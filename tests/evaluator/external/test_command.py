@@ -119,8 +119,8 @@ def test_a_signal_that_comes_while_a_command_is_started(
         os.kill(os.getpid(), number)
         return started[0]
 
-    start = programs._start
-    monkeypatch.setattr(programs, "_start", interrupted)
+    start = programs.start_program
+    monkeypatch.setattr(programs, "start_program", interrupted)
     usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
     try:
         with pytest.raises(raised):
@@ -135,7 +135,7 @@ def test_a_signal_that_comes_while_a_command_cannot_be_started(monkeypatch: pyte
         os.kill(os.getpid(), signal.SIGTERM)
         raise OSError
 
-    monkeypatch.setattr(programs, "_start", refused)
+    monkeypatch.setattr(programs, "start_program", refused)
     with pytest.raises(SystemExit):
         run(["sleep", "300"], 300)
 

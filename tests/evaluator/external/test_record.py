@@ -119,7 +119,7 @@ def test_it_cannot_pass_for_what_it_is_not(changes: dict[str, Any]) -> None:
     """Even where the id, and a seal made with the key, fit."""
     forged = {**DOCUMENT, **changes, "seal": None}
     forged["id"] = content_id(forged)
-    forged["seal"] = {"algorithm": "HMAC-SHA256", "key_id": seal.key_id(KEY), "mac": seal._mac(forged, KEY)}
+    forged["seal"] = {"algorithm": "HMAC-SHA256", "key_id": seal.key_id(KEY), "mac": seal.document_mac(forged, KEY)}
     data = canonical.dumps(forged)
     assert not verify(data, KEY).ok
     with pytest.raises(UsageError):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.profiling.collect import _chosen, _why
+from evaluator.profiling.collect import _chosen, profiling_error
 from evaluator.sandbox.fork_server import ForkServer
 from evaluator.worker.process.isolation import Limits
 from kbs.common.errors import ConfigurationError, ExitCode, KoptError, UsageError
@@ -51,27 +51,27 @@ RuntimeError: the kernel's own words
     ],
 )  # fmt: skip
 def test_what_ncu_says_instead_is_a_named_error(said: str, launch: str, code: str, kind: type[KoptError]) -> None:
-    error = _why(said, launch)
+    error = profiling_error(said, launch)
     assert (error.code, type(error)) == (code, kind)
     assert error.hint
 
 
 def test_what_was_not_launched_is_told() -> None:
     nothing = "==WARNING== No kernels were profiled."
-    assert _why(nothing, "17").message == "the profiled call launched fewer than 17 kernels"
-    assert _why(nothing, "relu").message == "no kernel like 'relu' was launched by the profiled call"
-    assert _why(nothing, "").message == "no kernel was launched by the profiled call"
+    assert profiling_error(nothing, "17").message == "the profiled call launched fewer than 17 kernels"
+    assert profiling_error(nothing, "relu").message == "no kernel like 'relu' was launched by the profiled call"
+    assert profiling_error(nothing, "").message == "no kernel was launched by the profiled call"
 
 
 def test_a_program_that_stopped_is_told_in_its_own_words() -> None:
-    error = _why(STOPPED, "softmax")
+    error = profiling_error(STOPPED, "softmax")
     assert "RuntimeError: the kernel's own words | ==ERROR== The application returned" in error.message
     assert "==PROF==" not in error.message
     assert "No kernels" not in error.message
 
 
 def test_all_three_remedies_for_counters_are_named() -> None:
-    error = _why("ERR_NVGPUCTRPERM", "")
+    error = profiling_error("ERR_NVGPUCTRPERM", "")
     assert all(word in error.hint for word in ("root", "NVreg_RestrictProfilingToAdminUsers=0", "SYS_ADMIN"))
     assert error.exit_code == ExitCode.CONFIGURATION
 

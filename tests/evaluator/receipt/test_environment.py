@@ -124,7 +124,7 @@ def test_no_tool_for_the_driver(tools: Path) -> None:
 
 @pytest.mark.processes
 def test_a_tool_that_does_not_end(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluator.receipt.environment._TOOL_SECONDS", 0.2)
+    monkeypatch.setattr("evaluator.receipt.environment.TOOL_SECONDS", 0.2)
     tool(tools / "nvidia-smi", "exec /bin/sleep 60")
     assert driver_version() is None
 

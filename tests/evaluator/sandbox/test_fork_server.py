@@ -220,7 +220,7 @@ def test_forks_without_end_come_to_an_end(start: Start) -> None:
     lines = ["try: pid = os.fork()", "except OSError: time.sleep(0.2); continue", "if pid == 0: os.setsid()"]
     body = "\n    ".join(["while True:", *lines])
     worker = start(body)
-    family = worker._pid
+    family = worker.pid
     with pytest.raises(WorkerLostError) as lost:
         call(worker, 4)
     assert lost.value.kind in ("processes", "timeout")
@@ -232,7 +232,7 @@ def test_a_process_left_behind_ends_with_the_worker(start: Start) -> None:
     worker = start("print(os.spawnvp(os.P_NOWAIT, 'sleep', ['sleep', '600']))")
     reply, _, _ = call(worker)
     assert reply["processes"] == 1
-    children = psutil.Process(worker._pid).children(recursive=True)
+    children = psutil.Process(worker.pid).children(recursive=True)
     worker.close()
     _, alive = psutil.wait_procs(children, timeout=5)
     assert len(children) == 1
@@ -319,7 +319,7 @@ def test_an_interpreter_without_torch(tmp_path: Path) -> None:
 def test_the_server_takes_its_workers_and_folders_with_it() -> None:
     server = ForkServer("cpu")
     worker = server.spawn("candidate", LIMITS, {})
-    pid, folder = worker._pid, server.folder
+    pid, folder = worker.pid, server.folder
     server.close()
     worker.close()
     wait_until(lambda: not psutil.pid_exists(pid))

@@ -85,6 +85,7 @@ def test_what_is_no_answer_ends_the_worker(reply: dict[str, Any]) -> None:
     assert worker.killed == ("protocol", lost.value.detail)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.fixed_dictionaries(

@@ -181,11 +181,11 @@ def test_what_was_never_sent_needs_no_forgetting(start: Start) -> None:
     worker = start("pass")
     x, y = lend(4)
     worker.forget([x.buffer, y.buffer])
-    assert worker._lent == 0
+    assert worker.lent_bytes == 0
     assert call(worker, x, y)["ok"]
-    assert worker._lent == x.buffer.size + y.buffer.size
+    assert worker.lent_bytes == x.buffer.size + y.buffer.size
     worker.forget([x.buffer, x.buffer])
-    assert worker._lent == y.buffer.size
+    assert worker.lent_bytes == y.buffer.size
     x.close()
     y.close()
 
@@ -200,12 +200,12 @@ def test_lent_memory_is_not_held_against_the_limit(start: Start) -> None:
     x, y = lend(LARGE)
     assert call(worker, x, y)["ok"]
     worker.examine()
-    assert worker._why is None
+    assert worker.lost_because is None
     worker.forget([x.buffer, y.buffer])
     assert worker.request("map", 10)["ok"]
-    assert worker._lent == 0
+    assert worker.lent_bytes == 0
     worker.examine()
-    assert worker._why is None
+    assert worker.lost_because is None
     x.close()
     y.close()
     assert once(worker) == [1.0] * 4
@@ -226,8 +226,8 @@ def test_what_is_kept_after_it_was_asked_back_is_held_against_it(start: Start) -
     with contextlib.suppress(WorkerLostError):
         worker.request("map", 10)
     worker.examine()
-    assert worker._why is not None
-    assert worker._why[0] == "memory"
+    assert worker.lost_because is not None
+    assert worker.lost_because[0] == "memory"
 
 
 # --- the end ----------------------------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def test_what_is_kept_after_it_was_asked_back_is_held_against_it(start: Start) -
 
 def test_a_worker_is_gone_when_its_process_is(start: Start) -> None:
     worker = start("pass")
-    pid = worker._pid
+    pid = worker.pid
     assert not worker.gone(0.05)
     assert psutil.pid_exists(pid)
     worker.close()
@@ -272,7 +272,7 @@ def test_a_closed_worker_ends_in_the_middle_of_a_call(start: Start) -> None:
 
     thread = threading.Thread(target=ask)
     thread.start()
-    family = psutil.Process(worker._pid)
+    family = psutil.Process(worker.pid)
     wait_until(lambda: worker.busy and family.children(recursive=True))
     all_of_it = [family, *family.children(recursive=True)]
     worker.close()

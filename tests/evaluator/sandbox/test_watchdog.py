@@ -56,9 +56,9 @@ def test_a_family_is_the_tree_that_psutil_sees(tmp_path: object, monkeypatch: py
     script = f"{tmp_path}/tree.py"
     with open(script, "w") as stream:
         stream.write(TREE)
-    if files and not watchdog._has_children_files():
+    if files and not watchdog.has_children_files():
         pytest.skip("this kernel does not list the children of a thread")
-    monkeypatch.setattr(watchdog, "_has_children_files", lambda: files)
+    monkeypatch.setattr(watchdog, "has_children_files", lambda: files)
     with running(sys.executable, script, "2") as process:
         wait_until(lambda: len(by_psutil(process)) == 5)
         found = family(process)
@@ -75,7 +75,7 @@ def test_a_family_is_the_tree_that_psutil_sees(tmp_path: object, monkeypatch: py
 @pytest.mark.processes
 def test_the_children_of_other_threads_are_found_by_the_files() -> None:
     """The file of the main thread lists its own alone."""
-    if not watchdog._has_children_files():
+    if not watchdog.has_children_files():
         pytest.skip("this kernel does not list the children of a thread")
     started: list[subprocess.Popen[bytes]] = []
     go_on = threading.Event()
@@ -179,7 +179,7 @@ def test_those_that_work_are_looked_at_often_and_the_others_rarely(dog: Watchdog
     dog.watch(idle)
     wait_until(lambda: busy.times >= 41)
     assert 3 <= idle.times <= busy.times / 8
-    assert idle.times <= busy.times // watchdog._IDLE_EVERY + 1
+    assert idle.times <= busy.times // watchdog.IDLE_EVERY + 1
     idle.busy = True  # it was asked for something
     before = busy.times, idle.times
     wait_until(lambda: busy.times >= before[0] + 10)

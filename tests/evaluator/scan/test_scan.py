@@ -425,6 +425,7 @@ _PIECES = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(st.one_of(st.text(max_size=200), st.lists(_PIECES, max_size=30).map("".join)))
 def test_any_text_is_read(text: str) -> None:

@@ -162,7 +162,7 @@ def test_the_name_of_the_key_is_part_of_the_seal() -> None:
 def test_a_receipt_that_contradicts_itself_is_not_intact(changes: dict[str, Any]) -> None:
     """Even where its id, and a seal made with the key, fit."""
     document = forged(**changes, seal=None)
-    document["seal"] = {"algorithm": "HMAC-SHA256", "key_id": key_id(KEY), "mac": seal._mac(document, KEY)}
+    document["seal"] = {"algorithm": "HMAC-SHA256", "key_id": key_id(KEY), "mac": seal.document_mac(document, KEY)}
     found = verify(canonical.dumps(document), KEY)
     assert found.content in ("changed", "not canonical")
     assert not found.ok
@@ -294,7 +294,7 @@ def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seal, "_LOCK_SECONDS", 0)
+    monkeypatch.setattr(seal, "LOCK_SECONDS", 0)
     with FileLock(tmp_path / f"{KEY_FILE}.lock"), pytest.raises(KoptError) as caught:
         ensure_key(tmp_path)
     assert caught.value.code == "receipt_key_busy"

@@ -191,6 +191,7 @@ def test_a_turn_with_calls_that_is_faster_than_one_without_takes_no_time() -> No
     assert (found.per_call_us, found.status) == (0.0, "confirmed")
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.floats(0, 1e5), st.floats(0, 1e5), st.floats(0, 1e4), st.booleans(), st.integers(1, 64))
 def test_an_honest_claim_is_never_refuted(claim: float, launch: float, enqueue: float, waits: bool, calls: int) -> None:
@@ -200,6 +201,7 @@ def test_an_honest_claim_is_never_refuted(claim: float, launch: float, enqueue: 
     assert judge_cross_check(walls(honest, calls), claim, enqueue, waits=waits).status != "refuted"
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.floats(50.0, 1e4), st.floats(1.6, 10.0), st.floats(0.0, 1e6))
 def test_whatever_the_host_is_said_to_need_a_false_claim_is_not_confirmed(

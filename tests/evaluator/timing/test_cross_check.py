@@ -161,8 +161,8 @@ def test_the_known_place_is_drawn(start: Start, monkeypatch: pytest.MonkeyPatch)
         assert all(bool(place[0].tensor.isnan().all()) for place in results)
         seen.append(known)
 
-    filled = module._fill
-    monkeypatch.setattr(module, "_fill", noted)
+    filled = module.fill_sets
+    monkeypatch.setattr(module, "fill_sets", noted)
     for seed in range(3):
         checked(one, cases, calls=8, seed=seed)
     assert len(seen) == 9
@@ -185,9 +185,9 @@ def test_what_the_empty_turn_left_is_taken_away(start: Start, monkeypatch: pytes
             seen.extend(bool(t.tensor.isnan().all()) for t in lent)
         return wall(asked, calls)
 
-    lend, wall = module._lend, module._wall
-    monkeypatch.setattr(module, "_lend", noted_lend)
-    monkeypatch.setattr(module, "_wall", noted_wall)
+    lend, wall = module.lend_sets, module.time_calls
+    monkeypatch.setattr(module, "lend_sets", noted_lend)
+    monkeypatch.setattr(module, "time_calls", noted_wall)
     checked(one, cases, calls=4)
     assert seen == [True] * 4 * SAMPLES
 
@@ -271,7 +271,7 @@ def test_arguments_are_filled_in_after_they_were_handed_over(start: Start, monke
     """Whatever else might run in the candidate's process by then finds nothing of use."""
     one, cases = start("return x * 2 + y")
     done: list[str] = []
-    lend, wall, filled = module._lend, module._wall, module._fill
+    lend, wall, filled = module.lend_sets, module.time_calls, module.fill_sets
 
     def noted(said: str, function: Any) -> Any:
         def called(*words: Any) -> Any:
@@ -280,9 +280,9 @@ def test_arguments_are_filled_in_after_they_were_handed_over(start: Start, monke
 
         return called
 
-    monkeypatch.setattr(module, "_lend", noted("lend", lend))
-    monkeypatch.setattr(module, "_wall", noted("wall", wall))
-    monkeypatch.setattr(module, "_fill", noted("fill", filled))
+    monkeypatch.setattr(module, "lend_sets", noted("lend", lend))
+    monkeypatch.setattr(module, "time_calls", noted("wall", wall))
+    monkeypatch.setattr(module, "fill_sets", noted("fill", filled))
     checked(one, cases)
     assert done == ["lend", "wall", "lend of the candidate", "fill", "wall of the candidate"] * SAMPLES
 
@@ -293,7 +293,7 @@ def test_arguments_are_filled_in_after_they_were_handed_over(start: Start, monke
 def mapped(of: KernelProcess | ReferenceProcess) -> int:
     """Buffers that a process has mapped."""
     of.ask("map", 30)  # it lets go of what it shall forget before it answers
-    return Path(f"/proc/{of.worker._pid}/maps").read_text().count("memfd")
+    return Path(f"/proc/{of.worker.pid}/maps").read_text().count("memfd")
 
 
 @pytest.mark.parametrize("body", ["return x * 2 + y", "return x"])
@@ -302,10 +302,10 @@ def test_memory_is_forgotten_on_both_sides(start: Start, body: str) -> None:
     one, cases = start(body)
     cases.another(999)
     before = mapped(one), mapped(cases.reference)
-    lent = one.worker._lent, cases.reference.worker._lent
+    lent = one.worker.lent_bytes, cases.reference.worker.lent_bytes
     with contextlib.suppress(WrongResultError):
         checked(one, cases, calls=12)
-    assert (one.worker._lent, cases.reference.worker._lent) == lent
+    assert (one.worker.lent_bytes, cases.reference.worker.lent_bytes) == lent
     assert (mapped(one), mapped(cases.reference)) == before
 
 

@@ -417,6 +417,7 @@ def faithful(rows: list[Row]) -> list[str]:
     return list(made)
 
 
+@pytest.mark.slow
 def test_wrong_citations_are_all_rejected(planted: list[tuple[str, str]], library: Wikis) -> None:
     kinds = Counter(kind for kind, _ in planted)
     assert len(kinds) == 9

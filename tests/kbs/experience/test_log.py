@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbs.common.errors import IndexBusyError, UsageError
@@ -140,7 +140,7 @@ def test_an_index_that_is_in_use_is_not_thrown_away(log: ExperienceLog, monkeypa
     ids(log)
     path = log.index().path
     there = path.stat().st_ino
-    monkeypatch.setattr("kbs.experience.index._BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("kbs.experience.index.BUSY_SECONDS", 0.05)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute("PRAGMA journal_mode = DELETE")
@@ -286,6 +286,8 @@ def test_search_finds_all_words_before_any(log: ExperienceLog) -> None:
 SAME = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=8)
 
 
+@pytest.mark.slow
+@settings(deadline=None)
 @given(SAME, st.randoms(use_true_random=False))
 def test_groups_do_not_depend_on_the_order_of_joins(pairs: list[tuple[int, int]], shuffle: random.Random) -> None:
     names = [ulid_at(1, number) for number in range(8)]

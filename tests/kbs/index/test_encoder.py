@@ -52,7 +52,7 @@ def test_the_light_encoder_agrees_with_sentence_transformers(monkeypatch: pytest
     done: list[int] = []
     light = encoder.encode(TEXTS, done.append)
     assert done == [1, 2, 3, 4, 5, 6]
-    monkeypatch.setattr(kbs.index.encoder, "_LIGHT_LIMIT", 0)
+    monkeypatch.setattr(kbs.index.encoder, "LIGHT_LIMIT", 0)
     done.clear()
     full = encoder.encode(TEXTS, done.append)
     assert done[-1] == len(TEXTS)
@@ -82,7 +82,7 @@ def test_identity_names_model_and_hash() -> None:
 
 
 def test_a_missing_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kbs.index.encoder, "_PACKAGE", "a_package_that_is_not_there")
+    monkeypatch.setattr(kbs.index.encoder, "MODEL_PACKAGE", "a_package_that_is_not_there")
     with pytest.raises(ConfigurationError, match="a-package-that-is-not-there is not installed") as caught:
         DefaultEncoder()
     assert caught.value.code == "model_missing"
@@ -94,7 +94,7 @@ def test_a_package_without_its_weights(monkeypatch: pytest.MonkeyPatch, tmp_path
     (tmp_path / "empty_model_package").mkdir()
     (tmp_path / "empty_model_package" / "__init__.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(kbs.index.encoder, "_PACKAGE", "empty_model_package")
+    monkeypatch.setattr(kbs.index.encoder, "MODEL_PACKAGE", "empty_model_package")
     with pytest.raises(ConfigurationError, match="is missing") as caught:
         default_model_file()
     assert caught.value.code == "model_missing"
@@ -132,13 +132,14 @@ def test_the_stamp_changes_with_the_file(monkeypatch: pytest.MonkeyPatch, tmp_pa
     weights = package / "model" / "model.safetensors"
     weights.write_bytes(b"one")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(kbs.index.encoder, "_PACKAGE", "stamped_model_package")
+    monkeypatch.setattr(kbs.index.encoder, "MODEL_PACKAGE", "stamped_model_package")
     before = default_model_file().stamp
     assert default_model_file().stamp == before
     weights.write_bytes(b"other")
     assert default_model_file().stamp != before
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_another_model_that_is_not_there(tmp_path: Path) -> None:
     encoder = OtherEncoder(str(tmp_path))

@@ -183,6 +183,7 @@ def test_no_alarm_on_profiles_and_their_reports(kernel: str) -> None:
     _no_alarm(measured([profile], []), summary(profile, profile.choose()), details(profile, profile.choose()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", REPORTS, ids=lambda file: file.stem)
 def test_no_alarm_on_real_profiles(file: Path) -> None:
     profile = read_profile(file.read_bytes(), file.name)

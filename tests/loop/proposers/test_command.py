@@ -122,8 +122,8 @@ def test_a_signal_that_comes_while_a_program_is_started(tmp_path: Path, monkeypa
         os.kill(os.getpid(), signal.SIGTERM)
         return started[0]
 
-    start = programs._start
-    monkeypatch.setattr(programs, "_start", interrupted)
+    start = programs.start_program
+    monkeypatch.setattr(programs, "start_program", interrupted)
     with pytest.raises(SystemExit):
         ask(("sleep", "300"), b"{}", tmp_path)
     assert started[0].poll() is not None

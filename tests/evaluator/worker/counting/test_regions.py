@@ -45,11 +45,11 @@ def test_distinct_bytes_are_those_that_are_marked(raws: list[Raw]) -> None:
 
 @given(st.lists(RAW, min_size=1, max_size=4))
 def test_without_marking_there_are_never_too_many(raws: list[Raw]) -> None:
-    kept, regions._MASK_BYTES = regions._MASK_BYTES, 0
+    kept, regions.MASK_BYTES = regions.MASK_BYTES, 0
     try:
         size, exact = distinct([Region.of(*raw) for raw in raws])
     finally:
-        regions._MASK_BYTES = kept
+        regions.MASK_BYTES = kept
     true = len(set().union(*map(marked, raws)))
     assert size == true if exact else size <= true
 

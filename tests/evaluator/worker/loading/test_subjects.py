@@ -64,7 +64,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
 def constants(text: str, **values: int) -> dict[str, Any]:
     """What stands in a module after its constants were replaced."""
     space: dict[str, Any] = {}
-    exec(subjects._with_constants(text, values), space)
+    exec(subjects.with_constants(text, values), space)
     return {name: value for name, value in space.items() if not name.startswith("__")}
 
 
@@ -91,7 +91,7 @@ def test_what_is_not_at_the_top_is_left_alone() -> None:
 def test_a_file_keeps_its_docstring_and_its_future_imports() -> None:
     text = '"""Doc."""\nfrom __future__ import annotations\nM = 4\ndef f(x: Undefined): return M\n'
     space: dict[str, Any] = {}
-    exec(subjects._with_constants(text, {"M": 6}), space)
+    exec(subjects.with_constants(text, {"M": 6}), space)
     assert (space["__doc__"], space["f"](0)) == ("Doc.", 6)
 
 
@@ -423,6 +423,7 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     torch._dynamo.reset()
 
 
+@pytest.mark.slow
 def test_a_compiled_model_gives_what_the_model_gives(make: Make, graphs: list[Any]) -> None:
     x = torch.tensor([1.0, -2.0])
     weights = {"weight": torch.tensor([3.0, 5.0]), "count": torch.tensor(1)}

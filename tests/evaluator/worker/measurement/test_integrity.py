@@ -15,10 +15,10 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from evaluator.worker.measurement import integrity
-from evaluator.worker.measurement.integrity import _WATCHED, watch
+from evaluator.worker.measurement.integrity import WATCHED, watch
 from evaluator.worker.measurement.operations import Operators
 
-WATCHED = [(owner, name) for owner, names in _WATCHED for name in names]
+NAMES = [(owner, name) for owner, names in WATCHED for name in names]
 
 
 def label(owner: Any, name: str) -> str:
@@ -34,7 +34,7 @@ def test_nothing_has_changed_where_nothing_was_done() -> None:
     assert changed() == []
 
 
-@pytest.mark.parametrize(("owner", "name"), WATCHED, ids=[label(owner, name) for owner, name in WATCHED])
+@pytest.mark.parametrize(("owner", "name"), NAMES, ids=[label(owner, name) for owner, name in NAMES])
 def test_a_replaced_function_is_told(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
     assert getattr(owner, name, None) is not None, "a name that is not there protects nothing"
     changed = watch()

@@ -48,8 +48,8 @@ def moved(kind: str, read: int, written: int, patch: pytest.MonkeyPatch) -> tupl
 
         return read_all
 
-    patch.setattr(rates, "_reading", reading)
-    call = rates._traffic(kind, read, written, CPU)
+    patch.setattr(rates, "reading", reading)
+    call = rates.traffic(kind, read, written, CPU)
     with Traffic() as seen:
         call()
     return seen.read + by_kernel, seen.written
@@ -80,13 +80,13 @@ def test_a_sum_of_every_block_reads_all(server: ForkServer) -> None:
     text = (
         "import torch\nfrom evaluator.worker.measurement import rates\n"
         "def run(x):\n"
-        "    call = rates._reading(x)\n"
+        "    call = rates.reading(x)\n"
         "    call()\n"
         "    cells = dict(zip(call.__code__.co_freevars, (c.cell_contents for c in call.__closure__)))\n"
         "    return cells['target']\n"
     )
     x = torch.randint(-8, 8, (20_000,)).float()
-    expected = torch.stack([part.sum() for part in torch.split(x, rates._BLOCK)])
+    expected = torch.stack([part.sum() for part in torch.split(x, rates.BLOCK)])
     run = kernel(server, text)
     try:
         (found,) = run.call(values(x), specs(expected), [], []).outputs

@@ -67,6 +67,6 @@ def test_a_thread_of_a_library_is_waited_for_once(monkeypatch: pytest.MonkeyPatc
     assert (watch.count(), slept) == (0, [])
     listed[0] |= {"2"}
     assert watch.count() == 0
-    assert sum(slept) == pytest.approx(threads._BEGIN_SECONDS, abs=0.01)
+    assert sum(slept) == pytest.approx(threads.BEGIN_SECONDS, abs=0.01)
     before = len(slept)
     assert (watch.count(), len(slept)) == (0, before)

@@ -35,7 +35,7 @@ class System:
         self.limits: dict[int, tuple[int, int]] = {}
         self.uid = 0
         self.rules: list[tuple[str, int]] = []
-        patch.setattr(isolation, "_LIBC", self)
+        patch.setattr(isolation, "LIBC", self)
         for name in ("setsid", "setgroups", "setresgid", "setresuid"):
             patch.setattr(isolation.os, name, lambda *words, name=name: self._change(name, *words))
         patch.setattr(isolation.os, "geteuid", lambda: self.uid)
@@ -123,7 +123,7 @@ def test_root_needs_no_user_namespace(system: System, sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("name", ["mount", "ipc", "pid", "net"])
 def test_a_namespace_that_is_refused_is_told_alone(system: System, sandbox: Sandbox, name: str) -> None:
-    system.refused = {("unshare", isolation._CLONE[name])}
+    system.refused = {("unshare", isolation.CLONE[name])}
     isolation.separate(sandbox)
     full = "network namespace" if name == "net" else f"{name} namespace"
     assert layers(sandbox)[full] == Layer(full, False, "Operation not permitted")
@@ -254,7 +254,7 @@ def test_each_version_of_landlock_holds_what_it_can(
     system: System, sandbox: Sandbox, abi: int, loopback: bool, expected: set[str], governed: tuple[int, ...]
 ) -> None:
     system.abi, sandbox.loopback = abi, loopback
-    assert isolation._landlock(sandbox)
+    assert isolation.restrict_files(sandbox)
     assert sorted(layers(sandbox)) == sorted(LANDLOCK)
     assert applied(sandbox) == expected
     assert handled(system) == governed
@@ -264,14 +264,14 @@ def test_each_version_of_landlock_holds_what_it_can(
 @pytest.mark.parametrize("abi", [0, -1])
 def test_a_kernel_without_landlock(system: System, sandbox: Sandbox, abi: int) -> None:
     system.abi = abi
-    assert not isolation._landlock(sandbox)
+    assert not isolation.restrict_files(sandbox)
     assert layers(sandbox) == {name: Layer(name, False, "this kernel has no landlock") for name in LANDLOCK}
 
 
 @pytest.mark.parametrize("call", [444, 446])
 def test_a_refused_ruleset_leaves_nothing_untold(system: System, sandbox: Sandbox, call: int) -> None:
     system.refused = {("syscall", call)}
-    assert not isolation._landlock(sandbox)
+    assert not isolation.restrict_files(sandbox)
     assert layers(sandbox) == {name: Layer(name, False, "Operation not permitted") for name in LANDLOCK}
 
 
@@ -299,14 +299,14 @@ def test_it_may_write_its_own_folder_and_no_other(watched: System, sandbox: Sand
     outside = tmp_path.parent / "readable"
     outside.mkdir(exist_ok=True)
     sandbox.readable = (str(outside), "/nowhere/at/all")
-    isolation._landlock(sandbox)
+    isolation.restrict_files(sandbox)
     found = rules(watched)
     make_and_remove = 0x1FFF & ~(1 | 2 | 4 | 8)
     assert found[str(tmp_path)] == 0xFFFF
-    assert found[str(outside)] == isolation._FS_READ
-    assert found["/usr"] == isolation._FS_READ
+    assert found[str(outside)] == isolation.FS_READ
+    assert found["/usr"] == isolation.FS_READ
     assert [path for path, rights in found.items() if rights & make_and_remove] == [str(tmp_path)]
-    writable = [path for path, rights in found.items() if rights & isolation._FS_WRITE_FILE]
+    writable = [path for path, rights in found.items() if rights & isolation.FS_WRITE_FILE]
     assert all(path.startswith("/dev/") or path in ("/proc", str(tmp_path)) for path in writable)
     assert not {"/", "/etc", "/home", "/root", "/tmp", "/var", "/dev", "/run"} & set(found)
 
@@ -315,32 +315,32 @@ def test_a_rule_on_a_file_grants_nothing_that_only_folders_have(watched: System,
     """landlock refuses a rule on a file that names a folder's rights, and the file would stay closed."""
     file = tmp_path / "file"
     file.write_text("x")
-    isolation._allow(0, str(file), 0xFFFF)
-    isolation._allow(0, str(tmp_path), 0xFFFF)
-    assert rules(watched) == {str(file): isolation._FS_FILE, str(tmp_path): 0xFFFF}
+    isolation.allow_path(0, str(file), 0xFFFF)
+    isolation.allow_path(0, str(tmp_path), 0xFFFF)
+    assert rules(watched) == {str(file): isolation.FS_FILE, str(tmp_path): 0xFFFF}
 
 
 def test_a_path_that_cannot_be_opened_gets_no_rule(watched: System, tmp_path: Path) -> None:
-    isolation._allow(0, str(tmp_path / "nothing"), 0xFFFF)
+    isolation.allow_path(0, str(tmp_path / "nothing"), 0xFFFF)
     assert rules(watched) == {}
 
 
 def test_paths_that_match(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("nvidia0", "nvidiactl", "null"):
         (tmp_path / name).write_text("")
-    assert sorted(isolation._matching(f"{tmp_path}/nvidia*")) == [f"{tmp_path}/nvidia0", f"{tmp_path}/nvidiactl"]
-    assert isolation._matching(f"{tmp_path}/null") == [f"{tmp_path}/null"]
-    assert isolation._matching(f"{tmp_path}/none") == []
-    assert isolation._matching(f"{tmp_path}/none/nvidia*") == []
-    assert isolation._matching(f"{tmp_path}/fuse*") == []
+    assert sorted(isolation.matching(f"{tmp_path}/nvidia*")) == [f"{tmp_path}/nvidia0", f"{tmp_path}/nvidiactl"]
+    assert isolation.matching(f"{tmp_path}/null") == [f"{tmp_path}/null"]
+    assert isolation.matching(f"{tmp_path}/none") == []
+    assert isolation.matching(f"{tmp_path}/none/nvidia*") == []
+    assert isolation.matching(f"{tmp_path}/fuse*") == []
 
     def closed(_: Path) -> bool:
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(isolation.Path, "exists", closed)  # as below a folder that is closed to this user
-    assert isolation._matching(f"{tmp_path}/null") == []
-    assert isolation._matching(f"{tmp_path}/nvidia*") == []
-    assert list(isolation._interpreter()) == []
+    assert isolation.matching(f"{tmp_path}/null") == []
+    assert isolation.matching(f"{tmp_path}/nvidia*") == []
+    assert list(isolation.interpreter_folders()) == []
 
 
 def test_a_folder_is_open_to_others_if_all_above_it_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,21 +349,21 @@ def test_a_folder_is_open_to_others_if_all_above_it_are(tmp_path: Path, monkeypa
     for folder in (tmp_path.parent.parent, tmp_path.parent, tmp_path, inner.parent, inner):
         folder.chmod(0o755)
     try:
-        above = isolation._open_to_others(str(tmp_path))
-        assert isolation._open_to_others(str(inner)) == above
+        above = isolation.open_to_others(str(tmp_path))
+        assert isolation.open_to_others(str(inner)) == above
         inner.parent.chmod(0o700)
-        assert not isolation._open_to_others(str(inner))
+        assert not isolation.open_to_others(str(inner))
     finally:
         for folder in (tmp_path.parent.parent, tmp_path.parent):
             folder.chmod(0o700)
-    assert not isolation._open_to_others(str(tmp_path))
+    assert not isolation.open_to_others(str(tmp_path))
 
 
 # --- user, capabilities, limits ---------------------------------------------------------------------------------------
 
 
 def test_root_becomes_the_sandboxes_user_and_keeps_nothing(system: System, sandbox: Sandbox) -> None:
-    isolation._become(sandbox, keep_reading=False)
+    isolation.drop_privileges(sandbox, keep_reading=False)
     assert layers(sandbox)["unprivileged user"] == Layer("unprivileged user", True, "")
     assert [call for call in system.calls if call[0].startswith("set")] == [
         ("setgroups", []),
@@ -375,19 +375,19 @@ def test_root_becomes_the_sandboxes_user_and_keeps_nothing(system: System, sandb
 
 
 def test_one_capability_stays_where_the_interpreter_is_closed_to_others(system: System, sandbox: Sandbox) -> None:
-    isolation._become(sandbox, keep_reading=True)
-    read = 1 << isolation._CAP_DAC_READ_SEARCH
+    isolation.drop_privileges(sandbox, keep_reading=True)
+    read = 1 << isolation.CAP_DAC_READ_SEARCH
     (capset,) = system.made("syscall")
     assert struct.unpack("=IIIIII", capset[2]) == (read, read, read, 0, 0, 0)
     assert "keeps the right to read" in layers(sandbox)["unprivileged user"].detail
-    assert [words[0] for words in system.made("prctl")] == [isolation._PR_SET_KEEPCAPS, isolation._PR_CAP_AMBIENT]
+    assert [words[0] for words in system.made("prctl")] == [isolation.PR_SET_KEEPCAPS, isolation.PR_CAP_AMBIENT]
 
 
 @pytest.mark.parametrize("refused", ["setgroups", "setresgid", "setresuid"])
 def test_a_namespace_that_knows_no_other_user_is_told(system: System, sandbox: Sandbox, refused: str) -> None:
     """As in a rootless container."""
     system.refused = {refused}
-    isolation._become(sandbox, keep_reading=False)
+    isolation.drop_privileges(sandbox, keep_reading=False)
     assert layers(sandbox)["unprivileged user"] == Layer(
         "unprivileged user", False, "this user namespace has no other: Operation not permitted"
     )
@@ -395,7 +395,7 @@ def test_a_namespace_that_knows_no_other_user_is_told(system: System, sandbox: S
 
 def test_a_user_stays_who_he_is_and_drops_capabilities(system: System, sandbox: Sandbox) -> None:
     system.uid = 1000
-    isolation._become(sandbox, keep_reading=True)
+    isolation.drop_privileges(sandbox, keep_reading=True)
     assert layers(sandbox)["unprivileged user"] == Layer("unprivileged user", True, "already one")
     assert system.made("setresuid") == []
     assert len(system.made("syscall")) == 1
@@ -403,7 +403,7 @@ def test_a_user_stays_who_he_is_and_drops_capabilities(system: System, sandbox: 
 
 def test_root_that_is_not_asked_to_change_is_told(system: System, sandbox: Sandbox) -> None:
     sandbox.uid = 0
-    isolation._become(sandbox, keep_reading=False)
+    isolation.drop_privileges(sandbox, keep_reading=False)
     assert layers(sandbox)["unprivileged user"] == Layer("unprivileged user", False, "not asked for")
 
 
@@ -411,19 +411,19 @@ def test_capabilities_on_an_unknown_machine_are_told(
     system: System, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(isolation.platform, "machine", lambda: "riscv64")
-    isolation._become(sandbox, keep_reading=False)
+    isolation.drop_privileges(sandbox, keep_reading=False)
     assert "cannot be set on riscv64" in layers(sandbox)["unprivileged user"].detail
 
 
 def test_limits_are_set_for_good(system: System, sandbox: Sandbox) -> None:
     sandbox.note("unprivileged user", True)
-    isolation._limit(sandbox)
+    isolation.set_limits(sandbox)
     assert layers(sandbox)["resource limits"] == Layer("resource limits", True, "")
     ceiling = {kind: resource.getrlimit(kind)[1] for kind in system.limits}
     wanted = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: 1 << 20,
-        resource.RLIMIT_NPROC: isolation._THREADS,
+        resource.RLIMIT_NPROC: isolation.MOST_THREADS,
         resource.RLIMIT_NOFILE: 4096,
         resource.RLIMIT_DATA: 1 << 30,
     }
@@ -436,19 +436,19 @@ def test_a_hard_limit_that_is_lower_is_not_raised(
 ) -> None:
     monkeypatch.setattr(isolation.resource, "getrlimit", lambda _: (3, 3))
     sandbox.note("unprivileged user", True)
-    isolation._limit(sandbox)
+    isolation.set_limits(sandbox)
     assert {value for value, _ in system.limits.values()} == {0, 3}
 
 
 def test_memory_is_limited_only_where_it_is_asked_for(system: System, sandbox: Sandbox) -> None:
     sandbox.limits = Limits(memory=1 << 30, processes=7, file_size=1, limit_data=False)
-    isolation._limit(sandbox)
+    isolation.set_limits(sandbox)
     assert resource.RLIMIT_DATA not in system.limits
 
 
 def test_a_limit_that_is_refused_is_told_and_the_others_hold(system: System, sandbox: Sandbox) -> None:
     system.refused = {("setrlimit", resource.RLIMIT_FSIZE)}
-    isolation._limit(sandbox)
+    isolation.set_limits(sandbox)
     assert layers(sandbox)["resource limits"] == Layer("resource limits", False, "not allowed to raise maximum limit")
     assert resource.RLIMIT_DATA in system.limits
 
@@ -481,7 +481,7 @@ def test_processes_are_limited_only_where_the_users_others_do_not_count(
     system.uid, sandbox.uid = uid, own
     sandbox.note("unprivileged user", user)
     sandbox.note("pid namespace", namespace)
-    isolation._limit(sandbox)
+    isolation.set_limits(sandbox)
     assert (resource.RLIMIT_NPROC in system.limits) is limited
     assert layers(sandbox)["resource limits"].applied
     assert ("watchdog" in layers(sandbox)["resource limits"].detail) is not limited

@@ -91,6 +91,7 @@ def test_it_beats_the_most_frequent_success_by_twenty_points(seed: int) -> None:
     assert ours / len(log.queries) >= theirs / len(log.queries) + 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_kernel_without_neighbours_gets_nothing_and_is_told_why(seed: int) -> None:
     log, _ = generated(seed)
@@ -144,6 +145,7 @@ def place_of(advice: Advice, method: str) -> int:
     return next((place for place, one in enumerate(advice.recommended) if one.method == method), 1000)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(experiments(), st.randoms(use_true_random=False))
 def test_the_order_of_records_does_not_matter(log: list[Experiment], shuffled: random.Random) -> None:

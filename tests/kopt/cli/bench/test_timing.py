@@ -41,6 +41,7 @@ PATHS = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}(\.[A-Za-z_][A-Za-z0-9_]{0,8})
 BLANKS = st.sampled_from(["", " ", "  "])
 
 
+@pytest.mark.slow
 @given(st.lists(NAMES, unique=True, max_size=5), st.data())
 def test_what_is_written_is_read(chosen: list[str], data: st.DataObject) -> None:
     own = [BaselineChoice(name=name, how=f"{data.draw(PATHS)}:{data.draw(PATHS)}") for name in chosen]
@@ -266,6 +267,7 @@ def test_ceilings_that_were_never_measured(gpu: Callable[..., Result]) -> None:
     assert "kopt bench ceilings" in error["hint"]
 
 
+@pytest.mark.slow
 def test_ceilings_are_measured_kept_and_shown(
     gpu: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

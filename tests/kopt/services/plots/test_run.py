@@ -31,6 +31,7 @@ def test_both_pictures_in_both_forms_and_the_same_again() -> None:
     assert found == paint(DRAWING)
 
 
+@pytest.mark.slow
 def test_what_the_pictures_say() -> None:
     found = paint(DRAWING)
     words = " ".join(re.findall(r"<!-- (.*?) -->", found["timeline.svg"].decode()))
