@@ -68,7 +68,7 @@ PROCESS_FIXTURES = frozenset({"run", "server", "built_home"})
 
 
 class ProcessGuard:
-    """Keeps the fast tests fast: a test that is not marked `processes` can neither start one nor reach a server."""
+    """Keeps the fast tests fast: one that is marked neither `processes` nor `gpu` starts no process and reaches no server."""
 
     EVENTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "socket.connect"})
 
@@ -88,7 +88,7 @@ sys.addaudithook(GUARD)
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """From a test's first fixture on, the guard knows whether the test may start processes."""
-    GUARD.active = item.get_closest_marker("processes") is None
+    GUARD.active = not any(item.get_closest_marker(name) for name in ("processes", "gpu"))
 
 
 @pytest.hookimpl(tryfirst=True)
