@@ -68,7 +68,7 @@ PROCESS_FIXTURES = frozenset({"run", "server", "built_home"})
 
 
 class ProcessGuard:
-    """Keeps the fast tests fast: without the mark `processes` or `gpu`, a test starts no process and reaches no server."""
+    """Keeps the fast tests fast: without the mark `processes` or `gpu` they start no process and reach no server."""
 
     EVENTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "socket.connect"})
 
