@@ -8,6 +8,7 @@ from ingest.carried import bundled_texts, carried_vectors
 from kbs.index.encoder import DefaultEncoder, default_identity
 
 
+@pytest.mark.slow
 def test_every_passage_has_its_vector() -> None:
     texts = bundled_texts()
     carried = carried_vectors(default_identity(), set(texts))

@@ -438,6 +438,7 @@ def test_a_compiled_model_gives_what_the_model_gives(make: Make, graphs: list[An
     assert len(graphs) == 1
 
 
+@pytest.mark.slow
 def test_a_compiled_function_gives_what_the_function_gives(make: Make, graphs: list[Any]) -> None:
     text = "import torch\ndef f(x, y=2.0):\n    return torch.relu(x) * y\n"
     x = torch.tensor([1.0, -2.0])

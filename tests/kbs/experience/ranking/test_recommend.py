@@ -384,6 +384,7 @@ def test_explain_shows_records_and_what_each_factor_adds() -> None:
 # --- speed ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_records_are_ranked_in_time() -> None:
     log, trials = generated(0)
     rows = np.tile(trials.rows, 1 + 100_000 // len(trials.rows))[:100_000].copy()
