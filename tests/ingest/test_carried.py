@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from ingest.carried import bundled_texts, carried_vectors
 from kbs.index.encoder import DefaultEncoder, default_identity
