@@ -1,13 +1,14 @@
 """What commands print, schemas say and stored documents mean is what it was when tests/golden/contract was recorded.
 
 All of it goes through the command line: no module of kopt's is imported here. A difference that is meant is named in
-tests/golden/contract/improvements.json, `{"json/NAME": "why"}` or `{"schemas/NAME": "why"}`, and must be one;
-tests/golden/contract/record.py records anew.
+tests/golden/contract/improvements.json under `json/NAME` or `schemas/NAME`, with why and at which places: just these
+differ, and each of them does. tests/golden/contract/record.py records anew.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from tests.golden.contract import record
 
 SCHEMAS = sorted(path.stem for path in (record.HERE / "schemas").glob("*.json"))
 GROUPS = record.load_groups()
-IMPROVED: dict[str, str] = json.loads((record.HERE / "improvements.json").read_text("utf-8"))
+IMPROVED: dict[str, dict[str, Any]] = json.loads((record.HERE / "improvements.json").read_text("utf-8"))
 Kopt = Callable[..., Run]
 
 
@@ -35,14 +36,16 @@ def command(run: Kopt) -> record.Command:
 
 
 def judged(name: str, differences: Sequence[str]) -> list[str]:
-    """What is wrong with an item: it differs and is not named as improved, or the other way round."""
-    if name not in IMPROVED:
-        return [f"{name}: {line}" for line in differences[:20]]
-    return [] if differences else [f"{name} is named in improvements.json, and does not differ"]
+    """What is wrong with an item: places that differ and are not named as improved, or the other way round."""
+    named = set(IMPROVED[name]["at"]) if name in IMPROVED else set()
+    places = [re.sub(r"\[\d+\]", "[*]", line.partition(": ")[0]) for line in differences]
+    wrong = [f"{name}: {line}" for line, place in zip(differences, places, strict=True) if place not in named]
+    gone = sorted(named - set(places))
+    return wrong + [f"{name}: improvements.json names {place}, which does not differ" for place in gone]
 
 
 def test_the_commands_are_those_of_this_checkout(kopt: Kopt) -> None:
-    """An editable install of another one would be tested in its place: PYTHONPATH mends that."""
+    """An editable install of another one would be tested in its place: PYTHONPATH prevents that."""
     bundled = kopt("ingest", "--json").json["data"]["wikis"][0]["root"]
     assert Path(bundled).is_relative_to(ROOT)
 
@@ -51,7 +54,9 @@ def test_improvements_name_what_was_recorded() -> None:
     known = {f"schemas/{name}" for name in SCHEMAS}
     known |= {f"json/{name}" for group in GROUPS.values() for name in record.names(group)}
     assert IMPROVED.keys() <= known
-    assert all(IMPROVED.values()), "an improvement needs its reason"
+    for name, said in IMPROVED.items():
+        assert said.keys() == {"why", "at"}, name
+        assert all(said.values()), f"{name}: an improvement needs its reason and its places"
 
 
 def test_every_record_belongs_to_a_command() -> None:

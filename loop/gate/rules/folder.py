@@ -93,8 +93,10 @@ def changed_file(context: GateContext) -> Iterator[Broken]:
     if context.stage == "proposal":
         ignored.add(context.in_version("searches.jsonl"))
     for path, hash in sorted(context.state.files.items()):
+        if path in ignored:
+            continue
         there = context.hash(path)
-        if path in ignored or there == hash:
+        if there == hash:
             continue
         message = "it is missing" if there is None else "it is not as the journal recorded it"
         yield broken(path, message, f"Restore it: `git checkout -- {path}` in the run's folder.")

@@ -132,6 +132,7 @@ def test_a_gpu_that_is_not_there_is_an_error() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.processes
 def test_a_receipt_is_sealed_and_of_the_planned_problem(bench: RunTools) -> None:
     receipt = bench.evaluate(bench.request(KERNEL, "kernel.py", None), SeedSchedule.secret())
     assert receipt.verdict is Verdict.ACCEPTED
@@ -167,6 +168,7 @@ def test_no_profile_on_the_cpu(bench: RunTools) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.processes
 def test_step_0(bench: RunTools) -> None:
     found = bench.targets()
     assert found.bytes == 2 * 300 * 4
@@ -180,6 +182,7 @@ def test_step_0(bench: RunTools) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.processes
 def test_without_a_gpu_targets_are_unknown_and_the_work_is_counted(bench: RunTools) -> None:
     other = RunTools(bench.engine, bench.folder, bench.record.model_copy(update={"gpu": ""}))
     found = other.targets()
@@ -197,6 +200,7 @@ def test_search_cites_lines_with_their_hash(bench: RunTools) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.processes
 def test_machine_code_shows_methods(bench: RunTools) -> None:
     note = bench.machine_code(KERNEL, "kernel.py", ("vectorized_access", "no_such_method"))
     assert note.target == "sm_90a"
