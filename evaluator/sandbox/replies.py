@@ -48,19 +48,22 @@ class ReturnedReply(_Part):
     alias: NonNegativeInt | None = None
 
 
-class OperatorReply(_Part):
-    """An operator of PyTorch that ran."""
+class CallsReply(_Part):
+    """How often something ran."""
 
     name: Text
     calls: NonNegativeInt
+
+
+class OperatorReply(CallsReply):
+    """An operator of PyTorch that ran."""
+
     bytes: NonNegativeInt
 
 
-class KernelReply(_Part):
+class KernelReply(CallsReply):
     """A kernel that ran on the device."""
 
-    name: Text
-    calls: NonNegativeInt
     microseconds: float = Field(ge=0, allow_inf_nan=False)
 
 
@@ -92,21 +95,12 @@ class TrafficReply(_Part):
     exact: bool
 
 
-class WorkReply(_Part):
+class WorkReply(CallsReply):
     """Operations of one kind."""
 
-    name: Text
     pipe: Literal["tensor", "vector", "integer"]
     dtype: Text
     factors: list[NonNegativeInt]
-    calls: NonNegativeInt
-
-
-class UncountedReply(_Part):
-    """An operator whose operations nobody knows."""
-
-    name: Text
-    calls: NonNegativeInt
 
 
 class CountReply(_Part):
@@ -117,23 +111,22 @@ class CountReply(_Part):
     reads: list[TrafficReply]
     writes: list[TrafficReply]
     operations: list[WorkReply]
-    unknown: list[UncountedReply]
+    unknown: list[CallsReply]
+    """Operators whose operations nobody knows."""
     opaque: list[Text]
 
 
 class RunReply(_Part):
-    """What a tool of compute-sanitizer did: its exit code, and the end of what it printed."""
+    """What a tool did: its exit code, and the end of what it printed."""
 
     code: int | None
     """None where it did not run, or did not end."""
     text: Text
 
 
-class ProfileReply(_Part):
+class ProfileReply(RunReply):
     """What came of a run under ncu: names of files in the worker's folder, empty where there are none."""
 
-    code: int | None
-    text: Text
     report: Text
     csv: Text
 

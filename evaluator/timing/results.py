@@ -171,21 +171,12 @@ def _against(
 
 def kept(process: TimedProcess, clock: DeviceClock) -> list[float]:
     """Its times that count."""
-    samples = process.samples
-    return [
-        t
-        for t, late, mhz in zip(samples.us, samples.late, samples.clock_mhz, strict=True)
-        if not late and not clock.too_slow(mhz)
-    ]
+    return list(process.samples.counted(clock).values())
 
 
 def _timed(name: str, processes: Sequence[TimedProcess], results: Results) -> Timed:
     """One kernel's times over all restarts. Where each sample was dropped, all of them count, and it is said."""
-    dropped = [
-        _why(late, mhz, results.clock)
-        for r in processes
-        for late, mhz in zip(r.samples.late, r.samples.clock_mhz, strict=True)
-    ]
+    dropped = [why for r in processes for why in r.samples.dropped(results.clock)]
     detail = ""
     groups: Groups = [kept(process, results.clock) for process in processes]
     if not any(groups):
@@ -211,10 +202,6 @@ def _timed(name: str, processes: Sequence[TimedProcess], results: Results) -> Ti
             dropped=tuple(dropped),  # type: ignore[arg-type]  # its three words
         ),
     )
-
-
-def _why(late: bool, megahertz: int, clock: DeviceClock) -> str:
-    return "late" if late else "clock" if clock.too_slow(megahertz) else ""
 
 
 def _summary(timed: Timed) -> Summary:
@@ -256,24 +243,8 @@ def _baseline(name: str, results: Results, unstable: Sequence[str], median_us: f
 
 def quotients(baseline: TimedProcess, candidate: TimedProcess, clock: DeviceClock) -> list[float]:
     """Baseline over candidate, for each pair in which both samples count."""
-    own = {
-        p: t
-        for p, t, late, mhz in zip(
-            candidate.samples.pair,
-            candidate.samples.us,
-            candidate.samples.late,
-            candidate.samples.clock_mhz,
-            strict=True,
-        )
-        if not _why(late, mhz, clock) and t > 0
-    }
-    return [
-        t / own[p]
-        for p, t, late, mhz in zip(
-            baseline.samples.pair, baseline.samples.us, baseline.samples.late, baseline.samples.clock_mhz, strict=True
-        )
-        if p in own and t > 0 and not _why(late, mhz, clock)
-    ]
+    own = candidate.samples.counted(clock)
+    return [t / own[pair] for pair, t in baseline.samples.counted(clock).items() if own.get(pair, 0) > 0 and t > 0]
 
 
 def _slowed(results: Results) -> float:

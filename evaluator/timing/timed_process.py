@@ -40,6 +40,16 @@ class Samples:
     clock_mhz: list[int] = field(default_factory=list)
     late: list[bool] = field(default_factory=list)
 
+    def dropped(self, clock: DeviceClock) -> list[str]:
+        """Why each sample does not count: `late`, `clock`, or empty where it does."""
+        told = zip(self.late, self.clock_mhz, strict=True)
+        return ["late" if late else "clock" if clock.too_slow(mhz) else "" for late, mhz in told]
+
+    def counted(self, clock: DeviceClock) -> dict[int, float]:
+        """The times that count, by the number of the pair."""
+        told = zip(self.pair, self.us, self.dropped(clock), strict=True)
+        return {pair: us for pair, us, why in told if not why}
+
 
 class TimedProcess:
     """The process of a kernel, and its samples."""
