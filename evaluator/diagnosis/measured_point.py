@@ -62,14 +62,12 @@ def _of_report(path: Path, request: Request) -> MeasuredPoint:
             code="profile_no_times",
             hint="Take the profile with the section SpeedOfLight, which the basic set has.",
         )
-    read, written = launch.value("dram_bytes_read"), launch.value("dram_bytes_written")
-    moved = None if read is None or written is None else int(read + written)
     return MeasuredPoint(
         seconds=duration.value / Decimal(10**6),
         shown=f"{duration.value:f} µs",
         device=launch.device,
         source=f"{launch.function}, launch {launch.number} of {path.name} ({chosen.why})",
-        bytes=moved,
+        bytes=None if launch.dram_bytes is None else int(launch.dram_bytes),
     )
 
 

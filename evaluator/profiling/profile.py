@@ -92,6 +92,17 @@ class Launch:
         return found.value if found else None
 
     @property
+    def duration_us(self) -> Decimal | None:
+        """Its time; None where the report does not have it."""
+        return self.value("duration")
+
+    @property
+    def dram_bytes(self) -> Decimal | None:
+        """Read from and written to device memory; None where they were not counted."""
+        read, written = self.value("dram_bytes_read"), self.value("dram_bytes_written")
+        return None if read is None or written is None else read + written
+
+    @property
     def device(self) -> str:
         """The GPU's name; empty where the report does not have it."""
         found = self.counters.get(DEVICE_NAME)

@@ -45,6 +45,11 @@ class Hit:
     identifier: float
     names: float
 
+    @property
+    def stages(self) -> dict[str, float]:
+        """The score of each stage by name."""
+        return {name: getattr(self, name) for name in ("cosine", "words", "identifier", "names")}
+
 
 @dataclass
 class SearchResult:

@@ -41,39 +41,23 @@ def command(name: str) -> Callable[[Callable[..., Reply]], Callable[..., None]]:
     """Declare the command `name`: it runs the function, prints its reply, and ends with its exit code."""
 
     def declare(work: Callable[..., Reply]) -> Callable[..., None]:
-        def run(given: dict[str, Any]) -> None:
-            json, debug = given["json"], given["debug"]
-            arguments = _arguments(work, given)
-            deliver(name, json, debug, lambda: work(**arguments))
+        options = list(_options(work))
+        own = [option for option, _, _ in options]
+        flags: list[_Option] = [("json", JsonFlag, field(default=False)), ("debug", DebugFlag, field(default=False))]
+        options += [flag for flag in flags if flag[0] not in own]
+        if any(_panel(annotation) == RARE for _, annotation, _ in options):
+            options.append(("help_all", HelpAllFlag, field(default=False)))
+        # Typer reads options from a constructor as well as from a function: it follows `__wrapped__` to this class.
+        flat = make_dataclass(work.__name__, options, kw_only=True, namespace={"__doc__": work.__doc__})
 
-        return _callback(
-            work, run, [("json", JsonFlag, field(default=False)), ("debug", DebugFlag, field(default=False))]
-        )
+        @functools.wraps(flat, updated=())
+        def callback(**given: Any) -> None:
+            arguments = _arguments(work, given)
+            deliver(name, given["json"], given["debug"], lambda: work(**arguments))
+
+        return callback
 
     return declare
-
-
-def grouped(function: Callable[..., None]) -> Callable[..., None]:
-    """A command that prints by itself, with options in groups as in `command`."""
-    return _callback(function, lambda given: function(**_arguments(function, given)), [])
-
-
-def _callback(
-    function: Callable[..., Any], run: Callable[[dict[str, Any]], None], flags: list[_Option]
-) -> Callable[..., None]:
-    """What Typer calls with the values of all options of `function` and the `flags`."""
-    options = list(_options(function))
-    options += [flag for flag in flags if flag[0] not in (name for name, _, _ in options)]
-    if any(_panel(annotation) == RARE for _, annotation, _ in options):
-        options.append(("help_all", HelpAllFlag, field(default=False)))
-    # Typer reads options from a constructor as well as from a function: it follows `__wrapped__` to this class.
-    flat = make_dataclass(function.__name__, options, kw_only=True, namespace={"__doc__": function.__doc__})
-
-    @functools.wraps(flat, updated=())
-    def callback(**given: Any) -> None:
-        run(given)
-
-    return callback
 
 
 def _options(owner: Callable[..., Any]) -> Iterator[_Option]:

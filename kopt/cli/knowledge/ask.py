@@ -158,5 +158,5 @@ def search(
             for line in [line for line in hit.passage.text.split("\n") if line.strip()][:2]:
                 console.print(f"    {line[:160]}", markup=False)
 
-    data = SearchData(query=query, terms=found.terms, passages=[PassageData.of(hit) for hit in found.hits])
+    data = SearchData(query=query, terms=found.terms, passages=[PassageData.from_domain(hit) for hit in found.hits])
     return Reply(data, show, ExitCode.OK if found.hits else ExitCode.ABSTAINED, warnings)

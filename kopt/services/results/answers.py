@@ -2,54 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import AfterValidator, AliasPath, BeforeValidator, Field
 
 from kbs.answers.model import Answer, Claim
 from kbs.common.json_model import JsonModel
-from kbs.index.search import Hit
 
 if TYPE_CHECKING:
-    from evaluator.profiling.profile import Launch
+    from evaluator.diagnosis.symptoms import Finding
     from kopt.services.user_kernel.analysis import UserKernel
-    from kopt.services.user_kernel.claims import Counted
-    from kopt.services.user_kernel.files import Measured
+
+
+Score = Annotated[float, AfterValidator(lambda score: round(score, 4))]
 
 
 class PassageData(JsonModel):
     """A passage that was found: flat, without what was embedded, its scores rounded."""
 
-    wiki: str
-    path: str
-    line_start: int
-    line_end: int
-    score: float
-    page: str
+    wiki: str = Field(validation_alias=AliasPath("passage", "citation", "wiki"))
+    path: str = Field(validation_alias=AliasPath("passage", "citation", "path"))
+    line_start: int = Field(validation_alias=AliasPath("passage", "citation", "line_start"))
+    line_end: int = Field(validation_alias=AliasPath("passage", "citation", "line_end"))
+    score: Score
+    page: str = Field(validation_alias=AliasPath("passage", "page_id"))
     """Id of the page."""
-    headings: list[str]
-    text: str
-    stages: dict[str, float]
+    headings: list[str] = Field(validation_alias=AliasPath("passage", "trail"))
+    text: str = Field(validation_alias=AliasPath("passage", "text"))
+    stages: dict[str, Score]
     """Score of each stage: cosine, words, identifier, names."""
-
-    @classmethod
-    def of(cls, hit: Hit) -> PassageData:
-        """From the internal form."""
-        cited = hit.passage.citation
-        return cls(
-            wiki=cited.wiki,
-            path=cited.path,
-            line_start=cited.line_start,
-            line_end=cited.line_end,
-            score=round(hit.score, 4),
-            page=hit.passage.page_id,
-            headings=list(hit.passage.trail),
-            text=hit.passage.text,
-            stages={
-                "cosine": round(hit.cosine, 4),
-                "words": round(hit.words, 4),
-                "identifier": hit.identifier,
-                "names": round(hit.names, 4),
-            },
-        )
 
 
 class AskData(JsonModel):
@@ -84,12 +65,12 @@ class AskData(JsonModel):
             abstained=answer.abstained,
             reason=answer.reason,
             claims=answer.claims,
-            passages=[PassageData.of(hit) for hit in answer.hits],
+            passages=[PassageData.from_domain(hit) for hit in answer.hits],
             experiments=_experiments(answer),
             gaps=answer.gaps,
             dropped=answer.dropped,
             taken=answer.taken,
-            kernel=KernelData.of(own) if own is not None else None,
+            kernel=KernelData.from_domain(own) if own is not None else None,
         )
 
 
@@ -115,18 +96,18 @@ class SearchData(JsonModel):
 class MeasuredData(JsonModel):
     """The launch or receipt that the answer is about."""
 
-    report: str
-    hash: str
+    report: str = Field(validation_alias=AliasPath("report", "name"))
+    hash: str = Field(validation_alias=AliasPath("report", "hash"))
     """SHA-256 of the file's bytes; of a receipt, its id."""
-    launch: int
-    function: str
-    why: str
+    launch: int = Field(validation_alias=AliasPath("launch", "number"))
+    function: str = Field(validation_alias=AliasPath("launch", "function"))
+    why: str = Field(validation_alias=AliasPath("chosen", "why"))
     """Why this launch."""
-    device: str
+    device: str = Field(validation_alias=AliasPath("launch", "device"))
     grade: Literal["full", "degraded"]
     """`degraded`: a receipt, which has no counters."""
-    duration_us: float | None
-    dram_bytes: float | None
+    duration_us: float | None = Field(validation_alias=AliasPath("launch", "duration_us"))
+    dram_bytes: float | None = Field(validation_alias=AliasPath("launch", "dram_bytes"))
     """Read and written; null where they were not counted."""
     dims: dict[str, int]
     """Of a receipt; a profile does not have them."""
@@ -142,93 +123,47 @@ class HeadroomShareData(JsonModel):
 class CountedData(JsonModel):
     """What the reference must move and compute, under the roofline of one GPU."""
 
-    gpu: str
+    gpu: str = Field(validation_alias="product")
     """Name of the product; empty where none is named."""
-    bytes: int
-    flop: dict[str, int]
+    bytes: int = Field(validation_alias=AliasPath("demand", "bytes"))
+    flop: dict[str, int] = Field(validation_alias=AliasPath("demand", "flop"))
     """By metric of the peak rate."""
-    intensity: dict[str, float]
+    intensity: dict[str, float] = Field(validation_alias=AliasPath("placed", "intensity"))
     """FLOP/byte by metric."""
-    ridge: dict[str, float]
-    bound: Literal["memory-bound", "compute-bound", ""]
+    ridge: dict[str, float] = Field(validation_alias=AliasPath("placed", "ridge"))
+    bound: Literal["memory-bound", "compute-bound", ""] = Field(validation_alias=AliasPath("placed", "bound"))
     """Empty where it is not known."""
-    floor_seconds: float | None
+    floor_seconds: float | None = Field(validation_alias=AliasPath("placed", "floor"))
     """At the cited peaks."""
-    target_seconds: float | None
+    target_seconds: float | None = Field(validation_alias=AliasPath("placed", "target"))
     """90 % of the nearest ceiling."""
+
+
+def _symptom_id(finding: Finding) -> str:
+    return finding.symptom.id
 
 
 class KernelData(JsonModel):
     """What is null or empty could not be had; the answer's `gaps` say why."""
 
-    gpu: str
+    gpu: str = Field(validation_alias="product")
     """Product id; empty where the profile and the question name none, or several."""
-    file: str
-    form: str
-    backend: str
-    entry: str
-    defines: list[str]
+    file: str = Field("", validation_alias=AliasPath("kernel", "source", "name"))
+    form: str = Field("", validation_alias=AliasPath("recognised", "form"))
+    backend: str = Field("", validation_alias=AliasPath("recognised", "backend"))
+    entry: str = Field("", validation_alias=AliasPath("recognised", "entry"))
+    defines: Annotated[list[str], BeforeValidator(list)] = Field([], validation_alias=AliasPath("kernel", "kernels"))
     """GPU kernels that the file defines."""
     measured: MeasuredData | None
-    bottleneck: str
+    bottleneck: str = Field("", validation_alias=AliasPath("diagnosed", "diagnosis", "bottleneck"))
     """Class, as `kopt diagnose` says it; empty without a profile."""
-    binding: str
+    binding: str = Field("", validation_alias=AliasPath("diagnosed", "diagnosis", "binding", "metric"))
     """Metric of the resource that binds."""
-    symptoms: list[str]
+    symptoms: list[Annotated[str, BeforeValidator(_symptom_id)]] = Field(
+        [], validation_alias=AliasPath("diagnosed", "diagnosis", "symptoms")
+    )
     """Ids, the weightiest first."""
-    headroom: list[HeadroomShareData]
+    headroom: list[HeadroomShareData] = Field([], validation_alias=AliasPath("diagnosed", "diagnosis", "headroom"))
     dims: dict[str, int]
     """At which the reference was counted; empty for its own sizes."""
     counted: list[CountedData]
-
-    @classmethod
-    def of(cls, own: UserKernel) -> KernelData:
-        """From the internal form."""
-        made = own.diagnosed.diagnosis if own.diagnosed else None
-        room = made.headroom if made else ()
-        return cls(
-            gpu=own.product,
-            file=own.kernel.source.name if own.kernel else "",
-            form=own.recognised.form.value if own.recognised else "",
-            backend=own.recognised.backend.value if own.recognised else "",
-            entry=own.recognised.entry if own.recognised else "",
-            defines=list(own.kernel.kernels) if own.kernel else [],
-            measured=_measured(own.measured) if own.measured else None,
-            bottleneck=made.bottleneck.value if made else "",
-            binding=made.binding.metric if made and made.binding else "",
-            symptoms=[finding.symptom.id for finding in made.symptoms] if made else [],
-            headroom=[HeadroomShareData(against=h.against, share=float(h.share)) for h in room],
-            dims=own.dims,
-            counted=[_counted(one) for one in own.counted],
-        )
-
-
-def _measured(measured: Measured) -> MeasuredData:
-    launch: Launch = measured.launch
-    duration, read, written = (launch.value(id) for id in ("duration", "dram_bytes_read", "dram_bytes_written"))
-    return MeasuredData(
-        report=measured.report.name,
-        hash=measured.report.hash,
-        launch=launch.number,
-        function=launch.function,
-        why=measured.chosen.why,
-        device=launch.device,
-        grade=measured.grade,
-        duration_us=None if duration is None else float(duration),
-        dram_bytes=None if read is None or written is None else float(read + written),
-        dims=measured.dims,
-    )
-
-
-def _counted(one: Counted) -> CountedData:
-    placed = one.placed
-    return CountedData(
-        gpu=one.product,
-        bytes=one.demand.bytes,
-        flop=one.demand.flop,
-        intensity={metric: float(value) for metric, value in placed.intensity.items()},
-        ridge={metric: float(value) for metric, value in placed.ridge.items()},
-        bound=placed.bound,
-        floor_seconds=None if placed.floor is None else float(placed.floor),
-        target_seconds=None if placed.target is None else float(placed.target),
-    )

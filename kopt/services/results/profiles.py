@@ -81,10 +81,7 @@ class ProfileData(JsonModel):
         return cls(
             report=profile.name,
             page=profile.page,
-            launches=[
-                LaunchData(number=one.number, kernel=one.kernel, duration_us=_float(one.value("duration")))
-                for one in profile.launches
-            ],
+            launches=[LaunchData.from_domain(one) for one in profile.launches],
             launch=launch.number,
             why=chosen.why,
             kernel=launch.kernel,

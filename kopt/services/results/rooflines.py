@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import AliasPath, BeforeValidator, Field
 
 from kbs.answers.kernel_roofline import Roof
 from kbs.answers.model import Step
-from kbs.common.json_model import JsonModel
+from kbs.common.json_model import JsonModel, json_value
 from kopt.services.work_counts import Declared
 
 if TYPE_CHECKING:
-    from evaluator.work import Work
     from kopt.services.roofline import Roofline
+
+
+_Row = Annotated[dict[str, Any], BeforeValidator(json_value)]
 
 
 class WorkData(JsonModel):
@@ -24,18 +28,13 @@ class WorkData(JsonModel):
     """It ran on `fake` tensors, which have no memory, on `real` ones on the CPU, or not at all."""
     why: str
     """Why fake tensors did not do."""
-    read: list[dict[str, Any]]
+    read: list[_Row]
     """name, what, shape, dtype, bytes, factors, exact (false: values decide how much is read)."""
-    written: list[dict[str, Any]]
-    operations: list[dict[str, Any]]
+    written: list[_Row]
+    operations: list[_Row]
     """name, pipe (tensor, vector or integer), dtype, factors, calls."""
     uncounted: list[str]
     """Operators that no rule is known for."""
-
-    @classmethod
-    def of(cls, work: Work | None) -> WorkData | None:
-        """From the evaluator's."""
-        return None if work is None else cls(**work.model_dump(mode="json"))
 
 
 class PointData(JsonModel):
@@ -46,83 +45,54 @@ class PointData(JsonModel):
     source: str
     bytes: int | None
     """Bytes that a profile counted; None where nothing counted them."""
-    arithmetic: list[Step]
+    arithmetic: list[Step] = Field([])
 
 
 class RooflineData(JsonModel):
     """`kopt roofline`. What is null could not be computed; `gaps` says for the want of what."""
 
-    gpu: str
+    gpu: str = Field(validation_alias="product")
     """Product id."""
-    name: str
+    name: str = Field(validation_alias="gpu")
     """Name of the product."""
-    kernel: str
+    kernel: str = ""
     """Name of the file."""
-    form: str
-    dims: dict[str, int]
+    form: str = ""
+    dims: dict[str, int] = Field({})
     work: WorkData | None
     """None where bytes and operations were declared."""
-    declared_bytes: Declared | None
-    declared_operations: Declared | None
-    bytes: int
-    flop: dict[str, int]
+    declared_bytes: Declared | None = None
+    declared_operations: Declared | None = None
+    bytes: int = Field(validation_alias=AliasPath("placed", "demand", "bytes"))
+    flop: dict[str, int] = Field(validation_alias=AliasPath("placed", "demand", "flop"))
     """By metric of the peak rate at which they run."""
-    intensity: dict[str, float]
+    intensity: dict[str, float] = Field(validation_alias=AliasPath("placed", "intensity"))
     """FLOP/byte by metric."""
-    ridge: dict[str, float]
+    ridge: dict[str, float] = Field(validation_alias=AliasPath("placed", "ridge"))
     """FLOP/byte by metric."""
-    bound: Literal["memory-bound", "compute-bound", ""]
+    bound: Literal["memory-bound", "compute-bound", ""] = Field(validation_alias=AliasPath("placed", "bound"))
     """Empty where it is not known."""
-    binding: str
+    binding: str = Field(validation_alias=AliasPath("placed", "metric"))
     """The metric that binds."""
-    floor_seconds: float | None
+    floor_seconds: float | None = Field(validation_alias=AliasPath("placed", "floor"))
     """Least time of these bytes and operations at the cited peaks, from a cold cache."""
-    target_seconds: float | None
+    target_seconds: float | None = Field(validation_alias=AliasPath("placed", "target"))
     """90 % of the nearest ceiling."""
-    target_from: Literal["measured", "cited", ""]
+    target_from: Literal["measured", "cited", ""] = Field(validation_alias=AliasPath("placed", "target_from"))
     roofs: list[Roof]
-    arithmetic: list[Step]
+    arithmetic: list[Step] = Field(validation_alias=AliasPath("placed", "steps"))
     point: PointData | None
     gaps: list[str]
     notes: list[str]
     """What a reader must know of how it was counted."""
-    plot: str
+    plot: str = ""
     """The file that was drawn; empty for none."""
 
     @classmethod
     def of(cls, found: Roofline, kernel: str, form: str, dims: dict[str, int], plot: str) -> RooflineData:
-        """From the internal form."""
-        placed, point = found.placed, found.point
-        return cls(
-            gpu=found.product,
-            name=found.gpu,
-            kernel=kernel,
-            form=form,
-            dims=dims,
-            work=WorkData.of(found.work),
-            declared_bytes=found.declared.get("bytes"),
-            declared_operations=found.declared.get("operations"),
-            bytes=placed.demand.bytes,
-            flop=placed.demand.flop,
-            intensity={metric: float(value) for metric, value in placed.intensity.items()},
-            ridge={metric: float(value) for metric, value in placed.ridge.items()},
-            bound=placed.bound,
-            binding=placed.metric,
-            floor_seconds=None if placed.floor is None else float(placed.floor),
-            target_seconds=None if placed.target is None else float(placed.target),
-            target_from=placed.target_from,
-            roofs=found.roofs,
-            arithmetic=list(placed.steps),
-            point=None
-            if point is None
-            else PointData(
-                seconds=float(point.seconds),
-                device=point.device,
-                source=point.source,
-                bytes=point.bytes,
-                arithmetic=found.point_steps,
-            ),
-            gaps=found.gaps,
-            notes=found.notes,
-            plot=plot,
-        )
+        """From what was found, and what it was found for."""
+        made = cls.from_domain(found)
+        if made.point is not None:
+            made.point.arithmetic = found.point_steps
+        stated = {f"declared_{name}": declared for name, declared in found.declared.items()}
+        return made.model_copy(update={"kernel": kernel, "form": form, "dims": dims, "plot": plot, **stated})

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer
 
-from kopt.cli.command import RARE, command, grouped
+from kopt.cli.command import RARE, command
 from kopt.cli.main import app
 from kopt.cli.output import Reply
 
@@ -85,5 +85,3 @@ def test_names_of_options_in_two_groups_are_refused() -> None:
     clash.__annotations__ = {"limits": Limits, "time": int}
     with pytest.raises(TypeError, match="time"):
         command("clash")(clash)
-    with pytest.raises(TypeError, match="time"):
-        grouped(clash)  # type: ignore[arg-type]
