@@ -17,7 +17,7 @@ from evaluator.correctness.candidate import CandidateError
 from evaluator.correctness.cases import Case, Cases
 from evaluator.receipt import statistics as intervals
 from evaluator.receipt.plan import BaselineChoice, SeedSchedule, TimingPlan
-from evaluator.receipt.timing import Ceiling, CitedPeak, Physics, WorkloadTiming
+from evaluator.receipt.timing import CitedPeak, Physics, WorkloadTiming
 from evaluator.sandbox.devices import crowded
 from evaluator.timing import back_to_back
 from evaluator.timing.ceilings import RateWorker
@@ -71,19 +71,11 @@ class Benchmark:
         self.stand_in = candidate
         self.draw = random.Random(seeds.seed("race", index))
         self.numbers = itertools.count(FIRST_CASE + 100_000 * index)
-        self.processes: list[list[TimedProcess]] = []
-        """By restart: the candidate's, then those of the baselines that have not failed."""
-        self.failed: dict[str, str] = {}
-        """Why a baseline has no times, by its name."""
-        self.cross_checked = CrossCheck(0, (), (), why="no turn was made")
+        self.results = Results(dims, plan, clock, seeds.seed("bootstrap", 1 + index))
         self.rows = back_to_back.Rows(cases, starter.device, self._fresh(), self.draw)
-        self.ceiling: Ceiling | None = None
         self.notes: list[str] = []
         self.places = 2
         """Sets of memory that a candidate's arguments are drawn from."""
-        self.span_samples: list[dict[str, Any]] = []
-        self.spans_why = ""
-        """Why no sample was taken under the profiler."""
         self.first: Case | None = None
         self.began = 0.0
         self.sample_seconds = 0.0
@@ -113,14 +105,14 @@ class Benchmark:
         self._begin()
         (process,) = self._start_candidates([0])
         try:
-            self.processes = [[process]]
+            self.results.restarts = [[process]]
             pool = [self._given(), self._case()]
             for n in range(SIGNAL_SAMPLES):
                 process.sample(self._case() if n == SIGNAL_SAMPLES // 2 else self.draw.choice(pool), n)
             self._cross_check(process)
         finally:
             process.kernel.close()
-        self.spans_why = "a signal takes no time for the profiler"
+        self.results.spans_why = "a signal takes no time for the profiler"
         return self._timing(peak, ceiling=False)
 
     def _begin(self) -> None:
@@ -170,11 +162,11 @@ class Benchmark:
                 self._alone(by_restart)
                 candidates = self._start_candidates(restarts)
                 started += candidates
-            self.processes += [
-                [one, *(process for process in by_restart[one.restart] if process.name not in self.failed)]
+            self.results.restarts += [
+                [one, *(process for process in by_restart[one.restart] if process.name not in self.results.failed)]
                 for one in candidates
             ]
-            mine = self.processes[-len(candidates) :]
+            mine = self.results.restarts[-len(candidates) :]
             self._blocks(mine, self.plan.seconds * len(restarts) / self.plan.restarts)
             for processes in mine:
                 if processes[0].restart == checked_restart and not self.stand_in:
@@ -184,7 +176,7 @@ class Benchmark:
             if not self.stand_in:
                 self._end(candidates)
                 self._alone(by_restart)
-                running = [one for one in by_restart.get(checked_restart, []) if one.name not in self.failed]
+                running = [one for one in by_restart.get(checked_restart, []) if one.name not in self.results.failed]
                 self.rows.call_baseline(running, self.places)
         finally:
             self._end(started)
@@ -198,7 +190,7 @@ class Benchmark:
 
     def _start_baseline(self, choice: BaselineChoice, restarts: Sequence[int]) -> list[TimedProcess]:
         """Its processes, warmed up; none if it fails, and then it drops out."""
-        if choice.name in self.failed:
+        if choice.name in self.results.failed:
             return []
         found: list[TimedProcess] = []
         try:
@@ -221,8 +213,8 @@ class Benchmark:
 
     def _drop(self, name: str, error: Exception) -> None:
         """Drop a baseline that failed; that is not held against the candidate."""
-        self.failed[name] = " ".join(str(error).split())[:500]
-        for group in self.processes:
+        self.results.failed[name] = " ".join(str(error).split())[:500]
+        for group in self.results.restarts:
             group[:] = [process for process in group if process.name != name]
 
     def _start_candidates(self, restarts: Sequence[int]) -> list[TimedProcess]:
@@ -277,7 +269,7 @@ class Benchmark:
     def _alone(self, by_restart: dict[int, list[TimedProcess]]) -> None:
         """Take samples of the first baseline while no candidate runs."""
         for processes in by_restart.values():
-            for process in [one for one in processes if one.name not in self.failed][:1]:
+            for process in [one for one in processes if one.name not in self.results.failed][:1]:
                 try:
                     for _ in range(ALONE // 2):
                         process.sample_alone(self._given())
@@ -308,7 +300,7 @@ class Benchmark:
 
     def _sample(self, process: TimedProcess, case: Case, pair: int) -> None:
         """Take a sample that counts; a baseline that fails in it drops out."""
-        if process.name in self.failed:
+        if process.name in self.results.failed:
             return
         try:
             process.sample(case, pair)
@@ -345,7 +337,7 @@ class Benchmark:
 
     def _cross_check(self, process: TimedProcess) -> None:
         if self.places == 1:
-            self.cross_checked = CrossCheck(
+            self.results.cross_check = CrossCheck(
                 0, (), (), why="the device's memory has no room for several calls' arguments at once"
             )
             return
@@ -353,54 +345,40 @@ class Benchmark:
         read, written = traffic(self.cases, self._given())
         free = int(torch.cuda.mem_get_info(self.starter.device)[0])
         calls = cross_check_calls(claim, read + 2 * written, free)
-        self.cross_checked = cross_check(
+        self.results.cross_check = cross_check(
             process.kernel, self.cases, self.dims, self._fresh(), min(calls, most_calls(self._given())), self.draw
         )
 
     def _watch(self, process: TimedProcess) -> None:
         """Turns under the profiler; their times count for nothing."""
         try:
-            self.span_samples = [process.spans(self._case()) for _ in range(WATCHED)]
+            self.results.span_samples = [process.spans(self._case()) for _ in range(WATCHED)]
         except CandidateError as error:  # the candidate's own errors came up before
-            self.spans_why = f"the profiler did not run: {error}"[:500]
+            self.results.spans_why = f"the profiler did not run: {error}"[:500]
 
     def _fresh(self) -> Iterator[Case]:
         while True:
             yield self._case()
 
     def _timing(self, peak: CitedPeak | None, *, ceiling: bool) -> WorkloadTiming:
-        case = self._given()
+        case, results = self._given(), self.results
         read, written = traffic(self.cases, case)
         if ceiling:
             try:
                 with RateWorker(self.starter.baselines, self.starter.device) as worker:
-                    self.ceiling = worker.floor(read, written)
+                    results.ceiling = worker.floor(read, written)
             except KoptError as error:
                 self.notes.append(f"the floor was not measured: {error.message}")
-        results = Results(
-            dims=self.dims,
-            plan=self.plan,
-            restarts=self.processes,
-            failed=self.failed,
-            clock=self.clock,
-            cross_check=self.cross_checked,
-            span_samples=self.span_samples,
-            spans_why=self.spans_why,
-            read_bytes=read,
-            written_bytes=written,
-            ceiling=self.ceiling,
-            fixed=self.cases.fixed and not self.cases.jitters,
-            notes=(*self.notes, *self.rows.notes),
-            seed=self.seeds.seed("bootstrap", 1 + self.index),
-            seconds=time.monotonic() - self.began,
-            back_to_back=self.rows.found,
-        )
+        results.read_bytes, results.written_bytes = read, written
+        results.fixed = self.cases.fixed and not self.cases.jitters
+        results.notes = (*self.notes, *self.rows.notes)
+        results.seconds = time.monotonic() - self.began
+        results.back_to_back = self.rows.found
 
         def physics(l2_bytes: int, fastest_us: float) -> Physics:
             return check(self.cases, case, peak, l2_bytes, fastest_us, self.draw)
 
-        request = self.starter.request
-        found = workload_timing(results, request, physics)
+        found = workload_timing(results, self.starter.request, physics)
         for id, severity, evidence in found.hazards:
             self.cases.found.hazard(id, severity, evidence)
         return found.timing

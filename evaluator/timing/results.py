@@ -41,28 +41,29 @@ CONTRADICTED = 0.02
 _FLAGS = ("TF32 off",)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Results:
-    """All measurements of one workload."""
+    """All measurements of one workload, written down while they are taken."""
 
     dims: dict[str, int]
     plan: TimingPlan
-    restarts: list[list[TimedProcess]]
-    """By restart: the candidate's, then the baselines'."""
-    failed: dict[str, str]
     clock: DeviceClock
-    cross_check: CrossCheck
-    span_samples: Sequence[dict[str, Any]]
-    spans_why: str
-    """Why no sample was watched; empty where some were."""
-    read_bytes: int
-    written_bytes: int
-    ceiling: Ceiling | None
-    fixed: bool
-    """Whether the inputs were the same in all samples."""
-    notes: tuple[str, ...]
     seed: int
-    seconds: float
+    restarts: list[list[TimedProcess]] = field(default_factory=list)
+    """By restart: the candidate's, then those of the baselines that have not failed."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """Why a baseline has no times, by its name."""
+    cross_check: CrossCheck = field(default_factory=lambda: CrossCheck(0, (), (), why="no turn was made"))
+    span_samples: Sequence[dict[str, Any]] = ()
+    spans_why: str = ""
+    """Why no sample was taken under the profiler; empty where some were."""
+    read_bytes: int = 0
+    written_bytes: int = 0
+    ceiling: Ceiling | None = None
+    fixed: bool = False
+    """Whether the inputs were the same in all samples."""
+    notes: Sequence[str] = ()
+    seconds: float = 0.0
     """Time that it all took."""
     back_to_back: BackToBack | None = None
     """Rows of calls without a pause, where there were some."""

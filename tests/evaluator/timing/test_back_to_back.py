@@ -21,10 +21,11 @@ from evaluator.timing.back_to_back import HALF_US, LEAST_US, MOST_CALLS, Rows, c
 from evaluator.timing.benchmark import Benchmark
 from evaluator.timing.clock_checks import CrossCheck
 from evaluator.timing.gpu_clocks import DeviceClock
+from evaluator.timing.results import Results
 from evaluator.timing.timed_process import TimedProcess, WrongResultError
 from kbs.common.errors import KoptError
 from tests.evaluator import receipts
-from tests.evaluator.timed_processes import Nvml, process
+from tests.evaluator.timed_processes import Nvml, clock, process
 
 GB = 10**9
 
@@ -165,9 +166,10 @@ class Wave(Benchmark):
     def __init__(self) -> None:
         self.rows = given = Given(candidate=OWN, eager=EAGER, compile=receipts.row("compile"))
         self.asked = given.asked
-        self.stand_in, self.processes, self.failed, self.places = "", [], {}, 2
+        self.stand_in, self.places = "", 2
         baselines = BaselineChoice(name="eager", how="eager"), BaselineChoice(name="compile", how="compile")
         self.plan = TimingPlan(restarts=2, seconds=1.0, baselines=baselines)
+        self.results = Results({}, self.plan, clock(1980), 1)
 
     def _start_baseline(self, choice: BaselineChoice, restarts: Sequence[int]) -> list[TimedProcess]:
         return [process(choice.name, restart=n) for n in restarts]
@@ -212,7 +214,7 @@ def test_another_wave_has_no_rows() -> None:
 
 def test_a_baseline_that_dropped_out_is_passed_over() -> None:
     benchmark = Wave()
-    benchmark.failed = {"eager": "it raised"}
+    benchmark.results.failed["eager"] = "it raised"
     benchmark._batch([0, 1], checked_restart=1)
     assert benchmark.rows.found == together(OWN, receipts.row("compile"))
 
