@@ -5,10 +5,7 @@ kopt measures nothing here, and the record says so wherever it is shown: `eviden
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -16,8 +13,9 @@ from pydantic import Field, model_validator
 from evaluator.external import command
 from evaluator.external.command import Printed
 from evaluator.external.figures import MAX_FIGURES, Figure, read_figures, readable
+from evaluator.receipt import environment
 from evaluator.receipt.document import EXTERNAL_KIND, SealedDocument, content_id
-from evaluator.receipt.environment import cpu_model, driver_version, gpu_names
+from evaluator.receipt.plan import utc_now
 from evaluator.receipt.problem import SourceRecord
 from evaluator.source.source_file import SourceFile
 from kbs.common.canonical_json import Line, Seconds, UtcTime
@@ -37,21 +35,11 @@ NOT_CHECKED = (
 Option = Literal["--bench-command", "--signal-command"]
 
 
-class Machine(Record):
+class Machine(environment.Machine):
     """Where the command ran. What it used of it (GPU, interpreter, libraries) kopt does not know."""
 
-    kopt: Line
-    """Version of kopt."""
-    platform: Line
-    """Operating system and architecture."""
-    kernel: Line
-    """Release of the kernel."""
-    cpu: Line
-    """Model of the processor."""
     cpu_count: int = Field(ge=1)
     """Processors that the command could use."""
-    memory: int = Field(ge=0)
-    """Bytes of host memory."""
     gpus: tuple[Line, ...]
     """Names of all NVIDIA GPUs, by nvidia-smi; empty where there is none or it could not be asked."""
     driver: Line | None
@@ -175,7 +163,7 @@ def run_external(
         notes.append(f"the command left {ran.left} processes running, which were ended")
     return ExternalReceipt.of(
         ExternalContent(
-            created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            created=utc_now(),
             plan=plan,
             option=option,
             command=words,
@@ -198,13 +186,4 @@ def run_external(
 
 def look(kopt: str) -> Machine:
     """This machine."""
-    return Machine(
-        kopt=kopt,
-        platform=platform.platform(),
-        kernel=platform.release(),
-        cpu=cpu_model(),
-        cpu_count=len(os.sched_getaffinity(0)),
-        memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        gpus=gpu_names(),
-        driver=driver_version(),
-    )
+    return Machine(**environment.look(kopt), gpus=environment.gpu_names(), driver=environment.driver_version())

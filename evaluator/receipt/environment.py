@@ -54,8 +54,8 @@ class WorkerEnvironment(Record):
     """Version of NumPy; None where it is not installed."""
 
 
-class Environment(Record):
-    """All that may make two measurements of one candidate differ."""
+class Machine(Record):
+    """The machine that a measurement was made on, but for its GPUs."""
 
     kopt: Line
     """Version of kopt."""
@@ -69,6 +69,11 @@ class Environment(Record):
     """Processors that kopt may use."""
     memory: int = Field(ge=0)
     """Bytes of host memory."""
+
+
+class Environment(Machine):
+    """All that may make two measurements of one candidate differ."""
+
     device: Line
     """`cpu` or `cuda:N`."""
     device_name: Line
@@ -108,15 +113,10 @@ def gather(
 
     `layers` is what the workers said of their isolation; `nvcc` is the compiler that was used, None where none was.
     """
-    cpu = cpu_model()
-    name, memory, capability = (cpu, None, None) if device == "cpu" else _gpu(device)
+    machine = look(kopt)
+    name, memory, capability = (machine["cpu"], None, None) if device == "cpu" else _gpu(device)
     return Environment(
-        kopt=kopt,
-        platform=platform.platform(),
-        kernel=platform.release(),
-        cpu=cpu,
-        cpu_count=len(os.sched_getaffinity(0)),
-        memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        **machine,
         device=device,
         device_name=name,
         device_memory=memory,
@@ -130,6 +130,18 @@ def gather(
         variables=dict(variables),
         isolation=tuple(Layer(name=one.name, applied=one.applied, detail=one.detail) for one in layers),
     )
+
+
+def look(kopt: str) -> dict[str, Any]:
+    """The fields of `Machine` on this one."""
+    return {
+        "kopt": kopt,
+        "platform": platform.platform(),
+        "kernel": platform.release(),
+        "cpu": cpu_model(),
+        "cpu_count": len(os.sched_getaffinity(0)),
+        "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+    }
 
 
 def package_version(name: str) -> str | None:

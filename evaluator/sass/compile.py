@@ -25,7 +25,7 @@ from evaluator.sass.parse import DisassemblyError, Spills, Usage, read_functions
 from evaluator.sass.sass import Function, Resources
 from evaluator.sass.tools import Target, disassembler
 from evaluator.sass.triton_types import KernelTypes
-from evaluator.source.forms import Backend, recognise
+from evaluator.source.forms import Backend, Recognised
 from evaluator.source.source_file import is_cuda
 from evaluator.worker.process.isolation import Limits
 from kbs.common.errors import ConfigurationError, KoptError, UsageError
@@ -142,15 +142,9 @@ def _triton(
     return Machine(target=target.exact, how=how, functions=tuple(functions), notes=tuple(notes))
 
 
-def _recognised(request: Request) -> Any:
+def _recognised(request: Request) -> Recognised:
     try:
-        recognised = recognise(
-            request.candidate,
-            request.reference,
-            inputs=request.inputs.name if request.inputs else None,
-            entry=request.entry,
-            backend=request.backend,
-        )
+        recognised = request.recognised()
     except UsageError as error:
         if "triton" in request.candidate.text and error.code in ("no_kernel", "inputs_missing", "two_kernels"):
             signature = "Or name the types of a kernel: --signature 'KERNEL: *fp32:16, *fp32:16, i32, 1024'."
