@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from evaluator.correctness.reference import Values, _wait
+from evaluator.correctness.reference import Values, _wait, copied
 from evaluator.sandbox.replies import checked_reply
-from evaluator.sandbox.shared_buffers import SharedTensor, shared_tensor
+from evaluator.sandbox.shared_buffers import SharedTensor, shared_tensors
 from evaluator.sandbox.worker_process import Worker
 
 NAN = {
@@ -113,7 +113,7 @@ class KernelProcess:
 
     def build(self, init: Values, seed: int) -> list[dict[str, Any]]:
         """KernelBench form: construct the model; name and shape of its weights."""
-        lent = self._copies(init)
+        lent = copied(init, self.device)
         reply = self.ask("build", self.load_seconds, lent, tree=init.tree, tensors=[t.message for t in lent], seed=seed)
         for shared in lent:
             shared.close()
@@ -121,17 +121,10 @@ class KernelProcess:
 
     def set_weights(self, weights: Values, names: Sequence[str]) -> None:
         """Load the reference's weights under the candidate's names for them."""
-        lent = self._copies(weights)
+        lent = copied(weights, self.device)
         self.ask("set_weights", self.call_seconds, lent, names=list(names), tensors=[t.message for t in lent])
         for shared in lent:
             shared.close()
-
-    def _copies(self, values: Values) -> list[SharedTensor]:
-        lent = [shared_tensor({**spec, "stride": None}, self.device) for spec in values.specs]
-        for shared, tensor in zip(lent, values.tensors, strict=True):
-            shared.tensor.copy_(tensor)
-        _wait(self.device)
-        return lent
 
     def call(
         self,
@@ -209,12 +202,7 @@ class KernelProcess:
             self._shapes = shapes
             self._last = -1
         while len(self._places) < self.places:
-            self._places.append(
-                _Memory(
-                    [shared_tensor(spec, self.device) for spec in arguments],
-                    [shared_tensor(spec, self.device) for spec in results],
-                )
-            )
+            self._places.append(_Memory(shared_tensors(arguments, self.device), shared_tensors(results, self.device)))
         chosen = self.draw.randrange(self.places)
         moved = chosen != self._last
         self._last = chosen

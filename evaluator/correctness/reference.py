@@ -170,6 +170,15 @@ class ReferenceProcess:
         self.worker.close()
 
 
+def copied(values: Values, device: torch.device) -> list[SharedTensor]:
+    """The values in shared memory of their own."""
+    lent = shared_tensors([_shape_of(spec) for spec in values.specs], device)
+    for shared, tensor in zip(lent, values.tensors, strict=True):
+        shared.tensor.copy_(tensor)
+    _wait(device)
+    return lent
+
+
 def _shape_of(spec: dict[str, Any]) -> dict[str, Any]:
     return {"shape": spec["shape"], "dtype": spec["dtype"], "stride": None}
 

@@ -12,13 +12,13 @@ import torch
 from evaluator.correctness import weights
 from evaluator.correctness.candidate import CandidateError, KernelProcess
 from evaluator.correctness.cases import Cases
-from evaluator.correctness.reference import ReferenceProcess, Values
+from evaluator.correctness.reference import ReferenceProcess, Values, copied
 from evaluator.receipt.findings import NotTried
 from evaluator.receipt.plan import SeedSchedule
 from evaluator.request import Request
 from evaluator.sandbox import messages
 from evaluator.sandbox.fork_server import CacheScope, ForkServer
-from evaluator.sandbox.shared_buffers import SharedTensor, shared_tensor
+from evaluator.sandbox.shared_buffers import SharedTensor
 from evaluator.sandbox.worker_process import Worker
 from evaluator.scan.hazards import Severity
 from evaluator.source.forms import Form, Recognised
@@ -167,10 +167,7 @@ def job_of(
     request, recognised = starter.request, starter.recognised
     groups = {"init": cases.init, "weights": cases.weights, "inputs": inputs}
     host = torch.device("cpu")
-    lent = {name: [shared_tensor({**s, "stride": None}, host) for s in v.specs] for name, v in groups.items()}
-    for name, values in groups.items():
-        for shared, tensor in zip(lent[name], values.tensors, strict=True):
-            shared.tensor.copy_(tensor)
+    lent = {name: copied(values, host) for name, values in groups.items()}
     built = recognised.form is Form.KERNELBENCH
     job = {
         "load": messages.candidate_message(request, recognised, dims),
