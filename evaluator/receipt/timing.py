@@ -104,6 +104,11 @@ class Timed(Record):
             raise ValueError("a kernel has a summary exactly if it was timed")
         return self
 
+    @property
+    def samples_us(self) -> list[float]:
+        """The times that count."""
+        return self.series.kept()
+
 
 class Ratio(Record):
     """A baseline's time over the candidate's: above 1 the candidate is faster."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from evaluator.receipt.timing import Baseline, Clocks, Ratio, Timed, Timing
+from pydantic import AliasPath, Field
+
+from evaluator.receipt.timing import Baseline, Clocks, Ratio, Timing
 from kbs.common.json_model import JsonModel
 
 
@@ -18,18 +20,18 @@ class SummaryData(JsonModel):
     detail: str
     flags: list[str]
     """Settings that it ran under, such as `TF32 off`."""
-    n: int
+    n: int = Field(0, validation_alias=AliasPath("summary", "n"))
     """Turns that count."""
-    median_us: float | None
+    median_us: float | None = Field(None, validation_alias=AliasPath("summary", "median_us"))
     """None, like all figures below, where it failed."""
-    p20_us: float | None
-    p80_us: float | None
-    min_us: float | None
-    max_us: float | None
-    std_us: float | None
-    ci_low_us: float | None
+    p20_us: float | None = Field(None, validation_alias=AliasPath("summary", "p20_us"))
+    p80_us: float | None = Field(None, validation_alias=AliasPath("summary", "p80_us"))
+    min_us: float | None = Field(None, validation_alias=AliasPath("summary", "min_us"))
+    max_us: float | None = Field(None, validation_alias=AliasPath("summary", "max_us"))
+    std_us: float | None = Field(None, validation_alias=AliasPath("summary", "std_us"))
+    ci_low_us: float | None = Field(None, validation_alias=AliasPath("summary", "ci_low_us"))
     """Lower end of the 95 % interval of the median."""
-    ci_high_us: float | None
+    ci_high_us: float | None = Field(None, validation_alias=AliasPath("summary", "ci_high_us"))
     """Upper end of it."""
     first_call_seconds: float
     """Longest first call of a process, in which what is compiled when it is called is compiled. No part of any time."""
@@ -39,20 +41,6 @@ class SummaryData(JsonModel):
     """Turns dropped for the device's clock."""
     samples_us: list[float]
     """Every turn that counts, in the order in which they were made."""
-
-    @classmethod
-    def fields_of(cls, timed: Timed) -> dict[str, Any]:
-        """The fields above, of a contender of the receipt."""
-        figures = [name for name in SummaryData.model_fields if name.endswith("_us") and name != "samples_us"]
-        summary = timed.summary
-        return {
-            **{name: getattr(timed, name) for name in ("name", "status", "detail", "late", "slow_clock")},
-            "first_call_seconds": timed.first_call_seconds,
-            **{name: None if summary is None else getattr(summary, name) for name in figures},
-            "n": 0 if summary is None else summary.n,
-            "flags": list(timed.flags),
-            "samples_us": timed.series.kept(),
-        }
 
 
 class BaselineData(SummaryData):
@@ -66,8 +54,8 @@ class BaselineData(SummaryData):
     @classmethod
     def of(cls, baseline: Baseline) -> BaselineData:
         """From the receipt's."""
-        fields = cls.fields_of(baseline.timed)
-        return cls(**fields, ratio=baseline.ratio, improvement=baseline.improvement.value)
+        times = SummaryData.from_domain(baseline.timed).model_dump()
+        return cls(**times, ratio=baseline.ratio, improvement=baseline.improvement.value)
 
 
 class TimingData(JsonModel):
@@ -98,7 +86,7 @@ class TimingData(JsonModel):
         hidden: dict[str, Any] = {"candidate": {"series"}, "baselines": {"__all__": {"timed": {"series"}}}}
         return cls(
             plan=timing.plan,
-            candidate=SummaryData(**SummaryData.fields_of(first.candidate)),
+            candidate=SummaryData.from_domain(first.candidate),
             baselines={name: BaselineData.of(found) for name, found in first.baselines.items()},
             ratio=timing.ratio,
             against=timing.against,
