@@ -11,7 +11,7 @@ from loop.journal.folder import RunFolder
 from loop.journal.record import RunRecord
 from loop.journal.state import RunState
 from loop.pages import citations, final, measured, reasons, run, standalone
-from loop.pages.artifacts import VersionFiles, targets
+from loop.pages.artifacts import VersionFiles, environment, targets
 from loop.pages.benchmark import benchmark
 from loop.pages.drawing import Drawing, Painter, drawing
 from loop.pages.measured import correctness
@@ -47,10 +47,11 @@ def version_files(folder: RunFolder, record: RunRecord, version: int) -> dict[st
 
 def run_files(folder: RunFolder, record: RunRecord, state: RunState) -> dict[str, bytes]:
     """Every rendered file at the top of a run's folder but the reports. Raises `KoptError` (`artifact_damaged`)."""
+    machine, found = environment(folder), targets(folder)
     pages = {
         "plan.md": run.plan(record),
-        "env_check.md": run.environment_page(folder),
-        "README.md": run.readme(folder, record),
+        "env_check.md": None if machine is None else run.environment_page(machine),
+        "README.md": None if found is None else run.readme(record, found),
         "ITERATIONS.md": run.log(record, state),
         "searches.jsonl": run.searches(folder, record, state),
         "citations.json": citations.citations(folder, record, state),
@@ -71,7 +72,7 @@ def final_files(
     made["summary.json"] = final.summary(folder, record, state, files)
     made["benchmark.md"] = benchmark(record, files, final.final_receipt(folder, ended))
     best = ended.version if ended else state.best
-    script = None if best is None else standalone.standalone(folder, record, best)
+    script = None if best is None else standalone.standalone(files[best])
     if script is not None:
         made[standalone.NAME] = script
     return made

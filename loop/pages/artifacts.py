@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from evaluator.profiling.profile import Chosen, Profile, read_profile
+from evaluator.profiling.profile import Chosen, Counter, Profile, read_profile
 from evaluator.receipt.receipt import Receipt, parse
 from evaluator.receipt.timing_text import duration
 from kbs.common.errors import KoptError, UsageError
@@ -119,22 +119,21 @@ class VersionFiles:
         if it has none."""
         if is_time(id) and self.median_us is not None:
             return duration(self.median_us)
-        launch = self.chosen.launch if self.chosen else None
-        if launch is None:
-            return ""
-        known = profile_metrics()
-        found = launch.metric(id) if id in known.all else launch.counter(id)
+        found = self._counter(id)
         return found.shown if found else ""
 
     def number_of(self, id: str) -> float | None:
         """A metric as a number in the vocabulary's unit; None if it has none."""
         if is_time(id) and self.median_us is not None:
             return self.median_us
+        found = self._counter(id)
+        return None if found is None or found.value is None else float(found.value)
+
+    def _counter(self, id: str) -> Counter | None:
         launch = self.chosen.launch if self.chosen else None
         if launch is None:
             return None
-        found = launch.metric(id) if id in profile_metrics().all else launch.counter(id)
-        return None if found is None or found.value is None else float(found.value)
+        return launch.metric(id) if id in profile_metrics().all else launch.counter(id)
 
 
 def is_time(metric: str) -> bool:

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from evaluator.receipt import timing_text as words
 from evaluator.receipt.receipt import Receipt
 from evaluator.receipt.timing import WorkloadTiming
-from evaluator.receipt.verdict import Verdict
-from kbs.common.markdown import Markdown, bullets, inert, quoted, table
+from kbs.common.markdown import bullets, inert, table
 from loop.journal.record import RunRecord
 from loop.pages.artifacts import NOT_THERE, VersionFiles
-from loop.pages.measured import text
+from loop.pages.measured import evaluated_words, text
 
 
 def benchmark(record: RunRecord, files: Mapping[int, VersionFiles], final: Receipt | None) -> bytes:
@@ -34,8 +33,7 @@ def benchmark(record: RunRecord, files: Mapping[int, VersionFiles], final: Recei
 
 def _version(receipt: Receipt) -> Iterator[str]:
     timing = receipt.timing
-    reason = inert(receipt.reason) if receipt.verdict is Verdict.ACCEPTED else quoted(receipt.reason)
-    yield from bullets([f"receipt {receipt.id}", Markdown(f"{receipt.verdict}: {reason}")])
+    yield from bullets([f"receipt {receipt.id}", evaluated_words(receipt)])
     if timing is None:
         yield from ("- no time was taken", "")
         return

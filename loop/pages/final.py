@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 
 from evaluator.receipt import timing_text as words
 from evaluator.receipt.receipt import Receipt, parse
@@ -16,10 +17,10 @@ from loop.journal.folder import RunFolder
 from loop.journal.record import RunRecord
 from loop.journal.state import Attempt, RunState, VersionState
 from loop.pages.artifacts import NOT_THERE, VersionFiles, targets
-from loop.pages.measured import text
+from loop.pages.measured import evaluated_words, text
 from loop.pages.movement import movements
 from loop.pages.reasons import cited
-from loop.pages.run import closed_words, evaluated_words, outcome, ratio, stop_words
+from loop.pages.run import closed_words, outcome, ratio, stop_words
 from loop.proposals.proposal import Proposal
 from loop.tools import MachineNote
 
@@ -275,9 +276,7 @@ def _check(state: RunState) -> list[str]:
     return [*lines, "```"]
 
 
-def summary(
-    folder: RunFolder, record: RunRecord, state: RunState, files: Mapping[int, VersionFiles]
-) -> bytes:  # fmt: skip
+def summary(folder: RunFolder, record: RunRecord, state: RunState, files: Mapping[int, VersionFiles]) -> bytes:
     """summary.json: the report for programs."""
     final, found = state.final, targets(folder)
     versions = []
@@ -300,13 +299,9 @@ def summary(
                 "kept": version.kept,
                 "masked": version.masked,
                 "why": version.closed.why if version.closed else "",
-                "movements": [
-                    {"metric": one.metric, "expected": one.expected, "before": one.before, "after": one.after,
-                     "outcome": one.outcome}
-                    for one in movements(files[version.number])
-                ],
+                "movements": [asdict(one) for one in movements(files[version.number])],
             }
-        )  # fmt: skip
+        )
     return dumps(
         {
             "run": record.id,
@@ -319,13 +314,9 @@ def summary(
             "measured": any(v["median_us"] is not None for v in versions),
             "accept_unmeasured": record.accept_unmeasured,
             "best": final.version if final else state.best,
-            "final": None
-            if final is None
-            else {"receipt": final.receipt, "agrees": final.agrees, "ratio": final.ratio, "why": final.why},
+            "final": final and final.model_dump(mode="json", include={"receipt", "agrees", "ratio", "why"}),
             "finals": [one.model_dump(mode="json", exclude={"kind"}) for one in state.finals],
-            "stopped": None
-            if state.stopped is None
-            else {"reason": state.stopped.reason, "evidence": state.stopped.evidence},
+            "stopped": state.stopped and state.stopped.model_dump(include={"reason", "evidence"}),
             "floor_us": found.floor_us if found else None,
             "target_us": found.target_us if found else None,
             "versions": versions,

@@ -18,6 +18,7 @@ from kbs.common.canonical_json import dumps
 from kbs.common.markdown import Markdown, bullets, inert, quoted, table
 from kbs.evidence.units import format_number
 from kbs.hardware.profile_metrics import STALLS, profile_metrics
+from loop.journal.events import Evaluated
 from loop.pages.artifacts import NOT_THERE, VersionFiles
 from loop.tools import MachineNote, Targets
 
@@ -38,13 +39,12 @@ def correctness(receipt: Receipt) -> bytes:
         if declared is None
         else f"atol {declared.atol:g}, rtol {declared.rtol:g}, declared by the {declared.declared_by}"
     )
-    reason = inert(receipt.reason) if receipt.verdict is Verdict.ACCEPTED else quoted(receipt.reason)
     lines = [
         f"# Correctness of {inert(receipt.candidate.name)}",
         "",
         *bullets(
             [
-                Markdown(f"verdict: {receipt.verdict}: {reason}"),
+                Markdown(f"verdict: {evaluated_words(receipt)}"),
                 f"evidence: {receipt.evidence} by kopt, receipt {receipt.id}",
                 f"kernel: SHA-256 {receipt.candidate.hash}",
                 f"problem: SHA-256 {receipt.problem.hash}",
@@ -105,21 +105,18 @@ def profile_pages(files: VersionFiles) -> dict[str, bytes]:
     """ncu_summary.md, ncu_details.md, ncu_top.json."""
     if files.profile is None or files.chosen is None:
         why = files.record.profile_why or "no counters stand in this version's folder"
+        grade = "none" if files.record.profile == "none" else "degraded"
         said = f"{NOT_THERE}: no profile of Nsight Compute was taken: {inert(why)}."
         return {
             "ncu_summary.md": text(["# NCU summary", "", said]),
             "ncu_details.md": text(["# NCU details", "", said]),
-            "ncu_top.json": dumps({"grade": _grade(files), "why": why, "profile": None, "metrics": []}),
+            "ncu_top.json": dumps({"grade": grade, "why": why, "profile": None, "metrics": []}),
         }
     return {
         "ncu_summary.md": summary(files.profile, files.chosen).encode("utf-8", "replace"),
         "ncu_details.md": details(files.profile, files.chosen).encode("utf-8", "replace"),
         "ncu_top.json": _top(files),
     }
-
-
-def _grade(files: VersionFiles) -> str:
-    return "none" if files.record.profile == "none" else "degraded"
 
 
 def _top(files: VersionFiles) -> bytes:
@@ -171,14 +168,15 @@ def roofline(files: VersionFiles, found: Targets | None) -> bytes:
 def _shares(median: float | None, found: Targets | None) -> Iterator[str]:
     if not median or found is None:
         return
-    shown = number(median)
+    shown = words.significant(median)
     if found.bytes is not None:
         rate = Decimal(found.bytes) / Decimal(shown.replace(",", "")) / 1000
         yield f"achieved bandwidth: {found.bytes:,} B / {shown} µs = {format_number(rate, 4)} GB/s"
     for name, limit in (("floor", found.floor_us), ("target", found.target_us)):
         if limit is not None:
-            share = Decimal(number(limit).replace(",", "")) / Decimal(shown.replace(",", "")) * 100
-            yield f"{name} in the measured time: {number(limit)} µs / {shown} µs = {format_number(share)} %"
+            aim = words.significant(limit)
+            share = Decimal(aim.replace(",", "")) / Decimal(shown.replace(",", "")) * 100
+            yield f"{name} in the measured time: {aim} µs / {shown} µs = {format_number(share)} %"
 
 
 def machine(files: VersionFiles) -> bytes:
@@ -207,9 +205,10 @@ def _differs(note: MachineNote, parent: MachineNote | None) -> bool | None:
     return note.functions != parent.functions
 
 
-def number(value: float) -> str:
-    """A figure of a report: four significant digits at most six decimals, without a unit."""
-    return words.significant(value)
+def evaluated_words(found: Receipt | Evaluated) -> Markdown:
+    """Verdict and reason. The reason is quoted if it may be the kernel's output."""
+    reason = inert(found.reason) if found.verdict is Verdict.ACCEPTED else quoted(found.reason)
+    return Markdown(f"{found.verdict}: {reason}")
 
 
 def text(lines: list[str]) -> bytes:

@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evaluator.receipt import timing_text as words
-from evaluator.receipt.verdict import Verdict
 from kbs.common.canonical_json import dumps
 from kbs.common.markdown import Markdown, bullets, inert, quoted, table
-from loop.journal.events import Closed, Evaluated, Stopped
+from loop.journal.events import Closed, Stalled, Stopped
 from loop.journal.folder import RunFolder
 from loop.journal.language_model import ModelChoice
 from loop.journal.record import RunRecord
 from loop.journal.state import RunState, VersionState
-from loop.pages.artifacts import NOT_THERE, VersionFiles, environment, targets
-from loop.pages.measured import text
+from loop.pages.artifacts import NOT_THERE, VersionFiles
+from loop.pages.measured import evaluated_words, text
 from loop.planning.step0 import ENVIRONMENT, ROOFLINE, EnvNote, stop_conditions
 from loop.proposals.evidence import render as render_searches
 from loop.tools import Search, Targets
+
+_FILES = (
+    "## Where things are",
+    "",
+    "- `v0` is the kernel as it came; `v1`, `v2` … are the versions, each with its receipt, profile and reasons",
+    "- `best` holds the best version, `trajectory` a copy of every kernel that was benchmarked",
+    "- `journal.jsonl` has every event; `ITERATIONS.md` tells it; `final_report.md` sums it up at the end",
+    "- `HINTS.md` is yours: it is read at every start",
+)
 
 
 def plan(record: RunRecord) -> bytes:
@@ -68,13 +76,7 @@ def _tolerance(tolerance: tuple[float, float] | None) -> str:
     return "the evaluator's own" if tolerance is None else f"atol {tolerance[0]:g}, rtol {tolerance[1]:g}"
 
 
-def environment_page(folder: RunFolder) -> bytes | None:
-    """env_check.md; None before step 0."""
-    found = environment(folder)
-    return None if found is None else environment_words(found)
-
-
-def environment_words(found: EnvNote) -> bytes:
+def environment_page(found: EnvNote) -> bytes:
     """env_check.md of what was found."""
     rows = [(check.name, check.found or "missing", check.why) for check in found.checks]
     device = f"{found.device} ({found.device_name})" if found.device_name else found.device
@@ -82,14 +84,8 @@ def environment_words(found: EnvNote) -> bytes:
     return text([*lines, *table(("what", "found", "what its absence means"), rows)])
 
 
-def readme(folder: RunFolder, record: RunRecord) -> bytes | None:
-    """README.md: specs with sources, targets of the problem, stop conditions; None before step 0."""
-    found = targets(folder)
-    return None if found is None else readme_words(record, found)
-
-
-def readme_words(record: RunRecord, found: Targets) -> bytes:
-    """README.md of a run with these targets."""
+def readme(record: RunRecord, found: Targets) -> bytes:
+    """README.md: specs with sources, targets of the problem, stop conditions."""
     lines = [
         f"# Run {inert(record.id)}",
         "",
@@ -98,25 +94,10 @@ def readme_words(record: RunRecord, found: Targets) -> bytes:
     ]
     lines += ["## Hardware specs", ""]
     lines += [f"- {spec.line}" for spec in found.specs] or [f"{NOT_THERE}: no GPU is named."]
-    lines += ["", "## What the problem needs, and what follows", "", *_derivation(found)]
+    lines += ["", "## What the problem needs, and what follows", "", *(f"    {line}" for line in found.lines), ""]
     lines += ["## Gaps of the wiki", "", *(bullets(found.gaps) or ["None."]), ""]
     lines += ["## When the run ends", "", *bullets(stop_conditions(record, found)), ""]
-    return text([*lines, *_files()])
-
-
-def _derivation(found: Targets) -> list[str]:
-    return [*(f"    {line}" for line in found.lines), ""]
-
-
-def _files() -> list[str]:
-    return [
-        "## Where things are",
-        "",
-        "- `v0` is the kernel as it came; `v1`, `v2` … are the versions, each with its receipt, profile and reasons",
-        "- `best` holds the best version, `trajectory` a copy of every kernel that was benchmarked",
-        "- `journal.jsonl` has every event; `ITERATIONS.md` tells it; `final_report.md` sums it up at the end",
-        "- `HINTS.md` is yours: it is read at every start",
-    ]
+    return text([*lines, *_FILES])
 
 
 def step0_files(record: RunRecord, machine: EnvNote, found: Targets) -> dict[str, bytes]:
@@ -124,8 +105,8 @@ def step0_files(record: RunRecord, machine: EnvNote, found: Targets) -> dict[str
     return {
         ENVIRONMENT: dumps(machine.model_dump(mode="json")),
         ROOFLINE: dumps(found.model_dump(mode="json")),
-        "env_check.md": environment_words(machine),
-        "README.md": readme_words(record, found),
+        "env_check.md": environment_page(machine),
+        "README.md": readme(record, found),
     }
 
 
@@ -140,12 +121,7 @@ def log(record: RunRecord, state: RunState) -> bytes:
     for version in state.versions:
         lines += [f"## v{version.number}", "", *bullets(_told(version)), ""]
     if state.stalls:
-        lines += [
-            "## Stalls",
-            "",
-            *bullets(_stall(one.version, one.tried, one.untried, one.masked) for one in state.stalls),
-            "",
-        ]
+        lines += ["## Stalls", "", *bullets(map(_stall, state.stalls)), ""]
     if state.asked:
         lines += ["## What the model used", "", *bullets([state.spent.words]), ""]
     if state.stopped:
@@ -213,12 +189,6 @@ def _told(version: VersionState) -> Iterator[str]:
         yield "masked: proposers do not see it"
 
 
-def evaluated_words(found: Evaluated) -> Markdown:
-    """The result of an attempt. The reason is quoted, because it may be the kernel's output."""
-    reason = inert(found.reason) if found.verdict is Verdict.ACCEPTED else quoted(found.reason)
-    return Markdown(f"{found.verdict}: {reason}")
-
-
 def closed_words(found: Closed) -> Markdown:
     """How a version ended. Why it failed is quoted, because it repeats the reasons of its attempts."""
     return Markdown(f"{found.outcome}: {inert(found.why) if found.outcome == 'passed' else quoted(found.why)}")
@@ -230,11 +200,10 @@ def stop_words(found: Stopped) -> Markdown:
     return Markdown(f"{found.reason}: {said}")
 
 
-def _stall(version: int, tried: tuple[str, ...], untried: tuple[str, ...], masked: tuple[int, ...]) -> str:
-    hidden = f"; masked: {', '.join(f'v{number}' for number in masked)}" if masked else ""
-    return (
-        f"after v{version}: tried {', '.join(tried) or 'nothing'}; not tried {', '.join(untried) or 'nothing'}{hidden}"
-    )
+def _stall(one: Stalled) -> str:
+    hidden = f"; masked: {', '.join(f'v{number}' for number in one.masked)}" if one.masked else ""
+    tried, untried = ", ".join(one.tried) or "nothing", ", ".join(one.untried) or "nothing"
+    return f"after v{one.version}: tried {tried}; not tried {untried}{hidden}"
 
 
 def searches(folder: RunFolder, record: RunRecord, state: RunState) -> bytes:

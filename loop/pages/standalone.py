@@ -9,31 +9,28 @@ from typing import Any
 from evaluator.source.cuda_signature import solve_parameters
 from evaluator.source.forms import Form, recognise
 from evaluator.source.source_file import SourceFile, is_cuda
-from loop.journal.folder import KERNELS, RunFolder
-from loop.journal.record import RunRecord
+from loop.pages.artifacts import VersionFiles
 
 NAME = "test_kernel.py"
 _TEMPLATE = "test_kernel.py.txt"
 
 
-def standalone(folder: RunFolder, record: RunRecord, best: int) -> bytes | None:
+def standalone(best: VersionFiles) -> bytes | None:
     """The script for a version; None if it has no kernel. Raises `UsageError` if its form is unknown."""
-    path = next(
-        (folder.version(best) / name for name in KERNELS.values() if (folder.version(best) / name).is_file()), None
-    )
-    if path is None:
+    if best.kernel is None:
         return None
-    kernel = SourceFile(name=path.name, text=path.read_bytes().decode("utf-8-sig", "replace"))
+    record, (name, code) = best.record, best.kernel
+    kernel = SourceFile(name=name, text=code.decode("utf-8-sig", "replace"))
     reference = SourceFile(
         name=record.reference.name,
-        text=(folder.root / record.reference.name).read_bytes().decode("utf-8-sig", "replace"),
+        text=(best.folder.root / record.reference.name).read_bytes().decode("utf-8-sig", "replace"),
     )
     known = recognise(
         kernel,
         reference,
         inputs=record.inputs.name if record.inputs else None,
         entry=record.problem.entry,
-        backend=record.problem.backend if best == 0 else None,
+        backend=record.problem.backend if best.number == 0 else None,
     )
     solve = known.form is Form.SOLVE and is_cuda(kernel)
     parameters = [(one.name, one.type, one.pointer) for one in solve_parameters(kernel, known.entry)] if solve else []

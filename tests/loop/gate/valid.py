@@ -26,7 +26,7 @@ from loop.journal.events import HintsRead
 from loop.journal.folder import RunFolder
 from loop.journal.record import KeptFile, PinnedWiki, RunRecord
 from loop.journal.state import Phase, RunState
-from loop.pages.run import environment_page, plan, readme
+from loop.pages.run import plan
 from loop.planning.hints import parse_hints
 from loop.planning.methods import read_methods
 from loop.planning.step0 import Check, EnvNote, spec_notes
@@ -148,14 +148,7 @@ class RealParts(FakeParts):
 
     def step0(self) -> dict[str, bytes]:
         assert isinstance(self.tools, GpuTools)
-        made = {
-            "env.json": dumps(self.tools.environment().model_dump(mode="json")),
-            "roofline.json": dumps(self.tools.targets().model_dump(mode="json")),
-        }
-        for name, data in made.items():
-            (self.folder.root / name).write_bytes(data)
-        shown = {"README.md": readme(self.folder, self.record), "env_check.md": environment_page(self.folder)}
-        return made | {name: data for name, data in shown.items() if data is not None}
+        return pages.step0_files(self.record, self.tools.environment(), self.tools.targets())
 
     def hints(self) -> HintsRead:
         data = self.folder.hints.read_bytes()

@@ -298,7 +298,7 @@ def test_the_script_stands_alone(view: View, tmp_path: Path) -> None:
 def test_names_stand_in_the_script_as_they_are(view: View) -> None:
     dims = {"is_true": 1, "nullable": 8, "größe": 2}
     problem = view.record.problem.model_copy(update={"dims": dims})
-    made = standalone.standalone(view.folder, view.record.model_copy(update={"problem": problem}), 2)
+    made = standalone.standalone(VersionFiles(view.folder, view.record.model_copy(update={"problem": problem}), 2))
     assert made is not None
     stated = next(node for node in ast.parse(made).body if isinstance(node, ast.Assign))
     assert ast.literal_eval(stated.value)["dims"] == dims
