@@ -24,6 +24,7 @@ from kbs.experience.experiment import Experiment, Join, Mask
 from kbs.experience.files import LogFiles, Problem
 from kbs.experience.filters import Filter
 from kbs.experience.ranking.trials import TRIAL, Trials, labels, pack
+from kbs.index.sqlite_file import make_tables, transaction
 
 SCHEMA = 1
 """Version of the tables. An index of another version is built again."""
@@ -110,7 +111,7 @@ class ExperienceIndex:
         """Read what is new in the log's files."""
         if not self._stale():
             return
-        with self._transaction():
+        with transaction(self.db):
             touched: set[str] = set()
             known = {row[0]: row[1:] for row in self.db.execute("SELECT name, state, offset, lines, hash FROM files")}
             names = self.files.names()
@@ -216,17 +217,6 @@ class ExperienceIndex:
         self.db.executemany("INSERT OR IGNORE INTO labels VALUES (?)", ((label,) for label in labels(one)))
         self.db.executemany("INSERT INTO names VALUES (?, ?)", ((id, row) for id in entry.ids))
 
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self.db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self.db.execute("COMMIT")
-        except BaseException:
-            if self.db.in_transaction:
-                self.db.execute("ROLLBACK")
-            raise
-
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def problems(self) -> list[Problem]:
@@ -318,7 +308,7 @@ class ExperienceIndex:
     def trials(self) -> Trials:
         """What the ranking looks at of every experiment that is not masked."""
         if self._missing_packs():
-            with self._transaction():
+            with transaction(self.db):
                 for pack in self._missing_packs():
                     bounds = (_PACK * pack, _PACK * (pack + 1))
                     found = self.db.execute(
@@ -362,15 +352,7 @@ def _open(place: Path | str) -> sqlite3.Connection:
     db = sqlite3.connect(place, timeout=BUSY_SECONDS, isolation_level=None)
     try:
         edition = _edition()
-        if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("BEGIN IMMEDIATE")
-            if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                for statement in _TABLES.split(";\n"):
-                    if statement.strip():
-                        db.execute(statement)
-                db.execute("INSERT INTO meta VALUES ('edition', ?)", (edition,))
-            db.execute("COMMIT")
+        make_tables(db, f"{_TABLES}INSERT INTO meta VALUES ('edition', '{edition}')")
         found = db.execute("SELECT value FROM meta WHERE key = 'edition'").fetchone()
         if not found or found[0] != edition:
             raise sqlite3.DatabaseError("it was made by another version of kopt")

@@ -27,7 +27,9 @@ _NOT_WRITABLE = (
     *(errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP),  # no folder, and none can be made
 )
 
-_SCHEMA = """
+_SCHEMA = f"""
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE wikis (name TEXT PRIMARY KEY, root TEXT NOT NULL, revision TEXT NOT NULL, rank INTEGER NOT NULL);
 CREATE TABLE pages (
@@ -107,6 +109,33 @@ def index_lock(home: Path, timeout: float) -> AbstractContextManager[None]:
     return file_lock(home / "index.lock", timeout, busy)
 
 
+def make_tables(db: sqlite3.Connection, statements: str) -> None:
+    """Run the statements, each of which ends its line, in a new file; a file that has tables is left as it is.
+
+    Other processes may be doing the same.
+    """
+    if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        return
+    db.execute("PRAGMA journal_mode = WAL")
+    with transaction(db):
+        if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            for statement in statements.split(";\n"):
+                db.execute(statement)
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing, on disk when it returns."""
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
 class IndexFile:
     """The SQLite file of an index. Use as a context manager; `create=True` makes a missing one."""
 
@@ -134,14 +163,7 @@ class IndexFile:
         self.db.execute("PRAGMA foreign_keys = ON")
         empty = not self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if empty and create:
-            self.db.execute("PRAGMA journal_mode = WAL")
-            with self.transaction():
-                if not self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                    self.db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                    self.db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-                    for statement in _SCHEMA.split(";\n"):
-                        if statement.strip():
-                            self.db.execute(statement)
+            make_tables(self.db, _SCHEMA)
         if self.db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise damaged(self.path, "it is empty" if empty else "it was made by another program")
         if self.db.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
@@ -164,15 +186,10 @@ class IndexFile:
     def transaction(self) -> Iterator[None]:
         """All or nothing, on disk when it returns."""
         try:
-            self.db.execute("BEGIN IMMEDIATE")
-            yield
-            self.db.execute("COMMIT")
-        except BaseException as error:
-            if self.db.in_transaction:
-                self.db.execute("ROLLBACK")
-            if isinstance(error, sqlite3.Error):
-                raise storage_error(error, self.folder) or damaged(self.path, str(error)) from error
-            raise
+            with transaction(self.db):
+                yield
+        except sqlite3.Error as error:
+            raise storage_error(error, self.folder) or damaged(self.path, str(error)) from error
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

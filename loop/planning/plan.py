@@ -169,7 +169,9 @@ class ResolvedPlan:
             workspace=str(self.inventory.workspace),
             kernel=kept("kernel", self.inventory.kernel, self.kernel.hash),
             reference=kept("reference", self.inventory.reference, self.reference.hash),
-            inputs=None if inputs is None or self.inputs is None else kept("inputs", inputs, _sha256(self.inputs)),
+            inputs=None
+            if inputs is None or self.inputs is None
+            else kept("inputs", inputs, hashlib.sha256(self.inputs).hexdigest()),
             problem_hash=here.problem_hash,
             problem=problem_words(wanted, here.outputs),
             seed_commitment=seed_commitment,
@@ -405,7 +407,3 @@ def _bytes(path: Path) -> bytes:
 
 def _cuda(path: Path) -> bool:
     return is_cuda(read_source(path, "file"))
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
