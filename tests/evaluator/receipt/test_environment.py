@@ -55,6 +55,7 @@ def tool(path: Path, script: str) -> Path:
     return path
 
 
+@pytest.mark.processes
 def test_this_machine() -> None:
     found = looked(variables={"PATH": "/usr/bin"})
     assert found.kernel == os.uname().release

@@ -45,9 +45,13 @@ Record = dict[str, Any]
 HASH, NUMBER = "<hash>", "<number>"
 _VARYING = {HASH: r"[0-9a-f]{8,64}", NUMBER: r"-?\d[\d.,]*(?:e[+-]?\d+)?"}
 _TOKEN = re.compile(r"(\b[0-9a-f]{8,64}\b|\d[\d.,]*(?:e[+-]?\d+)?|<hash>|<number>)")
+_OF_THE_WIKI = {"revision", "pages", "passages", "specs"}
+"""What changes with every page of the bundled wiki, and says nothing of the commands."""
 _RULES = [
     (re.compile(pattern), replacement)
     for pattern, replacement in (
+        (r"(?<=at revision )[0-9a-f]{8,64}", HASH),
+        (r"\b\d+(?= (?:pages|passages|specs|vectors)\b)", NUMBER),
         (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d| UTC)?", "<time>"),
         (r"\b01[0-9A-HJKMNP-TV-Z]{24}\b", "<ulid>"),
         (r"-\d{8}-\d{6}-[a-z]{4}\b", "-<run>"),
@@ -175,6 +179,8 @@ class Play:
             return "<seconds>"
         if key in _OF_THE_MACHINE and isinstance(value, dict | list | str):
             return _keys_alone(value)
+        if key in _OF_THE_WIKI and isinstance(value, int | str):
+            return HASH if key == "revision" else NUMBER
         if isinstance(value, dict):
             if key == "" and value.keys() == _CHECK and value["name"] not in _OF_KOPT:
                 return {"name": value["name"]} | dict.fromkeys(("status", "detail", "hint"), "<machine>")
@@ -235,7 +241,7 @@ def differences(record: Any, found: Any, where: str = "$") -> Iterator[str]:
 
 def _fits(record: Any, found: Any) -> bool:
     if record == NUMBER:
-        return isinstance(found, int | float) or (isinstance(found, str) and _matches(record, found))
+        return found == NUMBER or isinstance(found, int | float) or (isinstance(found, str) and _matches(record, found))
     if isinstance(record, str) and isinstance(found, str):
         return record == found or _matches(record, found)
     return type(record) is type(found) and record == found

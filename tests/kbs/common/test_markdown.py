@@ -29,3 +29,7 @@ def test_a_bar_in_a_cell_ends_no_cell() -> None:
     assert table(("a",), [(quoted("x | y"),)])[2] == "| ` x \\| y ` |"
     assert bullets([quoted("x | *y*"), "*y*"]) == ["- ` x | *y* `", "- \\*y\\*"]
     assert isinstance(quoted("x"), Markdown)
+
+
+def test_addresses_become_no_links() -> None:
+    assert inert("https://a.b www.x.org") == r"https\://a.b www\.x.org"
