@@ -41,7 +41,7 @@ class FileEvidence(JsonDataclass):
     metric: Annotated[str, Field(exclude=True)] = ""
     """Nsight Compute's name of what it is, by which thresholds ask for it; empty if it has none."""
 
-    @computed_field  # type: ignore[prop-decorator]
+    @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorated property
     @property
     def reference(self) -> str:
         """`profile/1f0c9a77…#dram__bytes_read.sum[1]`, which `kopt cite` checks; else the file and the place."""

@@ -160,11 +160,11 @@ def _write_options(of: Command | Group, ctx: Any, formatter: Any) -> None:
 class _Argument(TyperArgument):
     """An argument that help shows by its name alone: KERNEL, [VERSION], [WORDS]..."""
 
-    def display_type_rich(self, ctx: Any) -> str | None:  # noqa: ARG002
+    def display_type_rich(self, ctx: Any) -> str | None:  # noqa: ARG002  # the signature is Typer's
         """Leave the type out: the name and its help say what is wanted."""
         return None
 
-    def get_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002
+    def get_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002  # the signature is Typer's
         """Brackets around what may be left out."""
         name = f"{self.metavar}" if self.required else f"[{self.metavar}]"
         return [f"{name}..." if self.nargs != 1 and not name.endswith("...]") else name]

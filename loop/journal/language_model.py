@@ -133,7 +133,7 @@ class Spent(JsonDataclass):
         """Of prompts and answers."""
         return self.input_tokens + self.output_tokens
 
-    @computed_field  # type: ignore[prop-decorator]
+    @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorated property
     @property
     def words(self) -> str:
         """`3 calls, 12,400 tokens in, 2,310 out, 0.0719 USD`"""
