@@ -42,7 +42,7 @@ class NoiseRun(Record):
     median_us: float
     """Median of the side that stands in the candidate's place."""
     turns: int
-    """Turns of each side that count."""
+    """Samples of each side that count."""
     seconds: Seconds
     """Time of the run with the start of its processes."""
     turn_seconds: Seconds

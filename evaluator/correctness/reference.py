@@ -227,5 +227,5 @@ def blamed(op: str, error: dict[str, Any]) -> KoptError:
     return UsageError(
         f"the reference fails by itself: {said}",
         code="reference_failed",
-        hint="Mend the reference, or the --dims that it is given. " + " | ".join(line.strip() for line in last[:2]),
+        hint="Fix the reference, or the --dims that it gets. " + " | ".join(line.strip() for line in last[:2]),
     )

@@ -92,9 +92,9 @@ class Timed(Record):
     first_call_seconds: Seconds = 0.0
     """Longest first call of a process: what is compiled when it is called is compiled in it. No part of any time."""
     late: int = Field(default=0, ge=0)
-    """Turns dropped since the host was slower than the spin kernel."""
+    """Samples dropped since the host was slower than the spin kernel."""
     slow_clock: int = Field(default=0, ge=0)
-    """Turns dropped for the device's clock."""
+    """Samples dropped for the device's clock."""
     series: Series = Series()
     """Every sample."""
 
@@ -152,7 +152,7 @@ class SpanWitness(Record):
     status: Literal["confirmed", "refuted", "not run"]
     """`refuted`: work lay outside the window, or the claimed time is shorter than the spans."""
     turns: int = Field(ge=0)
-    """Turns that were watched; their times count for nothing else."""
+    """Samples that were watched; their times count for nothing else."""
     kernels: int = Field(ge=0)
     """Kernels and copies of the candidate that were seen in them."""
     outside: int = Field(ge=0)
@@ -166,7 +166,7 @@ class SpanWitness(Record):
 
 
 class AuditWitness(Record):
-    """Turns of several calls on as many inputs, with no flush and no spin, timed by kopt's own clock."""
+    """Samples of several calls on as many inputs, with no flush and no spin, timed by kopt's own clock."""
 
     status: Literal["confirmed", "refuted", "not binding", "not run"]
     """`not binding`: the host or the resolution of the clock leaves room for anything."""
@@ -260,7 +260,7 @@ class Figure(Record):
     us: Positive
     """Median time of a sample."""
     n: int = Field(ge=1)
-    """Turns."""
+    """Samples."""
 
 
 class Ceiling(Record):
@@ -275,7 +275,7 @@ class Ceiling(Record):
     written_bytes: int = Field(ge=0)
     """Bytes written by them."""
     n: int = Field(ge=1)
-    """Turns."""
+    """Samples."""
 
 
 class CitedPeak(Record):

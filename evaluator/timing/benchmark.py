@@ -35,10 +35,10 @@ FIRST_CASE = 1000
 LEAST_BLOCKS = 4
 """Blocks of two pairs each in every restart, before anything is concluded."""
 ALONE = 6
-"""Turns of the first baseline in each restart while no candidate runs; as many before as after."""
+"""Samples of the first baseline in each restart while no candidate runs; as many before as after."""
 SIGNAL_SAMPLES = 12
 WATCHED = 5
-"""Turns under the profiler."""
+"""Samples under the profiler."""
 _CONTEXT_BYTES = 700 << 20
 """What a process takes of the device before it has any tensors: its context, PyTorch's kernels, the flush."""
 _MEMORY_PART = 0.8
@@ -350,7 +350,7 @@ class Benchmark:
         )
 
     def _watch(self, process: TimedProcess) -> None:
-        """Turns under the profiler; their times count for nothing."""
+        """Samples under the profiler; their times count for nothing."""
         try:
             self.results.span_samples = [process.spans(self._case()) for _ in range(WATCHED)]
         except CandidateError as error:  # the candidate's own errors came up before

@@ -42,11 +42,11 @@ def draw(timing: Timing, title: str, format: str) -> bytes:
     def fill(figure: Figure) -> None:
         figure.suptitle(visible(title), fontsize=11)
         panels = figure.subplots(len(rows), columns, squeeze=False)
-        for row, workload, contenders in zip(panels, workloads, rows, strict=True):
+        for row, workload, kernels in zip(panels, workloads, rows, strict=True):
             named = visible(words.where(timing, workload))
-            for axes, timed, colour in zip(row, contenders, itertools.cycle(_COLOURS)):
+            for axes, timed, colour in zip(row, kernels, itertools.cycle(_COLOURS)):
                 _contender(axes, timed, colour, named)
-            for axes in row[len(contenders) :]:
+            for axes in row[len(kernels) :]:
                 axes.set_axis_off()
         _legend(figure)
 
@@ -54,7 +54,7 @@ def draw(timing: Timing, title: str, format: str) -> bytes:
 
 
 def _contender(axes: Axes, timed: Timed, colour: str, named: str) -> None:
-    """Restarts from left to right, in each its turns in their order. The axis is this contender's own."""
+    """Restarts from left to right, the samples of each in order. The axis is this kernel's own."""
     summary, series = timed.summary, timed.series
     name = f"{named}{visible(timed.name)[:40]}"
     if summary is None:

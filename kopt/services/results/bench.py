@@ -139,7 +139,7 @@ class CeilingsData(JsonModel):
     empty_us: float
     """Median time of a pair of events with nothing between."""
     figures: list[dict[str, Any]]
-    """name, value, unit (GB/s, TFLOP/s or us), us (median time), n (turns)."""
+    """name, value, unit (GB/s, TFLOP/s or us), us (median time), n (samples)."""
     clocks: dict[str, Any]
     path: str
     """Where they are kept."""

@@ -1,4 +1,4 @@
-"""Times in the JSON that `kopt bench` prints: what a receipt keeps of them, with one list of samples a contender."""
+"""Times in the JSON that `kopt bench` prints: what a receipt keeps of them, with one list of samples per kernel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kbs.common.json_model import JsonModel
 
 
 class SummaryData(JsonModel):
-    """Times of one contender, in microseconds on the device: flat, and without the turns that do not count."""
+    """Times of one kernel, in microseconds on the device: flat, and without the samples that do not count."""
 
     name: str
     """`candidate`, `eager`, `compile`, or what the user called it."""
@@ -21,7 +21,7 @@ class SummaryData(JsonModel):
     flags: list[str]
     """Settings that it ran under, such as `TF32 off`."""
     n: int = Field(0, validation_alias=AliasPath("summary", "n"))
-    """Turns that count."""
+    """Samples that count."""
     median_us: float | None = Field(None, validation_alias=AliasPath("summary", "median_us"))
     """None, like all figures below, where it failed."""
     p20_us: float | None = Field(None, validation_alias=AliasPath("summary", "p20_us"))
@@ -36,11 +36,11 @@ class SummaryData(JsonModel):
     first_call_seconds: float
     """Longest first call of a process, in which what is compiled when it is called is compiled. No part of any time."""
     late: int
-    """Turns dropped since the host was slower than the spin kernel."""
+    """Samples dropped since the host was slower than the spin kernel."""
     slow_clock: int
-    """Turns dropped for the device's clock."""
+    """Samples dropped for the device's clock."""
     samples_us: list[float]
-    """Every turn that counts, in the order in which they were made."""
+    """Every sample that counts, in the order in which they were made."""
 
 
 class BaselineData(SummaryData):
@@ -75,7 +75,7 @@ class TimingData(JsonModel):
     """All workloads: rows of the receipt (`kopt schema receipt`, WorkloadTiming) without their samples."""
     clocks: Clocks
     seconds: float
-    """Time that the turns and the start of their processes took."""
+    """Time that the samples and the start of their processes took."""
 
     @classmethod
     def of(cls, timing: Timing | None, improvement: str) -> TimingData | None:
