@@ -15,7 +15,7 @@ import psutil
 import pytest
 import torch
 
-from evaluator.sandbox.fork_server import ForkServer
+from evaluator.sandbox.fork_server import ForkServer, passed_environment
 from evaluator.sandbox.shared_buffers import host_buffer, shared_tensor
 from evaluator.sandbox.worker_process import Worker, WorkerLostError
 from evaluator.worker.process.isolation import Limits
@@ -34,22 +34,27 @@ def start(server: ForkServer) -> Iterator[Start]:
     started: list[Worker] = []
 
     def start(body: str, limits: Limits = LIMITS, before: str = "") -> Worker:
-        lines = "\n".join("        " + line for line in body.splitlines())
-        text = (
-            f"import os, sys, time, socket, torch\n{before}\n"
-            "class ModelNew(torch.nn.Module):\n    def forward(self, x):\n        out = x + 1\n"
-            f"{lines}\n        return out\n"
-        )
-        worker = server.spawn("candidate", limits, {"candidate.py": text.encode()})
-        started.append(worker)
-        message: dict[str, Any] = {"form": "kernelbench", "role": "candidate", "file": "candidate.py", "entry": ""}
-        assert worker.request("load", 30, device="cpu", maps_cuda=False, dims={}, **message)["ok"]
-        assert worker.request("build", 30, tree={"list": []}, tensors=[], seed=1)["ok"]
-        return worker
+        started.append(spawned(server, body, limits, before))
+        return started[-1]
 
     yield start
     for worker in started:
         worker.close()
+
+
+def spawned(server: ForkServer, body: str, limits: Limits = LIMITS, before: str = "") -> Worker:
+    """A worker with the candidate that `start` describes."""
+    lines = "\n".join("        " + line for line in body.splitlines())
+    text = (
+        f"import os, sys, time, socket, torch\n{before}\n"
+        "class ModelNew(torch.nn.Module):\n    def forward(self, x):\n        out = x + 1\n"
+        f"{lines}\n        return out\n"
+    )
+    worker = server.spawn("candidate", limits, {"candidate.py": text.encode()})
+    message: dict[str, Any] = {"form": "kernelbench", "role": "candidate", "file": "candidate.py", "entry": ""}
+    assert worker.request("load", 30, device="cpu", maps_cuda=False, dims={}, **message)["ok"]
+    assert worker.request("build", 30, tree={"list": []}, tensors=[], seed=1)["ok"]
+    return worker
 
 
 def call(worker: Worker, seconds: float = 30) -> tuple[dict[str, Any], torch.Tensor, torch.Tensor]:
@@ -351,3 +356,16 @@ def test_a_worker_that_prints_without_end_is_ended(start: Start) -> None:
     assert lost.value.kind == "output"
     assert "printed more than 256 MiB" in lost.value.detail
     assert len(worker.output()) == 4000
+
+
+def test_a_worker_keeps_its_temporary_files_in_its_own_folder(tmp_path: Path) -> None:
+    (tmp_path / "asks_early.py").write_text("import tempfile\ntempfile.gettempdir()\n", "utf-8")
+    environment = {**passed_environment(()), "PYTHONPATH": str(tmp_path)}
+    with ForkServer("cpu", environment=environment, preload=["asks_early"]) as server:
+        worker = spawned(server, "import tempfile\nprint('asks_early' in sys.modules, tempfile.gettempdir())")
+        assert call(worker)[0]["ok"]
+        asked, place = worker.output().split()
+        worker.close()
+        assert asked == "True", "the module was not imported before the fork"
+        assert Path(place).is_relative_to(server.folder)
+        assert Path(place) != server.folder

@@ -44,6 +44,13 @@ def test_every_layer_is_told_and_what_is_in_force_holds() -> None:
     assert not [path for path in set(Path(tempfile.gettempdir()).glob("kopt-*")) - before if (path / "secret").exists()]
 
 
+@pytest.mark.processes
+def test_the_probe_imports_nothing_from_the_users_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "json.py").write_text("raise RuntimeError('this json was imported')\n", "utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert try_isolation().failed == ""
+
+
 def answer(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     """Let the probe print this."""
     done = subprocess.CompletedProcess([], 0, text, "")
