@@ -22,7 +22,7 @@ from kopt.services.arguments import read_version
 if TYPE_CHECKING:
     from kbs.common.json_model import JsonModel
     from kopt.services.engine import Engine
-    from kopt.services.results.runs import RunPlanData, RunSubmitData
+    from kopt.services.results.runs import RunSubmitData
     from kopt.services.runs.service import Driving
     from loop.journal.state import Phase
     from loop.planning.plan import ResolvedPlan
@@ -41,8 +41,10 @@ def plan(options: PlanOptions) -> Reply:
 
     Takes the options of `kopt run start` and creates nothing.
     """
+    from kopt.services.results.runs import RunPlanData
+
     engine, resolved = _resolved(options)
-    shown = _plan_data(resolved)
+    shown = RunPlanData.of(resolved)
     return _reply(shown, shown.text.splitlines(), engine.warnings)
 
 
@@ -59,11 +61,11 @@ def start(
     The run then waits for a proposal; with `--proposer command` or `llm` it continues to the final report. Nothing is
     created before you accept the plan. Exit codes: 4 if version 0 is not accepted, 3 if you decline the plan.
     """
-    from kopt.services.results.runs import RunData, RunStartData
+    from kopt.services.results.runs import RunData, RunPlanData, RunStartData
     from kopt.services.runs.service import begin
 
     engine, resolved = _resolved(options)
-    shown = _plan_data(resolved)
+    shown = RunPlanData.of(resolved)
     if dry_run:
         return _reply(RunStartData(plan=shown, run=None), shown.text.splitlines(), engine.warnings)
     if not _confirmed(f"{shown.text}\n", "Start the run?", yes=yes, json=json):
@@ -81,21 +83,6 @@ def _resolved(options: PlanOptions) -> tuple[Engine, ResolvedPlan]:
 
     with engine() as eng:
         return eng, options.resolve(eng)
-
-
-def _plan_data(plan: ResolvedPlan) -> RunPlanData:
-    """A plan as `--json` has it."""
-    from kopt.services.results.runs import PlanLineData, RunPlanData
-
-    return RunPlanData(
-        folder=str(plan.folder),
-        settings=[PlanLineData(name=one.name, value=one.value, source=one.source) for one in plan.settings],
-        hints=list(plan.hints.acknowledged),
-        not_used=list(plan.inventory.passed_over),
-        creates=list(plan.creates),
-        notes=list(plan.notes),
-        text="\n".join(plan.lines()),
-    )
 
 
 def _confirmed(shown: str, question: str, *, yes: bool, json: bool) -> bool:
@@ -389,25 +376,11 @@ def show(
 ) -> Reply:
     """Show a run's fixed settings, files and journal, or everything about one version."""
     from kopt.cli.run.text import show_lines
-    from kopt.services.results.runs import RunShowData, VersionData, journal_lines
+    from kopt.services.results.runs import RunShowData
     from kopt.services.runs.service import look
 
     engine, view = look(run)
-    number = None if version is None else read_version(version)
-    if number is not None and number >= len(view.state.versions):
-        last = f"the last one is v{len(view.state.versions) - 1}" if view.state.versions else "it has none yet"
-        raise UsageError(
-            f"the run {view.record.id} has no v{number}: {last}", code="version_unknown", hint="See `kopt run status`."
-        )
-    prefix = "" if number is None else f"v{number}/"
-    data = RunShowData(
-        run=view.record.id,
-        folder=str(view.folder.root),
-        record=view.record,
-        version=None if number is None else VersionData.from_domain(view.state.versions[number]),
-        files={path: hash for path, hash in sorted(view.state.files.items()) if path.startswith(prefix)},
-        journal=journal_lines(view.state, number),
-    )
+    data = RunShowData.of(view, None if version is None else read_version(version))
     return _reply(data, show_lines(data), engine.warnings)
 
 
@@ -420,13 +393,7 @@ def report(run: RunOption = None) -> Reply:
 
     engine, view = look(run)
     text, finished = report_of(view)
-    data = RunReportData(
-        run=view.record.id,
-        folder=str(view.folder.root),
-        finished=finished,
-        markdown=text,
-        files=sorted(view.state.reported.files) if view.state.reported else [],
-    )
+    data = RunReportData.of(view, text, finished=finished)
     notes = [] if finished else ["the run has not ended: this is its current state, with nothing measured again"]
     return Reply(data, lambda console: console.print(text, markup=False, end=""), warnings=[*engine.warnings, *notes])
 

@@ -6,15 +6,16 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AliasPath, BeforeValidator, Field
 
-from kbs.common.errors import KoptError
+from kbs.common.errors import KoptError, UsageError
 from kbs.common.json_model import JsonModel
 from loop.gate.report import GateReport
 from loop.journal.folder import RunFolder
 from loop.journal.language_model import Spent
 from loop.journal.record import RunRecord
 from loop.journal.state import Phase, RunState
+from loop.planning.plan import ResolvedPlan
 from loop.proposals.request import NextRequest
-from loop.run.driver import read_run
+from loop.run.driver import View, read_run
 
 Interval = tuple[float, float, float]
 
@@ -166,6 +167,19 @@ class RunPlanData(JsonModel):
     text: str
     """The plan as a person is shown it."""
 
+    @classmethod
+    def of(cls, plan: ResolvedPlan) -> Self:
+        """From the plan."""
+        return cls(
+            folder=str(plan.folder),
+            settings=[PlanLineData(name=one.name, value=one.value, source=one.source) for one in plan.settings],
+            hints=list(plan.hints.acknowledged),
+            not_used=list(plan.inventory.passed_over),
+            creates=list(plan.creates),
+            notes=list(plan.notes),
+            text="\n".join(plan.lines()),
+        )
+
 
 class RunStartData(JsonModel):
     """`kopt run start`"""
@@ -306,6 +320,24 @@ class RunShowData(JsonModel):
     journal: list[str]
     """Its events, one line each."""
 
+    @classmethod
+    def of(cls, view: View, version: int | None) -> Self:
+        """Of the run, or of one of its versions. Raises UsageError `version_unknown`."""
+        versions = view.state.versions
+        if version is not None and version >= len(versions):
+            last = f"the last one is v{len(versions) - 1}" if versions else "it has none yet"
+            message = f"the run {view.record.id} has no v{version}: {last}"
+            raise UsageError(message, code="version_unknown", hint="See `kopt run status`.")
+        prefix = "" if version is None else f"v{version}/"
+        return cls(
+            run=view.record.id,
+            folder=str(view.folder.root),
+            record=view.record,
+            version=None if version is None else VersionData.from_domain(versions[version]),
+            files={path: hash for path, hash in sorted(view.state.files.items()) if path.startswith(prefix)},
+            journal=_journal_lines(view.state, version),
+        )
+
 
 class RunReportData(JsonModel):
     """`kopt run report`"""
@@ -318,8 +350,19 @@ class RunReportData(JsonModel):
     files: list[str]
     """Those of the report, where it was written."""
 
+    @classmethod
+    def of(cls, view: View, text: str, *, finished: bool) -> Self:
+        """`text` is the report."""
+        return cls(
+            run=view.record.id,
+            folder=str(view.folder.root),
+            finished=finished,
+            markdown=text,
+            files=sorted(view.state.reported.files) if view.state.reported else [],
+        )
 
-def journal_lines(state: RunState, version: int | None) -> list[str]:
+
+def _journal_lines(state: RunState, version: int | None) -> list[str]:
     """`12 2026-11-21T07:14:00Z evaluated v1`: the journal's events, or those of one version."""
     lines = []
     for entry in state.entries:
