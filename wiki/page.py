@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from functools import wraps
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -36,6 +37,7 @@ SourceKind = Literal[
     "measurement",
     "fact-card",
 ]
+BlockKind = Literal["text", "table", "code", "footnote", "asks"]
 VENDOR_SOURCES = ("vendor-whitepaper", "vendor-datasheet", "vendor-doc", "vendor-repository")
 
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,79}$")]
@@ -46,7 +48,7 @@ Line = Annotated[str, StringConstraints(min_length=1, max_length=300, pattern=r"
 class SourceEntry(BaseModel):
     """A source that a page draws on."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: Slug
     title: Line
@@ -59,7 +61,7 @@ class SourceEntry(BaseModel):
 class FrontMatter(BaseModel):
     """What stands between the two `---` lines at the head of a page."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: PageId
     """The page's path without `.md`."""
@@ -115,12 +117,38 @@ class Problem:
 class Block:
     """A top-level block of Markdown, whole: a paragraph, list, table, quotation or code block."""
 
-    kind: Literal["text", "table", "code", "footnote"]
+    kind: BlockKind
+    """`asks` is a comment that lists asks, wherever it stands: no text of the page."""
     trail: tuple[str, ...]
     line_start: int
     line_end: int
     info: str = ""
     """The language of a code block."""
+    place: int = 0
+    """The place of its section in the page."""
+
+
+@dataclass(frozen=True)
+class PageSection:
+    """A heading, or the head of a page that has none, and what stands below it until the next heading of any level."""
+
+    place: int
+    """Its place in the page."""
+    trail: tuple[str, ...]
+    """The headings above it and its own, outermost first; empty for what stands above the first heading."""
+    line_start: int
+    """The line of its heading; of its first block where there is none."""
+    line_end: int
+    """The last line of its text; of its heading, where there is no text. Definitions of footnotes do not count."""
+    asks: tuple[str, ...] = ()
+    """Other ways in which people put what it answers."""
+    asks_line: int = 0
+    """Where its comment of asks begins; 0 where there is none."""
+
+    @property
+    def heading(self) -> str:
+        """Its own heading, as it is written."""
+        return self.trail[-1] if self.trail else ""
 
 
 @dataclass(frozen=True)
@@ -135,6 +163,8 @@ class Page:
     body_start: int
     """1-based line after the front matter."""
     blocks: tuple[Block, ...]
+    sections: tuple[PageSection, ...]
+    """All, those without text too, in their order."""
     footnotes: dict[str, int]
     """Footnote labels and the lines that define them."""
     specs: tuple[Spec, ...]
@@ -167,3 +197,21 @@ class Page:
     def text(self, line_start: int, line_end: int) -> Sequence[str]:
         """Lines [line_start, line_end], 1-based and inclusive."""
         return self.lines[line_start - 1 : line_end]
+
+
+Kept = TypeVar("Kept")
+
+
+def once_a_page(compute: Callable[[Page], Kept]) -> Callable[[Page], Kept]:
+    """What is asked of a page several times is computed once, and kept with the page as a cached property is."""
+    name = f"_{compute.__module__}.{compute.__name__}"
+
+    @wraps(compute)
+    def kept(page: Page) -> Kept:
+        beside = vars(page)
+        if name not in beside:
+            beside[name] = compute(page)
+        found: Kept = beside[name]
+        return found
+
+    return kept

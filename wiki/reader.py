@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -16,22 +17,25 @@ from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.front_matter import front_matter_plugin
 from pydantic import ValidationError
 
+from kbs.common.plain_yaml import compose, plain
 from kbs.evidence.checking import plain_text
 from kbs.evidence.citation import NOTES, Citation, lines_hash, parse_reference
 from kbs.evidence.spec import Spec
 from kbs.evidence.table_rows import AdviceRow, CostRow, MeasuredRow, SignatureRow, ThresholdRow
 from kbs.evidence.vocabulary import Vocabulary
-from wiki.page import Block, FrontMatter, Page, Problem
+from wiki.asks import AsksComment, asks_comment
+from wiki.page import Block, BlockKind, FrontMatter, Page, PageSection, Problem
 from wiki.tables import Row, read_table
 
 MAX_PAGE_BYTES = 1_000_000
 """A larger file is refused: it is not a page that a person wrote."""
 MAX_NESTING = 40
 """Deeper nested lists and quotations are refused, so that a hostile page cannot exhaust the stack."""
+ASKS = "section-asks"
+"""The rule of problems with comments of asks."""
 _MAX_TITLE = 200
 _NOTE_ID = "note:"
 """What ids of notes begin with, and no id of a wiki's page can."""
-_YAML_DEPTH = 12
 _YAML_NODES = 5_000
 
 
@@ -81,7 +85,8 @@ def read_page(wiki: str, path: str, data: bytes, revision: str, vocabulary: Voca
         quoted = lines[line - 1 : line]
         return Citation(wiki, path, line, line, revision, lines_hash(quoted), "\n".join(quoted))
 
-    blocks, footnotes, rows, problems = _blocks(path, tokens, meta, cite, vocabulary)
+    blocks, sections, footnotes, rows, problems = _blocks(path, tokens, meta, cite, vocabulary)
+    blocks = [_trimmed(block, lines) for block in blocks]
     if notes:
         rows, problems = [], []
         titles = (plain_text(heading) for block in blocks for heading in block.trail)
@@ -94,7 +99,8 @@ def read_page(wiki: str, path: str, data: bytes, revision: str, vocabulary: Voca
         sha256=hashlib.sha256(data).hexdigest(),
         meta=meta,
         body_start=body_start,
-        blocks=tuple(_trimmed(block, lines) for block in blocks),
+        blocks=tuple(blocks),
+        sections=tuple(_ended(sections, blocks)),
         footnotes=footnotes,
         specs=tuple(row for row in rows if isinstance(row, Spec)),
         costs=tuple(row for row in rows if isinstance(row, CostRow)),
@@ -128,8 +134,8 @@ def _front_matter(path: str, lines: tuple[str, ...]) -> tuple[FrontMatter, int] 
     if end is None:
         return [Problem(path, 1, "front-matter", "the front matter has no closing --- line")]
     try:
-        node = _compose("\n".join(lines[1:end]))
-        raw = _plain(node) if node is not None else None
+        node = next(iter(compose("\n".join(lines[1:end]), _YAML_NODES)), None)
+        raw = plain(node, _YAML_NODES) if node is not None else None
     except yaml.MarkedYAMLError as error:
         at = error.problem_mark.line + 2 if error.problem_mark else 1
         return [Problem(path, at, "front-matter", f"this is not YAML: {error.problem or error.context}")]
@@ -147,40 +153,6 @@ def _front_matter(path: str, lines: tuple[str, ...]) -> tuple[FrontMatter, int] 
     if meta.id != path.rsplit(".", 1)[0]:
         return [Problem(path, 2, "front-matter", f"the id {meta.id!r} is not the path without .md")]
     return meta, end + 2
-
-
-def _loader() -> Any:
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-def _compose(text: str) -> yaml.Node | None:
-    """The YAML of a front matter. Composing recurses in C, where no limit holds, so the depth is counted first."""
-    depth = 0
-    for event in yaml.parse(text, Loader=_loader()):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _YAML_DEPTH:
-            raise ValueError("too large or too deeply nested")
-    return yaml.compose(text, Loader=_loader())
-
-
-def _plain(root: yaml.Node) -> object:
-    """A YAML node as plain strings, lists and dictionaries. Aliases that would multiply or recur are refused."""
-    seen = 0
-
-    def plain(node: yaml.Node, depth: int) -> object:
-        nonlocal seen
-        seen += 1
-        if depth > _YAML_DEPTH or seen > _YAML_NODES:
-            raise ValueError("too large or too deeply nested")
-        if isinstance(node, yaml.ScalarNode):
-            return None if node.tag == "tag:yaml.org,2002:null" else str(node.value)
-        if isinstance(node, yaml.SequenceNode):
-            return [plain(item, depth + 1) for item in node.value]
-        if isinstance(node, yaml.MappingNode):
-            return {str(plain(key, depth + 1)): plain(value, depth + 1) for key, value in node.value}
-        raise ValueError("not plain YAML")
-
-    return plain(root, 0)
 
 
 def _invalid(path: str, node: yaml.Node | None, detail: Any) -> Problem:
@@ -204,46 +176,82 @@ def _invalid(path: str, node: yaml.Node | None, detail: Any) -> Problem:
 
 def _blocks(
     path: str, tokens: list[Token], meta: FrontMatter, cite: Any, vocabulary: Vocabulary
-) -> tuple[list[Block], dict[str, int], list[Row], list[Problem]]:
+) -> tuple[list[Block], list[PageSection], dict[str, int], list[Row], list[Problem]]:
     blocks: list[Block] = []
+    sections: list[PageSection] = []
     footnotes: dict[str, int] = {}
     rows: list[Row] = []
     problems: list[Problem] = []
     notes = meta.id.startswith(_NOTE_ID)
     trail: list[tuple[int, str]] = []
+    begun = 0  # blocks before the section
+
+    def add(kind: BlockKind, start: int, end: int, info: str = "") -> None:
+        headings = tuple(title for _, title in trail)
+        if not sections:
+            sections.append(PageSection(0, headings, start, start))
+        blocks.append(Block(kind, headings, start, end, info, len(sections) - 1))
+
     index = 0
     while index < len(tokens):
         token = tokens[index]
         end = _closing(tokens, index)
         span = (token.map[0] + 1, token.map[1]) if token.map else (0, 0)
-        headings = tuple(title for _, title in trail)
         if token.type == "heading_open":
             level, title = int(token.tag[1]), tokens[index + 1].content.strip()
             if notes:
                 title = re.sub(r"\A[^\w\n]+\n", "", title)  # reStructuredText has a rule above a heading too
             if notes and "\n" in title:  # a paragraph with a rule right below it
-                blocks.append(Block("text", headings, span[0], span[1] - 1))
+                add("text", span[0], span[1] - 1)
             else:
                 trail = [(rank, above) for rank, above in trail if rank < level]
                 trail.append((level, title))
+                headings = tuple(above for _, above in trail)
+                sections.append(PageSection(len(sections), headings, *span))
+                begun = len(blocks)
         elif token.type == "footnote_reference_open":
             label = str(token.meta.get("label", ""))
             start = token.map[0] + 1 if token.map else _first_line(tokens[index:end])
             if label in footnotes:
                 problems.append(Problem(path, start, "footnote", f"[^{label}] is defined twice"))
             footnotes.setdefault(label, start)
-            blocks.append(Block("footnote", headings, start, max(start, _last_line(tokens[index : end + 1]))))
+            add("footnote", start, max(start, _last_line(tokens[index : end + 1])))
         elif token.type == "table_open":
-            blocks.append(Block("table", headings, *span))
-            found, wrong = read_table(path, tokens[index : end + 1], headings, meta, cite, vocabulary)
+            add("table", *span)
+            found, wrong = read_table(path, tokens[index : end + 1], blocks[-1].trail, meta, cite, vocabulary)
             rows += found
             problems += wrong
         elif token.type in ("fence", "code_block"):
-            blocks.append(Block("code", headings, *span, info=token.info.split(" ")[0] if token.info else ""))
+            add("code", *span, info=token.info.split(" ")[0] if token.info else "")
+        elif token.type == "html_block" and (comment := asks_comment(token.content)) is not None:
+            if notes:  # nobody writes asks there, and a comment that is not closed is text like any other
+                add("asks" if comment.closed and not comment.rest else "text", *span)
+            else:
+                first = len(blocks) == begun
+                add("asks", *span)
+                if first and comment.closed:
+                    sections[-1] = replace(sections[-1], asks=comment.asks, asks_line=span[0])
+                problems += _wrong_asks(path, span, comment, first)
         elif token.map and token.type not in ("front_matter", "hr"):
-            blocks.append(Block("text", headings, *span))
+            add("text", *span)
         index = end + 1
-    return blocks, footnotes, rows, problems
+    return blocks, sections, footnotes, rows, problems
+
+
+def _wrong_asks(path: str, span: tuple[int, int], comment: AsksComment, first: bool) -> Iterator[Problem]:
+    if not comment.closed:
+        yield Problem(path, span[0], ASKS, "this comment is not closed by -->, so the rest of the page is left out")
+    elif comment.rest:
+        yield Problem(path, span[1], ASKS, "what stands behind --> on its line is left out; begin a line for it")
+    if not first:
+        yield Problem(path, span[0], ASKS, "asks are read right below the heading of their section alone")
+
+
+def _ended(sections: list[PageSection], blocks: list[Block]) -> Iterator[PageSection]:
+    """The sections with their last lines."""
+    ends = {block.place: block.line_end for block in blocks if block.kind not in ("footnote", "asks")}
+    for section in sections:
+        yield replace(section, line_end=ends.get(section.place, section.line_end))
 
 
 def _trimmed(block: Block, lines: tuple[str, ...]) -> Block:
@@ -279,7 +287,7 @@ def links(page: Page) -> list[tuple[int, str]]:
     """Every link target of the page's text with its line, code left out."""
     found: list[tuple[int, str]] = []
     for block in page.blocks:
-        if block.kind == "code":
+        if block.kind in ("code", "asks"):
             continue
         for number in range(block.line_start, block.line_end + 1):
             line = re.sub(r"`[^`]*`", "", page.lines[number - 1])

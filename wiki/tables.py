@@ -23,6 +23,7 @@ THRESHOLD_HEADER = ("symptom", "metric", "test", "value", "unit", "source")
 ADVICE_HEADER = ("technique", "bottleneck", "because", "source")
 MEASURED_HEADER = ("operation", "gpu", "dtype", "shape", "metric", "value", "unit", "what", "source")
 SIGNATURE_HEADER = ("method", "targets", "opcodes", "at least", "unclear", "source")
+HEADERS = (SPEC_HEADER, COST_HEADER, THRESHOLD_HEADER, ADVICE_HEADER, MEASURED_HEADER, SIGNATURE_HEADER)
 COSTS = ("read", "write", "vector FLOP", "tensor FLOP")
 TESTS = ("<", "<=", ">", ">=")
 DISAGREEMENT = "where sources disagree"
@@ -71,6 +72,16 @@ def read_table(
         except RowError as error:
             problems.append(Problem(path, line, error.rule, str(error)))
     return rows, problems
+
+
+def read_by_row(header: str) -> bool:
+    """Whether a table with this first line is read row by row."""
+    return header_names(header) in HEADERS
+
+
+def header_names(line: str) -> tuple[str, ...]:
+    """The column names of a table with this first line."""
+    return tuple(cell.strip().lower() for cell in line.strip().strip("|").split("|"))
 
 
 class RowError(Exception):
