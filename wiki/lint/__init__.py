@@ -7,19 +7,21 @@ module of what it looks at. Rule ids are stable, because people write them into 
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from pathlib import Path
 
 from kbs.evidence.vocabulary import Vocabulary
 from wiki.library import Wiki
-from wiki.lint import links, methods, numbers, sources, specs, structure, text
+from wiki.lint import links, methods, numbers, sections, sources, structure, text
 from wiki.lint.fix import Fix, apply_fix, fixes
+from wiki.lint.hardware import boards, specs
 from wiki.lint.rule import REGISTERED
-from wiki.lint.view import read_wiki
+from wiki.lint.view import WikiView, read_wiki
 from wiki.page import Problem
 
-__all__ = ["RULES", "Fix", "apply_fix", "explain_rules", "fixes", "lint"]
+__all__ = ["RULES", "Fix", "apply_fix", "explain_rules", "fixes", "lint", "read_wiki", "relint"]
 
-_MODULES = (links, methods, numbers, sources, specs, structure, text)
+_MODULES = (boards, links, methods, numbers, sections, sources, specs, structure, text)
 """Importing them registers their rules."""
 
 RULES: dict[str, str] = dict(
@@ -37,8 +39,22 @@ def lint(
     """
     if wiki.notes:
         return [problem for read in wiki.pages(vocabulary) if isinstance(read, list) for problem in read]
-    view = read_wiki(wiki, vocabulary, today, sources_record)
-    found = [*structure.reader_problems(view), *(problem for rule in REGISTERED for problem in rule.check(view))]
+    return _problems(view := read_wiki(wiki, vocabulary, today, sources_record), view)
+
+
+def relint(view: WikiView, files: Mapping[str, bytes]) -> list[Problem]:
+    """All problems of a wiki in which some files have other contents, where the others have no problem of their own.
+
+    The others are neither read nor checked again by the rules that look at one page at a time.
+    """
+    changed = view.changed(files)
+    return _problems(changed, changed.only(files))
+
+
+def _problems(view: WikiView, near: WikiView) -> list[Problem]:
+    found = [*structure.reader_problems(near)]
+    for rule in REGISTERED:
+        found += rule.check(near if rule.alone else view)
     return sorted(set(found), key=lambda problem: (problem.path, problem.line, problem.rule, problem.message))
 
 

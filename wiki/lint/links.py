@@ -14,10 +14,11 @@ from wiki.index_page import is_generated, render_index
 from wiki.library import INDEX_PAGE
 from wiki.lint.rule import Finding, rule
 from wiki.lint.view import WikiView, front_matter_line, text_lines
-from wiki.page import Page
+from wiki.page import Page, once_a_page
 from wiki.reader import links, split_lines
 
 _HEADING = re.compile(r"^ {0,3}#{1,6}\s+(?P<title>.*?)(?:\s+#+)?\s*$")
+_UNFINISHED = re.compile(r"\]\(\s*\)|\]\([^()]*$")
 _ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 
 
@@ -25,8 +26,8 @@ _ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 def broken_link(view: WikiView) -> Iterator[Finding]:
     """Link only to files and headings that exist.
 
-    Checks every relative link of a page: its file must be in the wiki and its heading on that page. Links to other
-    sites are not followed.
+    Checks every relative link of a page: its file must be in the wiki and its heading on that page. A link without a
+    target, and one that is not closed on its line, are told of too. Links to other sites are not followed.
 
     Why: a broken link sends readers and agents nowhere, and usually means that a page was renamed.
 
@@ -36,10 +37,10 @@ def broken_link(view: WikiView) -> Iterator[Finding]:
 
     @cache
     def anchors(path: str) -> frozenset[str]:
-        return heading_slugs(pages[path])
+        return frozenset(heading_anchors(pages[path]).values())
 
     for page in view.pages:
-        for line, target in links(page):
+        for line, target in linked(page):
             if _ELSEWHERE.match(target):
                 continue
             name, _, anchor = target.partition("#")
@@ -50,6 +51,27 @@ def broken_link(view: WikiView) -> Iterator[Finding]:
                 yield Finding(page.path, line, f"the link {target} leads to no file")
             elif anchor and path in pages and unquote(anchor) not in anchors(path):
                 yield Finding(page.path, line, f"{path} has no heading #{anchor}")
+        for line in _unfinished(page):
+            yield Finding(page.path, line, "this link has no target, or is not closed")
+
+
+@once_a_page
+def _unfinished(page: Page) -> list[int]:
+    """Lines with a link that has no target or is not closed."""
+    return [number for number, text in text_lines(page).items() if "](" in text and _UNFINISHED.search(text)]
+
+
+@once_a_page
+def _names(page: Page) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Key, name and words of the title and each alias."""
+    named = (("title", page.meta.title), *(("aliases", alias) for alias in page.meta.aliases))
+    return [(key, name, tuple(words(name))) for key, name in named]
+
+
+@once_a_page
+def linked(page: Page) -> list[tuple[int, str]]:
+    """Every link target of the page with its line."""
+    return links(page)
 
 
 def target_path(page: str, name: str) -> str:
@@ -57,10 +79,10 @@ def target_path(page: str, name: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(page), unquote(name))) if name else page
 
 
-def heading_slugs(page: Page) -> frozenset[str]:
-    """The anchors of a page's headings, as GitHub forms them."""
+def heading_anchors(page: Page) -> dict[int, str]:
+    """Line → anchor of each heading, as GitHub forms them."""
     seen: dict[str, int] = {}
-    slugs: set[str] = set()
+    slugs: dict[int, str] = {}
     for number in text_lines(page):
         match = _HEADING.match(page.lines[number - 1])
         if match is None:
@@ -68,8 +90,8 @@ def heading_slugs(page: Page) -> frozenset[str]:
         base = re.sub(r"[^\w\- ]", "", plain_text(match["title"]).lower()).replace(" ", "-")
         count = seen.get(base, 0)
         seen[base] = count + 1
-        slugs.add(f"{base}-{count}" if count else base)
-    return frozenset(slugs)
+        slugs[number] = f"{base}-{count}" if count else base
+    return slugs
 
 
 @rule("orphan")
@@ -85,7 +107,7 @@ def orphan(view: WikiView) -> Iterator[Finding]:
     reached = {
         path
         for page in view.pages
-        for _, target in links(page)
+        for _, target in linked(page)
         if (path := target_path(page.path, target.partition("#")[0])) != page.path
     }
     for page in view.pages:
@@ -145,13 +167,14 @@ def duplicate(view: WikiView) -> Iterator[Finding]:
     named: dict[tuple[str, ...], Page] = {}
     described: dict[str, Page] = {}
     for page in view.pages:
-        for key, name in (("title", page.meta.title), *(("aliases", alias) for alias in page.meta.aliases)):
-            line = front_matter_line(page, key, name)
-            first = named.setdefault(tuple(words(name)), page)
+        for key, name, said in _names(page):
+            first = named.setdefault(said, page)
             if first is not page:
+                line = front_matter_line(page, key, name)
                 yield Finding(page.path, line, f"{name!r} is a name of {first.path} too")
-            others = [id for id in view.vocabulary.resolve("product", name) if id != page.product]
-            if key == "aliases" and others:
+            known = view.vocabulary.resolve("product", name) if key == "aliases" else ()
+            if others := [id for id in known if id != page.product]:
+                line = front_matter_line(page, key, name)
                 yield Finding(page.path, line, f"the alias {name!r} is a name of the product {', '.join(others)}")
         if page.product:
             first = described.setdefault(page.product, page)

@@ -67,7 +67,7 @@ def _bundled_methods() -> set[str]:
     return {PurePosixPath(file.path).stem for file in bundled_wiki().files() if file.path.startswith("method/")}
 
 
-@rule("signature")
+@rule("signature", alone=True)
 def signature(view: WikiView) -> Iterator[Finding]:
     """Give one signature per method and target.
 

@@ -12,9 +12,9 @@ from kbs.evidence.spec import Spec
 from kbs.evidence.table_rows import MeasuredRow, ThresholdRow
 from kbs.evidence.units import NUMBER
 from kbs.evidence.vocabulary import Vocabulary
-from wiki.lint.quantities import Quantities
 from wiki.lint.rule import Finding, rule
 from wiki.lint.view import WikiView, is_derived, prose_lines, text_lines
+from wiki.quantities import quantities_of
 
 _REFERENCE = re.compile(r"\[\^[^\]\s]+\]")
 _METRIC = re.compile(r"`[a-z0-9]+__\w[\w.]*`")
@@ -24,7 +24,7 @@ _COMPARISON = re.compile(
 )
 
 
-@rule("number-without-source")
+@rule("number-without-source", alone=True)
 def number_without_source(view: WikiView) -> Iterator[Finding]:
     """Give a source for every number that states a fact.
 
@@ -37,16 +37,22 @@ def number_without_source(view: WikiView) -> Iterator[Finding]:
 
     Example: `Shared memory holds 228 KB per SM.` without `[^guide]`.
     """
-    quantities = Quantities(view.vocabulary)
+    quantities = quantities_of(view.vocabulary)
     for page in view.pages:
         for number, line in prose_lines(page).items():
             whole = page.lines[number - 1]
-            if _REFERENCE.search(line) or is_derived(line) or next(find_citations(whole), None):
+            if not _COUNTED.search(line) or _REFERENCE.search(line) or is_derived(line):
+                continue
+            if next(find_citations(whole), None):
                 continue
             stated = [*quantities.facts(line), *_thresholds(line, whole)]
             if stated:
                 said = ", ".join(f"“{part.strip()}”" for part in dict.fromkeys(stated))
                 yield Finding(page.path, number, f"{said} needs a reference, or the line begins with `Derived:`")
+
+
+_COUNTED = re.compile(r"\d|\b(?:twice|thrice|half|times)\b")
+"""What a line has that states a number."""
 
 
 def _thresholds(line: str, whole: str) -> Iterator[str]:
@@ -64,7 +70,13 @@ _BEFORE = re.compile(
 _AFTER = re.compile(r"\s+(?P<word>or so|approximately|roughly|similar products?|on similar products?)\b", re.IGNORECASE)
 
 
-@rule("hedge")
+_HEDGES = re.compile(
+    r"about|approx|roughly|around|circa|ca\.|nearly|almost|some|similar product|[~≈]|should|or so", re.IGNORECASE
+)
+"""What a line has in which one of them is found."""
+
+
+@rule("hedge", alone=True)
 def hedge(view: WikiView) -> Iterator[Finding]:
     """State numbers plainly, or as a range.
 
@@ -74,12 +86,14 @@ def hedge(view: WikiView) -> Iterator[Finding]:
 
     Example: `roughly 80 GB/s`; write `78 to 82 GB/s`.
     """
-    quantities = Quantities(view.vocabulary)
+    quantities = quantities_of(view.vocabulary)
     for page in view.pages:
         prose, lines = prose_lines(page), text_lines(page)
         rows: tuple[Spec | ThresholdRow | MeasuredRow, ...] = (*page.specs, *page.thresholds, *page.measured)
         for number in sorted({*prose, *(row.citation.line_start for row in rows)}):
-            sentence = quantities.sentence(lines.get(number, ""))
+            if not _HEDGES.search(lines.get(number, "")):
+                continue
+            sentence = quantities.sentence(lines[number])
             for match in (*quantities.measured.finditer(sentence), *quantities.counted.finditer(sentence)):
                 found = _BEFORE.search(sentence[: match.start()]) or _AFTER.match(sentence, match.end())
                 if found:
@@ -90,13 +104,15 @@ def hedge(view: WikiView) -> Iterator[Finding]:
 
 _DERIVED = re.compile(r"\bderived:\s*(?P<text>.*)", re.IGNORECASE)
 _OPERATOR = r"[-−+*×·/÷]"
-_GOES_ON = re.compile(rf"(?:{_OPERATOR}|[\^,(√²³⁴]|\b[A-Za-z]|\b(?:log|log2|ln|sqrt|exp|ceil|floor|min|max))\s*$")
+_GOES_ON = re.compile(
+    rf"(?:{_OPERATOR}|[\^(√²³⁴]|(?<![A-Za-z]),|\b[A-Za-z]|\b(?:log|log2|ln|sqrt|exp|ceil|floor|min|max))\s*$"
+)
 """What stands before an expression that is not whole: an operator, a variable, a function."""
 _FOLLOWED = re.compile(r"\s*(?:[-−–+*×·/÷^(:x]|(?:to|[kKMGTP]i?|thousand|million|billion|trillion|[A-Z])\b)")
 """What may stand after a number only where the number is not the whole result."""
 
 
-@rule("wrong-arithmetic")
+@rule("wrong-arithmetic", alone=True)
 def wrong_arithmetic(view: WikiView) -> Iterator[Finding]:
     """Show only arithmetic that is right.
 
@@ -124,6 +140,7 @@ class EquationReader:
         self._unit = r"(?:[kKMGTPE]i?)?(?:" + "|".join(map(re.escape, spelled)) + r")(?![\w/])"
         quantity = rf"{NUMBER}(?:\s*{self._unit})?"
         self._left = re.compile(rf"(?:^|(?<=[\s(]))\(*{quantity}(?:[\s)]*{_OPERATOR}[\s(]*{quantity})+[\s)]*$")
+        self._alone = re.compile(rf"(?<=[\d\s]){self._unit}")
         self._right = re.compile(rf"\s*(?P<result>{quantity})(?!\w|\.\d)")
 
     def equations(self, text: str) -> Iterator[str]:
@@ -150,11 +167,15 @@ class EquationReader:
         if "%" in equation:
             hundred = re.sub(rf"({NUMBER})\s*%", r"(\1 / 100)", left)
             readings = [f"({hundred}) {'* 100 ' if '%' in right else ''}= {right.replace('%', '')}"]
-        unit = re.compile(rf"(?<=[\d\s]){self._unit}")
-        if bool(unit.search(left)) != bool(unit.search(right)):
-            readings.append(unit.sub("", equation).rstrip())
-        verdicts = [equation_holds(reading) for reading in readings]
-        return False in verdicts and True not in verdicts
+        if bool(self._alone.search(left)) != bool(self._alone.search(right)):
+            readings.append(self._alone.sub("", equation).rstrip())
+        wrong = False
+        for reading in dict.fromkeys(readings):
+            holds = equation_holds(reading)
+            if holds:
+                return False
+            wrong = wrong or holds is False
+        return wrong
 
 
 def _balanced(expression: str) -> str:

@@ -32,6 +32,8 @@ class Rule:
     explanation: str
     """What to do, in one line; then what is checked, why, and an example."""
     find: Finder
+    alone: bool = False
+    """Whether what it finds on a page depends on no other page."""
 
     @property
     def summary(self) -> str:
@@ -48,11 +50,12 @@ REGISTERED: list[Rule] = []
 """Every rule whose module has been imported; `wiki.lint` imports all of them."""
 
 
-def rule(id: str) -> Callable[[Finder], Finder]:
-    """Register a function that finds what breaks the rule `id`; its docstring explains the rule."""
+def rule(id: str, *, alone: bool = False) -> Callable[[Finder], Finder]:
+    """Register a function that finds what breaks the rule `id`; its docstring explains the rule. It looks at one page
+    at a time where it is `alone`."""
 
     def register(find: Finder) -> Finder:
-        REGISTERED.append(Rule(id, inspect.getdoc(find) or "", find))
+        REGISTERED.append(Rule(id, inspect.getdoc(find) or "", find, alone))
         return find
 
     return register

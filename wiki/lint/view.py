@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import gc
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from kbs.evidence.citation import MAX_LINE
 from kbs.evidence.vocabulary import Vocabulary
 from wiki.library import INDEX_PAGE, Wiki, products_of
-from wiki.page import Page, Problem
+from wiki.page import Page, Problem, once_a_page
 from wiki.reader import MAX_PAGE_BYTES, read_page
 
 
@@ -21,6 +23,8 @@ class WikiView:
     """All pages of one wiki, and what they are checked against."""
 
     wiki: Wiki
+    wiki_vocabulary: Vocabulary
+    """The vocabulary that the pages were read with."""
     vocabulary: Vocabulary
     """The vocabulary, with the products that the wiki's own hardware pages declare."""
     today: datetime.date
@@ -33,48 +37,94 @@ class WikiView:
     """Why pages could not be read."""
     sources_record: Path | None
 
+    @cached_property
+    def lists_asks(self) -> bool:
+        """Whether a section of the wiki lists asks."""
+        return any(section.asks_line for page in self.pages for section in page.sections)
 
-def read_wiki(wiki: Wiki, vocabulary: Vocabulary, today: datetime.date, sources_record: Path | None = None) -> WikiView:
-    """Read every file of a wiki."""
+    def only(self, paths: Collection[str]) -> WikiView:
+        """Some pages as rules that look at one page at a time see them."""
+        near = replace(
+            self,
+            texts={path: self.texts[path] for path in paths if path in self.texts},
+            pages=tuple(page for page in self.pages if page.path in paths),
+            broken=tuple(problem for problem in self.broken if problem.path in paths),
+        )
+        vars(near)["lists_asks"] = self.lists_asks
+        return near
+
+    def changed(self, files: Mapping[str, bytes]) -> WikiView:
+        """The wiki with other contents of some files, or with further ones; the others are not read again."""
+        terms = self.wiki_vocabulary
+        read = _read(self.wiki.name, files, "", terms)
+        pages = {page.path: page for page in self.pages if page.path not in files} | {
+            page.path: page for page in read[1]
+        }
+        return replace(
+            self,
+            vocabulary=terms.with_products(products_of(pages.values(), terms)),
+            texts={path: text for path, text in self.texts.items() if path not in files} | read[0],
+            paths=self.paths | {path for path in files if path != INDEX_PAGE},
+            pages=tuple(pages[path] for path in sorted(pages)),
+            broken=(*(problem for problem in self.broken if problem.path not in files), *read[2]),
+        )
+
+
+_Read = tuple[dict[str, str], list[Page], list[Problem]]
+
+
+def _read(name: str, files: Mapping[str, bytes], revision: str, vocabulary: Vocabulary) -> _Read:
+    """Texts, pages, and why pages could not be read."""
     texts: dict[str, str] = {}
     pages: list[Page] = []
     broken: list[Problem] = []
-    paths = [file.path for file in wiki.files()]
-    revision = wiki.revision
-    for path in (*paths, INDEX_PAGE):
-        data = wiki.read(path)
-        if data is None:
-            if path != INDEX_PAGE:
-                broken.append(Problem(path, 1, "unreadable", "the file cannot be read; check its permissions"))
-            continue
+    for path, data in files.items():
         # A larger file is read in part only: it must not be taken for the whole.
         if len(data) <= MAX_PAGE_BYTES:
             with contextlib.suppress(UnicodeDecodeError):
                 texts[path] = data.decode("utf-8")
         if path == INDEX_PAGE:
             continue
-        page = read_page(wiki.name, path, data, revision, vocabulary)
+        page = read_page(name, path, data, revision, vocabulary)
         if isinstance(page, Page):
             pages.append(page)
         else:
             broken += page
+    return texts, pages, broken
+
+
+def read_wiki(wiki: Wiki, vocabulary: Vocabulary, today: datetime.date, sources_record: Path | None = None) -> WikiView:
+    """Read every file of a wiki."""
+    paths = [file.path for file in wiki.files()]
+    # Pages are many small objects that stay: looking for garbage among them takes a third of the time of reading them.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        files = {path: data for path in (*paths, INDEX_PAGE) if (data := wiki.read(path)) is not None}
+        texts, pages, broken = _read(wiki.name, files, "", vocabulary)
+    finally:
+        if collecting:
+            gc.enable()
+    lost = "the file cannot be read; check its permissions"
+    broken += [Problem(path, 1, "unreadable", lost) for path in paths if path not in files]
     known = vocabulary.with_products(products_of(pages, vocabulary))
-    return WikiView(wiki, known, today, texts, frozenset(paths), tuple(pages), tuple(broken), sources_record)
+    return WikiView(
+        wiki, vocabulary, known, today, texts, frozenset(paths), tuple(pages), tuple(broken), sources_record
+    )
 
 
 def front_matter_line(page: Page, key: str, value: str = "") -> int:
     """The line of `key` in the front matter, or below it the first line that has `value`."""
     start = 1
     for number, line in enumerate(page.lines[: page.body_start - 1], start=1):
-        if re.match(rf"{re.escape(key)}\s*:", line):
+        if line.startswith(key) and line[len(key) :].lstrip().startswith(":"):
             start = number
             break
-    listed = re.compile(rf"(?<![\w.-]){re.escape(value)}(?![\w-])")
     for number in range(start, page.body_start - 1):
         line = page.lines[number - 1]
         if number > start and re.match(r"\w+\s*:", line):
             break
-        if value and listed.search(line):
+        if value and value in line and re.search(rf"(?<![\w.-]){re.escape(value)}(?![\w-])", line):
             return number
     return start
 
@@ -122,12 +172,15 @@ def code_blocks(page: Page) -> Iterator[CodeBlock]:
         yield CodeBlock(info, opened + 1, tuple(page.text(opened + 1, closed - 1)))
 
 
+@once_a_page
 def text_lines(page: Page) -> dict[int, str]:
-    """Every line of the page's body that is not code, by number: headings, prose, tables and footnotes.
+    """Every line of the page's body that is not code or asks, by number: headings, prose, tables and footnotes.
 
     What stands between backticks is replaced by blanks. Lines longer than a citation may name are left out.
     """
     code = {number for opened, closed, _ in _fences(page) for number in range(opened, closed + 1)}
+    asks = (block for block in page.blocks if block.kind == "asks")
+    code |= {number for block in asks for number in range(block.line_start, block.line_end + 1)}
     return {
         number: re.sub(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)", lambda span: " " * len(span[0]), line)
         for number, line in enumerate(page.lines, start=1)
@@ -135,6 +188,7 @@ def text_lines(page: Page) -> dict[int, str]:
     }
 
 
+@once_a_page
 def prose_lines(page: Page) -> dict[int, str]:
     """The lines of `text_lines` that are sentences: no headings, tables or footnote definitions."""
     prose = {n for block in page.blocks if block.kind == "text" for n in range(block.line_start, block.line_end + 1)}

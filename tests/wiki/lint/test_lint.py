@@ -35,9 +35,12 @@ SPEC_ROW = 16
 """Line of the first spec row of a hardware page."""
 
 IDS = """
-    broken-link contradiction dense-or-sparse duplicate duplicate-spec encoding footnote front-matter hedge index-entry
-    markdown method number-without-source orphan out-of-range page-size python-block review-date signature
-    sources-record table-row undefined-source unit unreadable unsupported-verified unused-source vocabulary whitespace
+    ask-twice board-identity board-named broken-link code-block contradiction dense-or-sparse duplicate
+    duplicate-spec encoding figure-against-row footnote front-matter heading-answers-nothing hedge index-entry
+    invisible-character markdown method number-without-source orphan out-of-range page-size placeholder
+    python-block repeated-sentence review-date row-against-row row-vocabulary section-asks section-length
+    section-source section-text sentence-line signature source-entry sources-record table-header table-row
+    undefined-source unit unreadable unsupported-verified unused-source value-of-row vocabulary whitespace
     wrong-arithmetic
 """
 
@@ -93,8 +96,10 @@ def body_lines(tmp_path: Path, rule: str, body: str) -> list[int]:
 
 
 def test_a_good_page_has_no_problem_but_a_missing_index(tmp_path: Path) -> None:
-    body = f"# Softmax\n\n{LEAD}\nSee [scan](../kernel/scan.md#why-it-is-slow).\n\n{NOTE}"
-    other = f"# Scan\n\nSee [softmax](softmax.md).[^d]\n\n## Why it is slow\n\nIt adds.[^d]\n\n{NOTE}"
+    asks = "<!-- asks: what is {0} · {0} meaning · who needs {0} -->"
+    body = f"# Softmax\n{asks.format('softmax')}\n\n{LEAD}\nSee [scan](../kernel/scan.md#why-a-scan-is-slow).\n\n{NOTE}"
+    other = f"# Scan\n{asks.format('scan')}\n\nSee [softmax](softmax.md).[^d]\n\n## Why a scan is slow\n"
+    other += f"{asks.format('slowness')}\n\nIt adds.[^d]\n\n{NOTE}"
     wiki = make(tmp_path, page(body), page(other, "kernel/scan"))
     assert [(p.rule, p.path) for p in lint(wiki, vocabulary(), today=TODAY)] == [("index-entry", "README.md")]
     for fix in fixes(wiki, vocabulary()):
@@ -373,6 +378,16 @@ def test_a_page_can_be_reached(tmp_path: Path) -> None:
     assert [(p.path, p.line, p.error) for p in found] == [("kernel/a.md", 2, False)]
 
 
+def test_a_mark_of_a_new_page_is_to_be_filled_in(tmp_path: Path) -> None:
+    body = (
+        "# T\n<!-- asks: a · TODO: b · c -->\n\nTODO: say it.[^d]\nA TODO list, and `TODO: x`.\n\n"
+        "```text\nTODO: y\n```\n\n[^d]: doc TODO: place."
+    )
+    wiki = make(tmp_path, page(body, extra="# TODO: more\n"))
+    assert [line - HEAD - 1 for _, line in lines(wiki, "placeholder")] == [5 - HEAD - 1, 2, 4, 11]
+    assert problems(wiki, "placeholder")[2].message == "this is to be filled in: say it.[^d]"
+
+
 def test_python_parses(tmp_path: Path) -> None:
     body = (
         "# T\n\n```python\nx = 1\ny = = 2\n```\n\n```py\nx = '\\d'\n```\n\n```cuda\nint x = = 2;\n```\n\n"
@@ -426,9 +441,12 @@ def test_the_record_has_every_source(tmp_path: Path) -> None:
     wiki = make(tmp_path / "wiki", page("Text", sources=(DOC, CARD)))
     record = tmp_path / "sources.md"
     record.write_text(
-        "| page | source | address |\n|---|---|---|\n| kernel/softmax | doc | x |\n| kernel/other | card | x |\n"
+        "| page | source | address |\n|---|---|---|\n"
+        "| kernel/softmax | doc | https://example.org/doc |\n| kernel/other | card | x |\n"
     )
     assert [(p.path, p.line) for p in problems(wiki, "sources-record", record)] == [("kernel/softmax.md", 9)]
+    record.write_text("| kernel/softmax | doc | x |\n| kernel/softmax | card | https://example.org/card |\n")
+    assert [(p.path, p.line) for p in problems(wiki, "sources-record", record)] == [("kernel/softmax.md", 8)]
     record.write_text("| `kernel/softmax.md` | doc |\n| [kernel/softmax](x.md) | `card` |\n")
     assert problems(wiki, "sources-record", record) == []
     assert len(problems(wiki, "sources-record", tmp_path / "none.md")) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -21,7 +22,7 @@ def rows(view: WikiView) -> Iterator[tuple[Page, Spec, int]]:
             yield page, spec, spec.citation.line_start
 
 
-@rule("unsupported-verified")
+@rule("unsupported-verified", alone=True)
 def unsupported_verified(view: WikiView) -> Iterator[Finding]:
     """Call a value verified only with first-hand evidence.
 
@@ -41,7 +42,7 @@ def unsupported_verified(view: WikiView) -> Iterator[Finding]:
             yield Finding(page.path, line, message)
 
 
-@rule("out-of-range")
+@rule("out-of-range", alone=True)
 def out_of_range(view: WikiView) -> Iterator[Finding]:
     """Keep values within the plausible range of their metric.
 
@@ -63,7 +64,7 @@ def out_of_range(view: WikiView) -> Iterator[Finding]:
             yield Finding(page.path, line, message)
 
 
-@rule("dense-or-sparse")
+@rule("dense-or-sparse", alone=True)
 def dense_or_sparse(view: WikiView) -> Iterator[Finding]:
     """Say whether a tensor throughput is dense or sparse.
 
@@ -80,7 +81,7 @@ def dense_or_sparse(view: WikiView) -> Iterator[Finding]:
             yield Finding(page.path, line, f"{metric.name} must say dense or sparse 2:4 in its qualifier")
 
 
-@rule("duplicate-spec")
+@rule("duplicate-spec", alone=True)
 def duplicate_spec(view: WikiView) -> Iterator[Finding]:
     """Recommend one value per metric and qualifier.
 
@@ -97,6 +98,44 @@ def duplicate_spec(view: WikiView) -> Iterator[Finding]:
             if above != line:
                 name = view.vocabulary.metrics[spec.metric].name + (f" ({spec.qualifier})" if spec.qualifier else "")
                 yield Finding(page.path, line, f"line {above} recommends a value for {name} already")
+
+
+_COUNTS = ("threads", "warps", "blocks", "registers", "multiprocessors", "barriers")
+"""Dimensions of what there is no half of."""
+_RESULT = re.compile(r"=\s*(\d[\d,.]*\d|\d)")
+
+
+@rule("value-of-row", alone=True)
+def value_of_row(view: WikiView) -> Iterator[Finding]:
+    """Let the value of a row be what its source cell derives.
+
+    Checks rows whose source is `derived:`: a result of the arithmetic there, rounded, is the value. A count of threads,
+    warps, blocks, registers or SMs is a whole number, of threads a multiple of 16, and an allocation unit a power of
+    two.
+
+    Why: the value is used, and the arithmetic is what a reader checks.
+
+    Example: `155.8` beside `derived: 60 SM x 1,024 FLOP per clock x 2.58 GHz = 158.5`.
+    """
+    for page, spec, line in rows(view):
+        quantity = spec.quantity(view.vocabulary)
+        if quantity is None:
+            continue
+        value = float(quantity.number.value)
+        if quantity.unit.dimension in _COUNTS and value != round(value):
+            yield Finding(page.path, line, f"{spec.value} {spec.unit} is no whole number")
+        if quantity.unit.dimension == "threads" and value % 16:
+            yield Finding(page.path, line, f"{spec.value} threads are no whole warps")
+        if spec.metric.endswith("allocation_unit") and value > 0 and not math.log2(value).is_integer():
+            yield Finding(page.path, line, f"{spec.value} {spec.unit} is no power of two")
+        results = [float(found[1].replace(",", "")) for found in _RESULT.finditer(spec.source.place)]
+        if spec.source.id == "derived" and results and not any(_rounds(value, one) for one in results):
+            yield Finding(page.path, line, f"{spec.value} is not what the row derives: {spec.source.place[:120]}")
+
+
+def _rounds(value: float, result: float) -> bool:
+    """Whether a value is a result, rounded, in the same or another multiple of its unit."""
+    return any(abs(value * scale - result) <= 0.006 * result for scale in (1, 1000, 0.001))
 
 
 Key = tuple[str, str, str]
@@ -139,7 +178,7 @@ def _target(specs: tuple[Spec, ...]) -> str:
 
 
 def _differ(a: Spec, b: Spec, view: WikiView) -> bool:
-    if not (a.published and b.published):
+    if not (a.published and b.published) or (a.value, a.unit) == (b.value, b.unit):
         return False
     first, second = a.base(view.vocabulary), b.base(view.vocabulary)
     if first is None or second is None:
