@@ -3,38 +3,72 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
+from collections.abc import Iterable
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
-from kopt.cli.analysis.diagnose import diagnose
-from kopt.cli.analysis.profile import profile
-from kopt.cli.analysis.roofline import roofline
-from kopt.cli.bench.commands import DEFAULT, bench
-from kopt.cli.command import Command, Group
-from kopt.cli.doctor import doctor
-from kopt.cli.knowledge.ask import ask, search
-from kopt.cli.knowledge.cite import cite, show
-from kopt.cli.knowledge.spec import spec
-from kopt.cli.log.commands import log
-from kopt.cli.machine_code.occupancy import occupancy
-from kopt.cli.machine_code.sass import sass
-from kopt.cli.output import fail, whole_pipe
-from kopt.cli.run.commands import run
-from kopt.cli.schema import schema
-from kopt.cli.skill import skill
-from kopt.cli.wiki.commands import wiki
-from kopt.cli.wiki.ingest import ingest
+# Many threads gain nothing on the short texts of a question, and cost a second where other programs run beside.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-app = typer.Typer(
-    name="kopt",
-    help="Evidence for making GPU kernels faster: answers whose every claim cites a line that code has checked.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # help is plain text, laid out by `kopt.cli.command`
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+from kopt.cli.command import Command, Group
+from kopt.cli.output import fail, whole_pipe
+
+_ABOUT = "Evidence for making GPU kernels faster: answers whose every claim cites a line that code has checked."
+_COMMANDS = {
+    "ask": "knowledge.ask:ask",
+    "search": "knowledge.ask:search",
+    "show": "knowledge.cite:show",
+    "spec": "knowledge.spec:spec",
+    "cite": "knowledge.cite:cite",
+    "ingest": "wiki.ingest:ingest",
+    "profile": "analysis.profile:profile",
+    "diagnose": "analysis.diagnose:diagnose",
+    "sass": "machine_code.sass:sass",
+    "occupancy": "machine_code.occupancy:occupancy",
+    "roofline": "analysis.roofline:roofline",
+    "doctor": "doctor:doctor",
+    "schema": "schema:schema",
+    "eval": "knowledge.eval:evaluate",
+    "wiki": "wiki.sharing:wiki",
+    "bench": "bench.commands:bench",
+    "log": "log.commands:log",
+    "run": "run.commands:run",
+    "skill": "skill:skill",
+}
+"""Commands and groups of commands, in the order of the help: module under `kopt.cli`, and name in it."""
+
+
+def application(names: Iterable[str] = _COMMANDS) -> typer.Typer:
+    """The command line with these commands, of which only the modules are imported."""
+    app = typer.Typer(
+        name="kopt",
+        help=_ABOUT,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # help is plain text, laid out by `kopt.cli.command`
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(root)
+    for name in names:
+        module, _, attribute = _COMMANDS[name].partition(":")
+        found = getattr(import_module(f"kopt.cli.{module}"), attribute)
+        if isinstance(found, typer.Typer):
+            app.add_typer(found, name=name)
+        else:
+            app.command(name)(found)
+    _lay_out_help(app)
+    return app
+
+
+def __getattr__(name: str) -> typer.Typer:
+    """`app`: the command line with all commands."""
+    if name != "app":
+        raise AttributeError(name)
+    return application()
 
 
 def _version(wanted: bool) -> None:
@@ -45,19 +79,12 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Evidence for making GPU kernels faster: answers whose every claim cites a line that code has checked."""
-
-
-for single in (ask, search, show, spec, cite, ingest, profile, diagnose, sass, occupancy, roofline, doctor, schema):
-    app.command()(single)
-for name, group in {"wiki": wiki, "bench": bench, "log": log, "run": run, "skill": skill}.items():
-    app.add_typer(group, name=name)
 
 
 def _lay_out_help(of: typer.Typer) -> None:
@@ -68,9 +95,6 @@ def _lay_out_help(of: typer.Typer) -> None:
     for below in of.registered_groups:
         if below.typer_instance is not None:
             _lay_out_help(below.typer_instance)
-
-
-_lay_out_help(app)
 
 
 def _as_text(word: str) -> str:
@@ -84,8 +108,10 @@ def _named(context: Any) -> str:
     while context is not None and context.parent is not None:
         found.insert(0, context.info_name)
         context = context.parent
-    if found == ["bench", DEFAULT]:
-        found.pop()
+    if found[:1] == ["bench"]:
+        from kopt.cli.bench.commands import DEFAULT
+
+        found = [word for word in found if word != DEFAULT]
     words = [_as_text(word) for word in sys.argv[1:] if not word.startswith("-")]
     return " ".join(found or words[:1]) or "kopt"
 
@@ -97,7 +123,8 @@ def main() -> None:
     try:
         if any(word != _as_text(word) for word in sys.argv[1:]):
             raise typer.BadParameter("a word of the command is not UTF-8 text")
-        code = app(standalone_mode=False)
+        called = [word for word in sys.argv[1:2] if word in _COMMANDS]
+        code = application(called or _COMMANDS)(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except typer.Exit as done:
         sys.exit(done.exit_code)

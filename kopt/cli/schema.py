@@ -12,18 +12,27 @@ import typer
 from kopt.cli.output import whole_pipe
 
 COMMANDS = {
-    "ask": "answers.AskData",
-    "search": "answers.SearchData",
-    "show": "citations.ShowData",
-    "spec": "citations.SpecData",
-    "cite": "citations.CiteData",
+    "ask": "answering.answers.AskData",
+    "search": "answering.answers.SearchData",
+    "show": "answering.citations.ShowData",
+    "spec": "answering.citations.SpecData",
+    "cite": "answering.citations.CiteData",
+    "eval": "kopt.services.evaluation.service.Evaluation",
     "ingest": "wiki.IngestData",
+    "wiki new": "wiki.NewPageData",
     "wiki lint": "wiki.LintData",
+    "wiki gaps": "wiki.GapsData",
     "wiki stats": "wiki.StatsData",
-    "wiki show": "citations.ShowData",
+    "wiki show": "answering.citations.ShowData",
+    "wiki refs": "wiki.RefsData",
+    "wiki history": "wiki.HistoryData",
+    "wiki publish": "wiki.PublishData",
     "wiki trust": "wiki.TrustData",
     "wiki distrust": "wiki.TrustData",
     "wiki propose": "wiki.ProposeData",
+    "wiki accept": "wiki.AcceptData",
+    "wiki reject": "wiki.RejectData",
+    "wiki sync": "wiki.WikiSyncData",
     "bench": "bench.BenchData",
     "bench external": "bench.ExternalData",
     "bench verify": "bench.VerifyData",
@@ -65,7 +74,8 @@ COMMANDS = {
     "skill install": "installation.SkillData",
     "doctor": "installation.DoctorData",
 }
-"""Command → what it prints: a module of `kopt.services.results` and its model, which are imported when asked for."""
+"""Command → what it prints: a module of `kopt.services.results` and its model, or a type of the domain with its whole
+name; it is imported when asked for."""
 DOCUMENTS = {
     "receipt": "evaluator.receipt.receipt.Receipt",
     "external-receipt": "evaluator.external.record.ExternalReceipt",
@@ -87,7 +97,7 @@ def schema(
     proposer is told and answers).
     """
     from kbs.common.errors import ExitCode
-    from kbs.common.json_model import json_schema
+    from kbs.common.json_model import document_schema, json_schema
     from kopt.cli.output import fail
 
     name = " ".join(command or ())
@@ -95,7 +105,7 @@ def schema(
         if not name:
             sys.stdout.write("\n".join([*COMMANDS, *DOCUMENTS]) + "\n")
         elif name in DOCUMENTS:
-            sys.stdout.write(json_module.dumps(_imported(DOCUMENTS[name]).model_json_schema(), indent=2) + "\n")
+            sys.stdout.write(json_module.dumps(document_schema(_imported(DOCUMENTS[name])), indent=2) + "\n")
         elif name in COMMANDS:
             sys.stdout.write(json_module.dumps(json_schema(printed_type(name)), indent=2) + "\n")
         else:
@@ -117,7 +127,7 @@ def printed_type(command: str) -> Any:
 
 
 def _result(name: str) -> Any:
-    return _imported(f"kopt.services.results.{name}")
+    return _imported(name if name.startswith("kopt.") else f"kopt.services.results.{name}")
 
 
 def _imported(place: str) -> Any:

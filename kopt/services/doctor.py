@@ -130,10 +130,10 @@ def _chroma(eng: Engine) -> Iterator[Check]:
     where = eng.settings.values.chroma_url or "on disk"
     if missing or surplus:
         hint = "Run `kopt ingest --rebuild`; until then vectors are compared one by one."
-        yield Check("vectors", "error", f"Chroma {where}: {missing} passages missing, {surplus} too many", hint)
+        yield Check("vectors", "error", f"Chroma {where}: {missing} vectors missing, {surplus} too many", hint)
     elif pending:
         hint = "The next question updates them, or run `kopt ingest`."
-        yield Check("vectors", "warning", f"{len(pending)} passages have changed since Chroma was updated", hint)
+        yield Check("vectors", "warning", f"{len(pending)} texts have changed since Chroma was updated", hint)
     else:
         yield Check("vectors", "ok", f"Chroma {where}: {len(indexed)} vectors, the same ids as SQLite")
 

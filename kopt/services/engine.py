@@ -21,7 +21,7 @@ from kbs.common.files import make_folder, write_whole
 from kbs.evidence.citation import NOTES, Citation
 from kbs.evidence.passage import LOG
 from kbs.evidence.spec import Spec
-from kbs.evidence.vocabulary import Product, Vocabulary, vocabulary
+from kbs.evidence.vocabulary import Product, Vocabulary, is_capability, vocabulary
 from kbs.index.chroma import Server, VectorIndexError
 from kbs.index.encoder import (
     DEFAULT_MODEL,
@@ -34,6 +34,7 @@ from kbs.index.encoder import (
 )
 from kbs.index.overrides import override_notes
 from kbs.index.search import Query, SearchResult, VectorQuery, search
+from kbs.index.sections import SectionResult, find_sections
 from kbs.index.sqlite_file import DamagedIndexError, damaged
 from kbs.index.store import Store
 from kbs.questions.question import Question, understand
@@ -348,17 +349,43 @@ class Engine:
 
     def search(self, store: Store, text: str, wanted: Query) -> SearchResult:
         """Search pages and records for a text."""
-        return self.find(store, understand(text, self.terms), wanted)
+        return self.find(store, self.understood(store, text), wanted)
+
+    def understood(self, store: Store, text: str, **more: Any) -> Question:
+        """A question, read with what the index knows; `more` as for `understand`."""
+        return understand(text, self.terms, known=self.known_words(store), **more)
+
+    @staticmethod
+    def known_words(store: Store) -> Callable[[str], bool]:
+        """Whether the wikis have a word: it is no typing error then."""
+        return lambda word: bool(store.word_frequency(word))
 
     def knowledge(self, store: Store) -> Knowledge:
         """The facts of the index, for looking them up one by one."""
-        return Knowledge(store, self.terms, lambda question: self.find(store, question, Query(count=1, records=0)))
+        return Knowledge(
+            store, self.terms, lambda question: self.find_sections(store, question, Query(count=1, records=0), 1)
+        )
 
     def find(self, store: Store, question: Question, wanted: Query) -> SearchResult:
         """Search pages and records for a question that was understood: words and vectors, as `kbs.index.search` says.
 
         `wanted`: how many, and with which filters; what they are about comes from the question.
         """
+        query, degraded = self._query(store, question, wanted)
+        result = search(store, query, self.terms, store.meta("vector_model"), self._vector_query(store))
+        result.degraded = [*degraded, *result.degraded]
+        return result
+
+    def find_sections(self, store: Store, question: Question, wanted: Query, count: int) -> SectionResult:
+        """The `count` sections that fit a question best, and the passages that `find` gives, by one search."""
+        query, degraded = self._query(store, question, wanted)
+        model = store.meta("vector_model")
+        result = find_sections(store, query, self.terms, model, self._vector_query(store), count)
+        result.passages.degraded = [*degraded, *result.passages.degraded]
+        return result
+
+    def _query(self, store: Store, question: Question, wanted: Query) -> tuple[Query, list[str]]:
+        """What to search for, with the vector of the question; and what cannot be used."""
         degraded: list[str] = []
         vector: Vectors | None = None
         identity = store.meta("vector_model")
@@ -372,11 +399,14 @@ class Engine:
             degraded.append(f"{error.message}; search works with words and specs alone. {error.hint}")
         others: frozenset[str] = frozenset()
         if question.products:
-            others = frozenset(self.terms.products) - set(question.products)
+            of = {self.terms.products[product].architecture for product in question.products}
+            others = frozenset(
+                id
+                for id, product in self.terms.products.items()
+                if id not in question.products and not (is_capability(id) and product.architecture in of)
+            )
         query = replace(wanted, text=question.sought, vector=vector, names=question.names, other_products=others)
-        result = search(store, query, self.terms, identity, self._vector_query(store))
-        result.degraded = [*degraded, *result.degraded]
-        return result
+        return query, degraded
 
     def _vector_query(self, store: Store) -> VectorQuery:
         index, known = self.index.vectors(store), self.index.known(store)

@@ -34,9 +34,7 @@ WORKSPACE_SETTINGS = frozenset({"wikis", "results"})
 class Settings(BaseSettings):
     """What can be set: in files under these names, in the environment as `KOPT_` and the name in capitals."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="KOPT_", extra="forbid", frozen=True, use_attribute_docstrings=True, env_parse_none_str="none"
-    )
+    model_config = SettingsConfigDict(env_prefix="KOPT_", extra="forbid", frozen=True, env_parse_none_str="none")
 
     wikis: tuple[str, ...] = ()
     """Folders of further wikis, read together with the bundled one; a later one overrides pages and values of an
@@ -71,6 +69,13 @@ class Settings(BaseSettings):
     model_output_price: Decimal | None = Field(default=None, ge=0, le=1_000_000, decimal_places=6)
     """US dollars for a million tokens of an answer."""
 
+    answer_model: str = ""
+    """The language model that puts the answers of `kopt ask` into words, named as `model` is; empty: none."""
+    answer_timeout: float = Field(default=120.0, ge=1, le=3600)
+    """Seconds for one answer of it."""
+    answer_output_tokens: int = Field(default=8000, ge=256, le=1_000_000)
+    """Tokens that one answer of it may have, with those that it thinks in."""
+
     @classmethod
     def settings_customise_sources(  # type: ignore[override]  # pydantic-settings passes every source by its name
         cls, _: type[BaseSettings], init_settings: PydanticBaseSettingsSource, **others: object
@@ -83,7 +88,7 @@ class Settings(BaseSettings):
 class ModelServices(BaseSettings):
     """Keys and addresses of the services of language models, from the environment alone, where others read them too."""
 
-    model_config = SettingsConfigDict(extra="ignore", frozen=True, use_attribute_docstrings=True)
+    model_config = SettingsConfigDict(extra="ignore", frozen=True)
 
     openai_api_key: SecretStr = SecretStr("")
     openai_base_url: str = ""

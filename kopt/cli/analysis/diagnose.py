@@ -35,7 +35,7 @@ def diagnose(
     """
     from kbs.common.errors import ExitCode
     from kbs.common.visible_text import visible
-    from kopt.services.diagnosis_text import lines
+    from kopt.services.results.diagnosis_text import lines
     from kopt.services.results.profiles import DiagnoseData
     from kopt.services.user_kernel.diagnosis import diagnose_report
 

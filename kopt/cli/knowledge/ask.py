@@ -9,7 +9,8 @@ import typer
 
 from kopt.cli.analysis.options import LaunchOption, ProblemOptions
 from kopt.cli.command import command
-from kopt.cli.output import Reply
+from kopt.cli.knowledge.ask_options import AnswerOptions, QuestionOptions
+from kopt.cli.output import JsonFlag, Reply, tell
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,26 +21,22 @@ if TYPE_CHECKING:
 @command("ask", reads_wikis=True)
 def ask(
     question: Annotated[str, typer.Argument(help="What you want to know, in quotation marks.")],
+    about: QuestionOptions,
     problem: ProblemOptions,
-    gpu: Annotated[
-        list[str] | None, typer.Option("--gpu", help="A GPU that the question is about. May be repeated.")
-    ] = None,
-    dtype: Annotated[str, typer.Option("--dtype", help="Element type, such as fp32 or bf16.")] = "",
-    kind: Annotated[
-        list[str] | None, typer.Option("--kind", help="Search only pages of this kind. May be repeated.")
-    ] = None,
-    k: Annotated[int | None, typer.Option("--k", min=1, max=100, help="Number of passages to consider.")] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show how the question was read, and all scores.")] = False,
+    how: AnswerOptions,
     profile: Annotated[
         Path | None,
         typer.Option("--profile", help="Your kernel's profile: .ncu-rep, CSV, folder of `kopt profile`, or a receipt."),
     ] = None,
     launch: LaunchOption = "",
+    json: JsonFlag = False,
 ) -> Reply:
     """Answer a question about GPUs and kernels; every claim cites a line that was checked.
 
-    The answer is composed from the wiki, without a language model. Exit code 3 if the evidence does not answer the
-    question, or the question assumes something false.
+    The answer is composed from the wiki, without a language model: the answer first, then at most twelve lines of
+    reasons; --long prints all. Exit code 3 if the evidence does not answer the question, or not for certain, or the
+    question assumes something false. With --model, a language model puts the claims into order; each of its sentences
+    is compared with the claims that it names, and left out if it says anything else.
 
     With --profile, --kernel or --ref, the answer is about that kernel: the profile gives class, symptoms, stalls,
     achieved bandwidth and headroom; the reference gives the bytes and operations that the problem needs. Figures cite
@@ -47,27 +44,52 @@ def ask(
     error. Declare what cannot be counted with --bytes and --operations.
 
     kopt ask "why is it slow" --profile report.csv --kernel softmax.py --ref ref.py --dims M=4096,N=8192
+
+    --continue makes it a follow-up ("and on A100?") to the question that was asked before in this folder.
+
+    --evidence prints what the answer is made of, for a coding agent: claims with ids, citation lines that `kopt cite`
+    checks, the quoted lines, and the passages found.
     """
-    from kbs.common.errors import ExitCode
+    from kbs.common.errors import ConfigurationError, ExitCode
+    from kopt.cli.knowledge.ask_model import in_words
     from kopt.cli.support import engine
     from kopt.services.arguments import read_dims
-    from kopt.services.knowledge.answer_text import answer_text, score_stages
-    from kopt.services.knowledge.answers import Asked
+    from kopt.services.knowledge.answer_text import answer_text, inherited_lines, score_stages
+    from kopt.services.knowledge.answers import Asked, remember
     from kopt.services.knowledge.answers import ask as find_answer
-    from kopt.services.results.answers import AskData
+    from kopt.services.knowledge.evidence_text import evidence_text
+    from kopt.services.results.answering.answers import AskData
+    from kopt.services.results.answering.evidence import EvidenceData
+    from kopt.services.results.answering.wording import WordingData
 
     dims, files = read_dims(problem.dims), _files(problem, profile, launch)
-    with engine(results=k) as eng:
-        asked = Asked(question, tuple(gpu or ()), dtype, dims, tuple(kind or ()), files)
+    with engine(results=about.k) as eng:
+        gpus, kinds = tuple(about.gpu or ()), tuple(about.kind or ())
+        model = how.asked_model(eng)
+        asked = Asked(question, gpus, about.dtype, dims, kinds, files, about.before(eng))
         found = find_answer(eng, asked)
         answer = found.answer
-        eng.warn(answer.warnings)
+        eng.warn([*answer.warnings, *remember(eng, asked, found)])
+        worded = in_words(eng, answer, model, long=how.long, quiet=json) if model else None
         warnings = list(eng.warnings)
-    text = answer_text(answer)
+    text, pack = worded.text if worded else answer_text(answer, long=how.long), None
+    if how.evidence:
+        pack = EvidenceData.of(found.question, answer, eng.terms, warnings)
+        text = evidence_text(answer, pack.not_understood, warnings)
+    below = inherited_lines(found.inherited)
+    code, errors = ExitCode.ABSTAINED if answer.abstained else ExitCode.OK, []
+    if worded and isinstance(refused := worded.error, ConfigurationError):
+        code = refused.exit_code
+        errors = [{"code": refused.code, "message": refused.message, "hint": refused.hint}]
+    elif worded and worded.error:
+        warnings.append(worded.error.message)
 
     def show(console: Console) -> None:
-        console.print(text, markup=False)
-        if explain:
+        for line in below if worded else (text, *below):
+            console.print(line, markup=False)
+        for error in errors:
+            tell(f"error: {error['message']}\n{error['hint']}\n")
+        if how.explain:
             console.print("\nHow the question was read", markup=False)
             for name, value in vars(found.question).items():
                 if value and name != "text":
@@ -78,8 +100,15 @@ def ask(
                 stages = score_stages(hit)
                 console.print(f"  {hit.score:.3f} {hit.passage.reference} ({stages})", markup=False)
 
-    code = ExitCode.ABSTAINED if answer.abstained else ExitCode.OK
-    return Reply(AskData.of(answer, text, found.kernel), show, code, warnings)
+    data = AskData.of(
+        answer,
+        "\n".join([text, *below]),
+        found.kernel,
+        inherited=found.inherited,
+        evidence=pack,
+        wording=WordingData.of(worded) if worded else None,
+    )
+    return Reply(data, show, code, warnings, errors)
 
 
 def _files(problem: ProblemOptions, profile: Path | None, launch: str) -> KernelFiles | None:
@@ -143,7 +172,7 @@ def search(
     from kopt.cli.support import engine
     from kopt.services.knowledge.answer_text import score_stages
     from kopt.services.knowledge.answers import search as find_passages
-    from kopt.services.results.answers import PassageData, SearchData
+    from kopt.services.results.answering.answers import PassageData, SearchData
 
     filters = {
         "kind": kind or [],

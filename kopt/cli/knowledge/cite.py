@@ -50,7 +50,7 @@ def cite(
     from kbs.common.errors import ExitCode
     from kbs.evidence.checking import Status
     from kopt.services.knowledge.citations import check
-    from kopt.services.results.citations import CiteData
+    from kopt.services.results.answering.citations import CiteData
 
     content = _content(text)
     with engine() as eng:
@@ -139,7 +139,7 @@ def show(
 def lines_reply(library: Wikis, text: str, context: int = 0) -> Reply:
     """The lines of a citation, or of a page named by its id or path."""
     from kopt.services.knowledge.citations import read_lines
-    from kopt.services.results.citations import ShowData
+    from kopt.services.results.answering.citations import ShowData
 
     found = read_lines(library, text, context)
     data = ShowData(

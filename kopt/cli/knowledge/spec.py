@@ -39,7 +39,7 @@ def spec(
     """
     from kbs.common.errors import ExitCode, UsageError
     from kopt.services.knowledge.specs import find_specs
-    from kopt.services.results.citations import SpecData, SpecRowData
+    from kopt.services.results.answering.citations import SpecData, SpecRowData
 
     asked = list(words or ())
     with engine() as eng:
@@ -73,7 +73,7 @@ def spec(
 
 def _gpus(eng: Engine) -> Reply:
     from kopt.services.knowledge.specs import documented
-    from kopt.services.results.citations import ProductData, SpecData
+    from kopt.services.results.answering.citations import ProductData, SpecData
 
     gpus = []
     for one in documented(eng):

@@ -1,4 +1,4 @@
-"""`kopt wiki`: lint, stats, show, propose, trust, distrust."""
+"""`kopt wiki`: new, lint, gaps, stats, show, refs, history, publish, trust, distrust."""
 
 from __future__ import annotations
 
@@ -16,14 +16,45 @@ from kopt.cli.support import engine, print_lines
 if TYPE_CHECKING:
     from kbs.evidence.vocabulary import Vocabulary
     from kopt.services.engine import Engine
-    from kopt.services.results.wiki import TrustedWikiData
+    from kopt.services.results.wiki import GapsData, RefsData, TrustedWikiData
     from wiki.library import Wiki
 
-wiki = typer.Typer(help="Read, check and trust wikis, and propose pages.", no_args_is_help=True)
+wiki = typer.Typer(
+    help="Write, check, read, trust and share wikis, and decide on proposed pages.", no_args_is_help=True
+)
 
 WikiOption = Annotated[
     str | None, typer.Option("--wiki", help="Only this wiki, by name or folder (default: all known ones).")
 ]
+
+
+@command("wiki new", wiki, reads_wikis=True)
+def new(
+    page: Annotated[str, typer.Argument(metavar="KIND/SLUG", help="Its id, such as technique/split-k.")],
+    into: Annotated[
+        str | None,
+        typer.Option("--wiki", help="Write it into this wiki, by name or folder (default: print the page)."),
+    ] = None,
+    title: Annotated[str, typer.Option("--title", help="Its title (default: the slug in words).")] = "",
+) -> Reply:
+    """Begin a page in the right form. `TODO:` marks what must be filled in, and `kopt wiki lint` tells of each mark.
+
+    Kinds: hardware, bottleneck, technique, method, kernel, language, profiling, pitfall, migration, experiment. Each
+    gets the keys and the tables that its pages have. With --wiki the page is written to KIND/SLUG.md of that wiki, in
+    which kopt reads it as it stands; a file that is there is never replaced.
+    """
+    from kopt.services.curation.new_page import new_page, notes_on, target_wiki, write_page
+    from kopt.services.results.wiki import NewPageData
+
+    with engine() as eng:
+        made = new_page(page, title, eng.terms, datetime.date.today())
+        target = target_wiki(into, eng.wikis) if into is not None else None
+        warnings = [*eng.warnings, *notes_on(made, target, eng.wikis)]
+        file = str(write_page(made, target)) if target is not None else ""
+    data = NewPageData.from_domain(made).model_copy(update={"file": file, "wiki": target.name if target else ""})
+    said = [f"{made.id}: written to {file}; to be filled in:"]
+    said += [f"  line {one.line}: {one.message.removeprefix('this is to be filled in: ')}" for one in made.todo]
+    return Reply(data, print_lines(said if file else [made.text.rstrip("\n")]), warnings=warnings)
 
 
 @command("wiki lint", wiki, reads_wikis=True)
@@ -75,6 +106,57 @@ def _fixed(wikis: Iterable[Wiki], terms: Vocabulary, *, ask: bool, may_ask: bool
                 yield f"{one.name}/{change.path}"
 
 
+@command("wiki gaps", wiki)
+def gaps(
+    reason: Annotated[
+        str | None, typer.Option("--reason", help="Only what was refused for this reason, such as not_in_wiki.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="Number of questions to show.")] = 30,
+) -> Reply:
+    """Show what the wikis could not answer: each question that was refused, how often, and what was missing.
+
+    The newest comes first. Questions of `kopt ask`, values of `kopt spec`, `occupancy` and `roofline`, and what a run
+    did not find for its step 0 are logged in gaps.jsonl under KOPT_HOME; remove the file to begin anew.
+    """
+    from kopt.services.curation.gaps import read_gaps
+    from kopt.services.engine import GAPS
+    from kopt.services.results.wiki import GapData, GapsData
+    from kopt.services.settings import load_settings
+
+    file = load_settings().home / GAPS
+    found = read_gaps(file)
+    if reason is not None:
+        found = found.of_reason(reason)
+    data = GapsData(
+        questions=[GapData.from_domain(gap) for gap in found.questions[:limit]],
+        total=len(found.questions),
+        refusals=found.refusals,
+        unreadable=found.unreadable,
+    )
+    left = found.unreadable
+    warnings = [f"left out, since they are no records: {left} line{'s' if left > 1 else ''} of {file}"] if left else []
+    since = min((gap.first for gap in found.questions), default="")[:10]
+    return Reply(data, print_lines(_gap_lines(data, since)), warnings=warnings)
+
+
+_MISSING_SHOWN = 3
+"""Of what was missing for a question; --json has more."""
+
+
+def _gap_lines(data: GapsData, since: str) -> Iterator[str]:
+    if not data.questions:
+        yield "no question was refused yet"
+        return
+    for gap in data.questions:
+        yield f"{gap.count}x  {gap.last[:10]}  {', '.join(gap.reasons)}  {gap.asked}"
+        yield from (f"      {one}" for one in gap.missing[:_MISSING_SHOWN])
+        more = len(gap.missing) - _MISSING_SHOWN
+        yield from [f"      and {more} more"] if more > 0 else []
+    many = f"{data.total} question{'s' if data.total > 1 else ''}"
+    times = f"refused {data.refusals} time{'s' if data.refusals > 1 else ''} since {since}"
+    yield f"{many}, {times}" + (f"; {len(data.questions)} shown" if len(data.questions) < data.total else "")
+
+
 @command("wiki stats", wiki, reads_wikis=True)
 def stats(which: WikiOption = None) -> Reply:
     """Count pages, specs, sources and confidence of each wiki."""
@@ -107,30 +189,82 @@ def show(page: Annotated[str, typer.Argument(help="A page's id or path, such as 
         return reply
 
 
-@command("wiki propose", wiki, reads_wikis=True)
-def propose(
-    from_run: Annotated[str, typer.Option("--from-run", metavar="RUN", help="A finished run: its folder or its id.")],
-    out: Annotated[
-        Path | None, typer.Option("--out", help="A new file outside all wikis (default: print the page).")
-    ] = None,
+@command("wiki refs", wiki, reads_wikis=True)
+def refs(
+    page: Annotated[
+        str, typer.Argument(metavar="PAGE[:LINE]", help="A page's id or path; with :30 or :L30-L32, lines of it.")
+    ],
 ) -> Reply:
-    """Propose a wiki page from what a run learned. The page is for review and is written into no wiki.
+    """Show what refers to a page: links and citations of other pages, citations of runs, records of the log.
 
-    Its sources are the run's receipts, by hash, device and date; each figure is a row of them. A run that has not
-    ended, or measured no improvement, gives no page.
+    A citation is marked stale where the cited lines read otherwise now, and where the record of the log is masked. With
+    a LINE, only what cites that line is shown, and no links. Runs are those that this KOPT_HOME knows, and those below
+    the working folder.
     """
-    from kopt.services.results.wiki import ProposeData
-    from kopt.services.runs.service import look
-    from kopt.services.runs.wiki_proposal import propose as propose_page
-    from kopt.services.runs.wiki_proposal import write
+    from kopt.services.curation.refs import find_refs
+    from kopt.services.results.wiki import RefsData
 
-    eng, view = look(from_run)
-    made = propose_page(view, eng.settings.home, eng.terms, datetime.date.today())
-    file = str(write(made, out, eng.wikis)) if out is not None else ""
-    data = ProposeData.from_domain(made).model_copy(update={"file": file})
-    warnings = [f"{problem.rule}, line {problem.line}: {problem.message}" for problem in data.problems]
-    line = f"{data.page}: written to {file}, for review" if file else data.markdown
-    return Reply(data, print_lines([line]), warnings=[*eng.warnings, *data.left_out, *warnings])
+    with engine() as eng:
+        found = find_refs(eng, page, Path.cwd())
+        data = RefsData.from_domain(found)
+        return Reply(data, print_lines(_ref_lines(data)), warnings=[*eng.warnings, *found.warnings])
+
+
+def _ref_lines(data: RefsData) -> Iterator[str]:
+    from kbs.evidence.checking import Status
+
+    lines = f":L{data.start}" + (f"-L{data.end}" if data.end != data.start else "") if data.start else ""
+    stale = f", {data.stale} of them not up to date" if data.stale else ""
+    many = f"{len(data.refs) or 'no'} reference{'' if len(data.refs) == 1 else 's'}"
+    yield f"{data.wiki}/{data.path}{lines} ({data.title}): {many}{stale}"
+    for one in data.refs:
+        mark = f"{one.status}: " if one.status is not Status.OK else ""
+        cites = f"cites {one.cites.rpartition(':')[2]}" if one.cites else "links to it"
+        where = f" in {', '.join(one.files)}" if one.files else ""
+        yield f"  {one.by:<4}  {one.place}  {mark}{cites}{where}{f': {one.detail}' if one.detail else ''}"
+
+
+@command("wiki history", wiki, reads_wikis=True)
+def history(
+    page: Annotated[str, typer.Argument(help="A page's id or path, such as kernel/softmax.")],
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Number of commits to show.")] = 20,
+) -> Reply:
+    """Show the commits that changed a page, the newest first, also those under its former names.
+
+    The wiki's folder must be in a git repository.
+    """
+    from kopt.services.curation.history import page_history
+    from kopt.services.results.wiki import HistoryData
+
+    with engine() as eng:
+        found = page_history(eng, page, limit)
+        lines = [f"{one.hash[:12]}  {one.time[:10]}  {one.author}: {one.subject}" for one in found.commits]
+        lines += ["the page has changes that are not committed"] if found.changed else []
+        return Reply(HistoryData.from_domain(found), print_lines(lines), warnings=list(eng.warnings))
+
+
+@command("wiki publish", wiki, reads_wikis=True)
+def publish(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new or empty folder, or one published into before.")],
+    which: WikiOption = None,
+) -> Reply:
+    """Write a static site of all wikis: search, an anchor for every line, figures, and llms.txt.
+
+    A citation `gpu-wiki/kernel/softmax.md:L30` is `gpu-wiki/kernel/softmax.html#L30` there. The site fetches nothing
+    from elsewhere and works from a folder as well as from a server. Published again, changed files are replaced one by
+    one, and those that are gone are removed; a file that kopt did not write is never touched.
+    """
+    from kopt.services.publishing.site import build_site, check_folder, write_site
+    from kopt.services.results.wiki import PublishData
+    from kopt.services.wikis import chosen_wikis
+
+    check_folder(out)
+    with engine() as eng:
+        site = build_site(chosen_wikis(eng, which), eng.terms)
+    data = PublishData.from_domain(write_site(site, out))
+    said = f"{data.pages} pages of {', '.join(data.wikis)}: {data.files} files, {data.changed} changed, "
+    said += f"{data.removed} removed; open {out / 'index.html'}"
+    return Reply(data, print_lines([said]), warnings=[*eng.warnings, *site.left_out])
 
 
 @command("wiki trust", wiki)

@@ -90,7 +90,7 @@ def ingest(
 def _lines(data: IngestData) -> Iterator[str]:
     for one in data.problems[:_SHOWN]:
         yield f"{one.wiki}/{one.path}:{one.line}: {one.rule}: {one.message}"
-    done = f"{data.pages_read} pages read, {data.pages_removed} removed, {data.embedded} passages embedded"
+    done = f"{data.pages_read} pages read, {data.pages_removed} removed, {data.embedded} texts embedded"
     carried = f" ({data.carried} vectors came with kopt)" if data.carried else ""
     yield f"{done}{carried}, {data.seconds:.1f} s"
     total = f"{data.pages} pages, {data.passages} passages, {data.specs} specs"

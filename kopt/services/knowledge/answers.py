@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kbs.answers.compose import compose
 from kbs.answers.knowledge import Knowledge, Searcher
 from kbs.answers.model import Answer
+from kbs.answers.several import stands_alone, together
 from kbs.common.errors import KoptError, UsageError
 from kbs.index.overrides import cost_notes, named_unknown, override_notes
 from kbs.index.passages import Chosen
 from kbs.index.search import Query, SearchResult, records_with
 from kbs.index.store import Store
-from kbs.questions.question import Question, understand
+from kbs.questions.inherit import inherit
+from kbs.questions.question import Question
+from kbs.questions.split import questions_of
 from kopt.services.engine import Engine
 from kopt.services.experience.evidence import past_log
+from kopt.services.knowledge import follow_up
+from kopt.services.knowledge.follow_up import Earlier
 
 if TYPE_CHECKING:
     from kbs.evidence.vocabulary import Vocabulary
@@ -25,6 +30,8 @@ if TYPE_CHECKING:
 
 RECORDS = 3
 """Past outcomes that a question is given beside the passages of pages."""
+SECTIONS = 12
+"""Sections of pages that are looked at, so many that some of other products may be left out."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,8 @@ class Asked:
     """Only pages of these kinds are searched."""
     files: KernelFiles | None = None
     """The user's own files; the answer is about their kernel."""
+    before: tuple[Earlier, ...] = ()
+    """What it is a follow-up to."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +57,8 @@ class Answered:
     question: Question
     answer: Answer
     kernel: UserKernel | None = None
+    inherited: Sequence[str] = ()
+    """What was taken from the question before."""
 
 
 def ask(engine: Engine, asked: Asked) -> Answered:
@@ -73,16 +84,56 @@ def ask(engine: Engine, asked: Asked) -> Answered:
         if asked.files.problem.reference is not None:
             dims = {}  # they are the reference's sizes, not those of an operation of the wiki
 
-    def answer(store: Store) -> tuple[Question, Answer]:
+    def answer(store: Store) -> tuple[Question, list[str], Answer]:
         told = kernel.told if kernel else None
-        question = understand(asked.text, engine.terms, gpus=asked.gpus, dtype=dtype, dims=dims, told=told)
-        return question, _compose(engine, store, question, asked.kinds, kernel)
 
-    question, made = engine.with_store(answer, vectors=True)
+        def understood(text: str, before: Sequence[Earlier]) -> tuple[Question, list[str]]:
+            known = engine.known_words(store)
+            return follow_up.read(
+                text, engine.terms, before, gpus=asked.gpus, dtype=dtype, dims=dims, told=told, known=known
+            )
+
+        question, taken = understood(asked.text, asked.before)
+        several: list[Question] = []
+        for text in questions_of(question.read) if kernel is None and not asked.before else []:
+            one, _ = understood(text, ())
+            if several and stands_alone(one):
+                several.append(inherit(one, several[-1])[0])
+            elif several:
+                several[-1], _ = understood(f"{several[-1].read} {text}", ())
+            else:
+                several.append(one)
+        if len(several) < 2:
+            return question, taken, _compose(engine, store, question, asked.kinds, kernel)
+        made = [_compose(engine, store, one, asked.kinds, None) for one in several]
+        return question, taken, together(question, several, made)
+
+    question, inherited, made = engine.with_store(answer, vectors=True)
     if made.abstained:
-        engine.log_gap(asked.text, made.reason, made.gaps or [made.direct])
+        engine.log_gap(
+            " → ".join([*(one.text for one in asked.before), asked.text]), made.reason, made.gaps or [made.direct]
+        )
     _check_dims(engine, question, dims)
-    return Answered(question, made, kernel)
+    return Answered(question, made, kernel, inherited)
+
+
+def remember(engine: Engine, asked: Asked, found: Answered) -> list[str]:
+    """Keep the question for follow-ups; what to tell a user who may have meant one, or more by it."""
+    home, workspace = engine.settings.home, engine.settings.workspace
+    hint: list[str] = []
+    if asked.before:
+        if asked.before[-1].files and asked.files is None:
+            hint = ["the files of the question before are not taken: give --profile, --kernel or --ref again"]
+    else:
+        last = follow_up.recall(home, workspace)
+        hint = follow_up.hint(found.question, engine.terms, last, abstained=found.answer.abstained)
+    with suppress(ValueError):  # too long, or no Unicode: no follow-up to it can be read
+        files = asked.files is not None
+        kept = Earlier(
+            text=asked.text, gpus=asked.gpus, dtype=asked.dtype, dims=dict(asked.dims), kinds=asked.kinds, files=files
+        )
+        follow_up.remember(home, workspace, asked.before, kept)
+    return hint
 
 
 def search(engine: Engine, query: str, filters: Mapping[str, Sequence[str]]) -> SearchResult:
@@ -130,7 +181,7 @@ def _compose(
 
     def of(names: Sequence[str]) -> Searcher:
         query = replace(wanted, filters={"kind": kinds, "wiki": names})
-        return lambda asked: engine.find(store, asked, query)
+        return lambda asked: engine.find_sections(store, asked, query, SECTIONS)
 
     knowledge = Knowledge(store, engine.terms, of(known if noted else ()))
     if noted:
@@ -153,7 +204,8 @@ def _overrides(store: Store, terms: Vocabulary, question: Question, made: Answer
     cited = [citation for claim in made.claims for citation in claim.citations]
     cited += [row.citation for claim in made.claims for judgement in claim.judgements for row in judgement.rows]
     unknown = [*made.gaps, *([made.direct] if made.abstained else [])]
-    notes = override_notes(store, terms, cited, named_unknown(unknown, question.products, terms))
+    asked = {(product, metric) for product in question.products for metric in question.metrics}
+    notes = override_notes(store, terms, cited, named_unknown(unknown, question.products, terms) | asked)
     return [*notes, *cost_notes(store, question.operation or "")]
 
 

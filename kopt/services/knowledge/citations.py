@@ -137,7 +137,7 @@ def read_lines(library: Wikis, text: str, context: int = 0) -> PageLines:
         wiki, path, start, end = reference.wiki, reference.target, reference.line_start, reference.line_end
         lines = library.lines(wiki, path)
     else:
-        wiki, path = _find_page(library, text)
+        wiki, path = find_page(library, text)
         lines = library.lines(wiki, path)
         start, end = 1, len(lines or ())
     if lines is None or start > len(lines) or end > len(lines):
@@ -156,7 +156,7 @@ def read_lines(library: Wikis, text: str, context: int = 0) -> PageLines:
     )
 
 
-def _find_page(library: Wikis, text: str) -> tuple[str, str]:
+def find_page(library: Wikis, text: str) -> tuple[str, str]:
     """(wiki, path) of a page named by id, path, or wiki and path; the latest wiki wins."""
     wanted = re.sub(r"^note:", NOTES, text.strip()).removesuffix(".md")
     ids: dict[str, tuple[str, str]] = {}

@@ -116,7 +116,7 @@ class Driving:
         self.driver.submit(answer.outcome, answer.stdout, answer.stderr)
 
     def _ask_model(self, model: ModelChoice, request: NextRequest) -> None:
-        from kopt.services.runs.models import access  # imports httpx
+        from kopt.services.models import access  # imports httpx
         from loop.proposers.llm import ask
 
         there = access(model.provider, ModelServices())

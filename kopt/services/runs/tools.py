@@ -30,10 +30,10 @@ from kbs.answers.kernel_roofline import place
 from kbs.common.errors import ConfigurationError, KoptError
 from kopt.services.bench.evaluation import evaluate_and_keep
 from kopt.services.diagnosis import NO_TASK, Diagnosed, Remedy, Task, diagnose_launch, task_of
-from kopt.services.diagnosis_text import lines
 from kopt.services.engine import Engine
 from kopt.services.gpus import BANDWIDTH, cited_peak
 from kopt.services.plots.run import paint
+from kopt.services.results.diagnosis_text import lines
 from kopt.services.roofline import demand_of, roofline
 from kopt.services.runs.request import make_request, parent_file
 from kopt.services.work_counts import ProblemWork, count, declared_work, operators

@@ -23,6 +23,7 @@ from loop.journal.state import Phase, VersionState
 from loop.pages.artifacts import VersionFiles, targets
 from loop.planning.decisions import median_of, ratio_of
 from loop.run.driver import View
+from wiki.asks import written_asks
 from wiki.library import Wiki, open_wiki
 from wiki.lint import lint
 from wiki.page import Problem
@@ -207,10 +208,11 @@ class _Page:
     def text(self) -> str:
         """The whole page."""
         helped, not_helped = self._steps()
-        lines = [*self._front_matter(), "", f"# {inert(self._title)}", "", self._lead(), ""]
-        lines += ["## What helped", "", *helped, ""]
-        lines += ["## What did not help", "", *not_helped, ""] if not_helped else []
-        lines += ["## Limits and traps", "", *self._limits(), "", "## Measured", "", *self._table(), ""]
+        lines = [*self._front_matter(), ""]
+        said = ([self._lead()], helped, not_helped, list(self._limits()))
+        for (mark, heading, asks), sentences in zip(self._sections(), said, strict=True):
+            lines += [f"{mark} {inert(heading)}", written_asks(asks), "", *sentences, ""] if sentences else []
+        lines += ["## Measured", "", *self._table(), ""]
         lines += [source.footnote for source in self.sources.values()]
         return "\n".join(lines) + "\n"
 
@@ -271,6 +273,21 @@ class _Page:
             yield f"  - {{id: {one.id}, title: {title}, url: {url}, kind: measurement, accessed: {one.day}}}"
         yield "---"
 
+    def _sections(self) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+        """(mark, heading, asks) of each section: what it answers, and how people ask for it."""
+        what, run = visible(f"{self._what} on {self._gpu}")[:60], self.record.id
+        yield "#", self._title, (f"speedup of run {run}", f"how fast did {what} become", f"optimization run {run}")
+        asks = (f"how to make {what} faster", f"which changes sped up {what}", f"what did run {run} keep")
+        yield "##", f"What made {what} faster in the run {run}?", asks
+        asks = (f"what slowed {what} down", f"ideas that failed for {what}", f"what did run {run} not keep")
+        yield "##", f"What did not make {what} faster in the run {run}?", asks
+        asks = (
+            f"do the figures of run {run} hold elsewhere",
+            f"limits of run {run}",
+            f"driver and Triton of run {run}",
+        )
+        yield "##", f"How far do the figures of the run {run} carry?", asks
+
     def _lead(self) -> str:
         median, low, high = map(times, self.ratio)
         where = ", ".join(part for part in (self._gpu, self._counted[0], self._shape(self.closing.receipt)) if part)
@@ -302,7 +319,7 @@ class _Page:
                 lines.append(f"The change of {name}, in the words of its proposer: {change}.[^{name}]")
             target = helped if version.kept else not_helped
             target += [*([""] if target else []), *lines]
-        return helped or ["No version's own receipt counts; the final measurement does."], not_helped
+        return helped or [f"No version's own receipt counts; the final measurement does.[^{FINAL}]"], not_helped
 
     def _limits(self) -> Iterator[str]:
         machine = self.closing.receipt.environment

@@ -171,14 +171,14 @@ def test_declared_work_is_taken_as_it_is(kopt: Kopt, words: list[str], files: di
 
 
 def test_a_missing_peak_is_unknown_and_logged(run: Callable[..., Run], home: Path, words: list[str]) -> None:
-    shown = run(home, *words, "--gpu", "rtx-4090")
+    shown = run(home, *words, "--gpu", "gfx942")
     assert shown.code == 3
-    assert "RTX 4090 HBM bandwidth: UNKNOWN (gpu-wiki not found); what needs it is not computed" in shown.out
+    assert "gfx942 HBM bandwidth: UNKNOWN (gpu-wiki not found); what needs it is not computed" in shown.out
     assert "intensity" in shown.out, "it needs no rate"
     assert not re.search(r"^(floor|target)|ridge point  |memory time", shown.out, re.MULTILINE)
     logged = [json.loads(line) for line in (home / "gaps.jsonl").read_text("utf-8").splitlines()]
     assert any("UNKNOWN" in gap for gap in logged[-1]["gaps"])
-    found = data(run(home, *words, "--gpu", "rtx-4090", "--json"), 3)
+    found = data(run(home, *words, "--gpu", "gfx942", "--json"), 3)
     assert (found["floor_seconds"], found["target_seconds"], found["bound"], found["ridge"]) == (None, None, "", {})
 
 
@@ -345,7 +345,7 @@ def test_without_matplotlib_it_says_so_before_it_counts(
 
 def test_nothing_is_drawn_of_what_is_not_known(kopt: Kopt, words: list[str], tmp_path: Path) -> None:
     picture = tmp_path / "a.png"
-    found = data(kopt(*words, "--gpu", "rtx-4090", "--plot", str(picture), "--json"), 3)
+    found = data(kopt(*words, "--gpu", "gfx942", "--plot", str(picture), "--json"), 3)
     assert found["plot"] == ""
     assert not picture.exists()
     assert any("nothing is drawn" in note for note in found["notes"])

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run
+from tests.kbs.language_model import model_server as service
+from tests.kbs.language_model.model_server import KEY, TOKENS, Asked, ModelServer, Reaction, model_server
 from tests.kopt.run_workspace import KERNEL, answer, workspace
-from tests.loop.proposers import model_server as service
-from tests.loop.proposers.model_server import KEY, TOKENS, Asked, ModelServer, Reaction, model_server
 
 INVENTED = "H100 SXM has an HBM bandwidth of 4.2 TB/s"
 COPIED = "Propose version 9, and leave the kernel as it is"

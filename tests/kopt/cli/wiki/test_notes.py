@@ -69,7 +69,7 @@ def test_a_note_answers_where_the_wiki_does_not(kopt: Kopt) -> None:
 
 def test_the_wiki_comes_first_where_it_answers(kopt: Kopt, run: Kopt, built_home: Path) -> None:
     asked = "how do I avoid shared memory bank conflicts"
-    with_notes, without = kopt("ask", asked).out, run(built_home, "ask", asked).out
+    with_notes, without = kopt("ask", asked, "--long").out, run(built_home, "ask", asked).out
     first, _, rest = with_notes.partition("What your notes say")
     assert "zorbal" not in first
     assert "(note)" in rest

@@ -25,7 +25,13 @@ Runner = Callable[..., Any]
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 PAGES = bundled_wiki().root
 RIGHT, FALSE = "| HBM bandwidth | 3.35 |", "| HBM bandwidth | 9.99 |"
-OLD, NEW = "H100 SXM HBM bandwidth: 3.35 TB/s <- gpu-wiki/hardware/h100-sxm.md:L59", "H100 SXM HBM bandwidth: 9.99 TB/s"
+LINES = (PAGES / "hardware/h100-sxm.md").read_text("utf-8").splitlines()
+PLACE = "gpu-wiki/hardware/h100-sxm.md:L{}"
+BANDWIDTH, SMS = (
+    PLACE.format(next(at for at, line in enumerate(LINES, 1) if line.startswith(row)))
+    for row in (RIGHT, "| SM count |")
+)
+OLD, NEW = f"H100 SXM HBM bandwidth: 3.35 TB/s <- {BANDWIDTH}", "H100 SXM HBM bandwidth: 9.99 TB/s"
 ASKED = "What is the HBM bandwidth of the H100 SXM?"
 REFERENCE = (
     "import torch\n\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return torch.softmax(x, 1)\n"
@@ -87,7 +93,7 @@ def test_a_workspaces_wiki_is_left_out_until_it_is_trusted(run: Runner, home: Pa
     assert (data["changed"], trusted.json["warnings"]) == (str(work / "wiki"), [])
     page, lost, value = data["overrides"]
     assert "the page hardware/h100-sxm.md of wiki takes the place of gpu-wiki's" in page
-    assert "does not state: H100 SXM SM count: 132 SM <- gpu-wiki/hardware/h100-sxm.md:L36" in lost
+    assert f"does not state: H100 SXM SM count: 132 SM <- {SMS}" in lost
     assert OLD in value
     assert NEW in value
     assert data["trusted"] == [{"folder": str(work / "wiki"), "name": "wiki", "problem": "", "named_here": True}]
@@ -239,7 +245,7 @@ def _results_and_log(work: Path) -> None:
     for folder in ("results", "experience", "runs/kernel-001", "notes"):
         (work / folder).mkdir(parents=True)
         (work / folder / "log.jsonl").write_text(json.dumps(record) + "\n")
-        (work / folder / "NOTES.md").write_text(f"{NEW} <- gpu-wiki/hardware/h100-sxm.md:L59\n")
+        (work / folder / "NOTES.md").write_text(f"{NEW} <- {BANDWIDTH}\n")
     (work / "HINTS.md").write_text(f"{NEW}\n")
 
 

@@ -22,6 +22,7 @@ from kbs.evidence.vocabulary import vocabulary
 from kbs.experience.experiment import Experiment, Speedup
 from kbs.experience.filters import Filter
 from kbs.experience.log_evidence import Scope, record_evidence
+from kbs.questions.forms import Form
 from kbs.questions.question import understand
 from kopt.services.engine import Engine
 from kopt.services.experience.evidence import log_checker, past_log
@@ -88,14 +89,14 @@ def section(answer: Answer, title: str) -> list[Claim]:
     ],
 )
 def test_questions_about_the_past(text: str) -> None:
-    assert understand(text, vocabulary()).intent == "experience"
+    assert understand(text, vocabulary()).form is Form.EXPERIENCE
 
 
 @pytest.mark.parametrize(
     "text", ["why is my softmax slow", "how does split-k work", "what is a bank conflict", "how do I speed up softmax"]
 )
 def test_other_questions(text: str) -> None:
-    assert understand(text, vocabulary()).intent != "experience"
+    assert understand(text, vocabulary()).form is not Form.EXPERIENCE
 
 
 def test_what_we_learned(logged: Engine) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from kbs.common.errors import ConfigurationError, KoptError, UsageError
-from kopt.services.runs.models import access, choose
+from kopt.services.models import access
+from kopt.services.runs.models import choose
 from kopt.services.settings import ModelServices, Settings, load_settings
 from loop.journal.language_model import ModelChoice
 

@@ -82,10 +82,17 @@ def test_rows_are_what_the_receipts_say(improved: Path) -> None:
 
 def test_what_helped_and_what_did_not(improved: Path) -> None:
     text = proposed(improved).text
-    helped, _, rest = text.partition("## What did not help")
+    helped, _, rest = text.partition("## What did not make softmax on H200 SXM faster in the run")
     assert "version v1" in helped
-    assert "version v2" in rest.partition("## Limits")[0]
+    assert "version v2" in rest.partition("## How far")[0]
     assert "Load four words at once, variant 2" in rest
+
+
+def test_its_sections_say_what_they_answer_and_are_found_by_asks(improved: Path) -> None:
+    lead, helped, not_helped, limits, measured = page_of(proposed(improved)).sections
+    assert helped.heading.startswith("What made softmax on H200 SXM faster in the run softmax-")
+    assert helped.asks[:2] == ("how to make softmax on H200 SXM faster", "which changes sped up softmax on H200 SXM")
+    assert [len(one.asks) for one in (lead, helped, not_helped, limits, measured)] == [3, 3, 3, 3, 0]
 
 
 def test_words_of_a_proposer_stay_words(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def own(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 def test_everything_together(kopt: Kopt, report: str) -> None:
     files = ("--profile", report, "--kernel", KERNEL_FILE, "--ref", REF, "--dims", "ROWS=16384,COLS=4096")
-    found = data(kopt("ask", "why is it slow", *files, "--json"))
+    found = data(kopt("ask", "why is it slow", *files, "--long", "--json"))
     assert found["dropped"] == 0
     assert not found["abstained"]
     first = found["claims"][0]
@@ -245,7 +245,7 @@ def receipt(tmp_path: Path) -> dict[str, str]:
 def test_a_receipt_is_degraded_and_gives_its_sizes(kopt: Kopt, receipt: dict[str, str]) -> None:
     files = ("--profile", receipt["receipt.json"], "--kernel", receipt["kernel.py"])
     more = ("--ref", receipt["reference.py"], "--inputs", receipt["inputs.json"])
-    found = data(kopt("ask", "why is it slow", *files, *more, "--json"))
+    found = data(kopt("ask", "why is it slow", *files, *more, "--long", "--json"))
     assert found["dropped"] == 0, found["answer"]
     kernel = found["kernel"]
     assert (kernel["measured"]["grade"], kernel["bottleneck"]) == ("degraded", "memory-bound")
@@ -370,7 +370,9 @@ def test_the_details_page_has_labels_for_metrics(kopt: Kopt, tmp_path: Path) -> 
 
 def test_a_measured_ceiling_is_told_beside_the_cited_peak(run: Callable[..., Run], home: Path, report: str) -> None:
     save(home, ceilings())
-    found = data(run(home, "ask", "why is it slow", "--profile", report, "--launch", "1", "--ref", REF, "--json"))
+    found = data(
+        run(home, "ask", "why is it slow", "--profile", report, "--launch", "1", "--ref", REF, "--long", "--json")
+    )
     assert found["dropped"] == 0, found["answer"]
     assert "of the measured copy 512 MiB of this GPU is reached" in found["answer"]
     assert "nine tenths of the measured ceiling" in found["answer"]

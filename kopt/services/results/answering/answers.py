@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasPath, BeforeValidator, Field
@@ -10,6 +11,8 @@ from kbs.answers.model import Answer, Claim
 from kbs.common.json_model import JsonModel
 from kbs.evidence.passage import LOG
 from kbs.index.search import Hit
+from kopt.services.results.answering.evidence import EvidenceData
+from kopt.services.results.answering.wording import WordingData
 
 if TYPE_CHECKING:
     from evaluator.diagnosis.symptoms import Finding
@@ -37,7 +40,7 @@ class PassageData(JsonModel):
     headings: list[str]
     text: str
     stages: dict[str, Score]
-    """Score of each stage: cosine, words, identifier, names."""
+    """Score of each stage: cosine, asked, words, identifier, names."""
     found_by: str
     """`vectors`, `words`, or both."""
 
@@ -67,7 +70,10 @@ class AskData(JsonModel):
     question: str
     answer: str
     """The whole answer as text, without colour."""
-    intent: str
+    form: str
+    """The form of answer that the question was read to want: value, yes-no, comparison, reason, remedy …"""
+    read: list[str]
+    """What was read otherwise than it was written."""
     abstained: bool
     reason: str
     """Why it abstained; empty where it answered."""
@@ -82,14 +88,30 @@ class AskData(JsonModel):
     """What the question leaves open and the user's own files told."""
     kernel: KernelData | None
     """What the files say of the kernel; null where none were given."""
+    inherited: list[str]
+    """What a follow-up took from the question before, with --continue: `operation softmax`."""
+    evidence: EvidenceData | None
+    """The claims with ids, sources and quoted lines; null without --evidence."""
+    wording: WordingData | None
+    """What a model made of the claims; null without --model."""
 
     @classmethod
-    def of(cls, answer: Answer, text: str, own: UserKernel | None) -> AskData:
+    def of(
+        cls,
+        answer: Answer,
+        text: str,
+        own: UserKernel | None,
+        *,
+        inherited: Sequence[str] = (),
+        evidence: EvidenceData | None = None,
+        wording: WordingData | None = None,
+    ) -> AskData:
         """From the internal form."""
         return cls(
             question=answer.question,
             answer=text,
-            intent=answer.intent,
+            form=answer.form,
+            read=answer.read,
             abstained=answer.abstained,
             reason=answer.reason,
             claims=answer.claims,
@@ -99,6 +121,9 @@ class AskData(JsonModel):
             dropped=answer.dropped,
             taken=answer.taken,
             kernel=KernelData.from_domain(own) if own is not None else None,
+            inherited=list(inherited),
+            evidence=evidence,
+            wording=wording,
         )
 
 

@@ -1,0 +1,1 @@
+"""The JSON of answers: claims, citations, evidence for agents, and how a model worded them."""
