@@ -127,6 +127,7 @@ def count_work(request: Request, recognised: Recognised, server: ForkServer) -> 
     if recognised.form is Form.SOLVE and not runs:
         outputs = output_pointers(solve_parameters(request.candidate), request.outputs, None)
     files = messages.reference_files(request, recognised, request.dims)
+    files |= messages.candidate_files(request) if messages.own_setup(request, recognised) else {}
     limits = Limits(request.memory_limit, request.process_limit, 8 << 30, True)
     worker = server.spawn("counted", limits, files)
     reference = ReferenceProcess(worker, torch.device("cpu"), request.load_seconds, request.call_seconds)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from evaluator.correctness.reference import Values, _wait, copied
+from evaluator.correctness.reference import Shape, Values, _wait, copied
 from evaluator.sandbox.replies import checked_reply
 from evaluator.sandbox.shared_buffers import SharedTensor, contiguous, shared_tensors
 from evaluator.sandbox.worker_process import Worker
@@ -121,9 +121,7 @@ class KernelProcess:
     def call(
         self,
         values: Values,
-        returned: Sequence[dict[str, Any]],
-        written: Sequence[int],
-        filled: Sequence[int],
+        shape: Shape,
         *,
         watch: str = "",
         late: bool = False,
@@ -133,15 +131,14 @@ class KernelProcess:
     ) -> Called:
         """One call, timed on the device where `sample` says how; `seconds` in place of the usual limit.
 
-        `returned` are the shapes that it should return, `written` the arguments that it should write, `filled` those of
-        them whose former content does not count. `watch` says how operators are counted, see
+        `shape` is what the reference returns and writes. `watch` says how operators are counted, see
         `evaluator.worker.measurement.operations.watching`. `late` brings the inputs on the current stream only when
         the call is already under way, on a GPU. `strides` lays the inputs out otherwise than contiguous.
         """
-        place, moved = self._place(values, returned, strides)
+        place, moved = self._place(values, shape.returned, strides)
         for n, shared in enumerate(place.arguments):
             shared.buffer.base.fill_(_GUARD)
-            if n in filled:
+            if n in shape.filled:
                 fill(shared.tensor, self.draw)
             else:
                 shared.tensor.copy_(values.tensors[n])
@@ -150,12 +147,13 @@ class KernelProcess:
             fill(shared.tensor, self.draw)
         _wait(self.device)
         lent = [*place.arguments, *place.results]
-        how = {"watch": watch, "late": late, "written": list(written)} if sample is None else asdict(sample)
+        how = {"watch": watch, "late": late, "written": list(shape.written)} if sample is None else asdict(sample)
         how |= {"tensors": [t.message for t in place.arguments], "returns": [t.message for t in place.results]}
+        how["result"] = shape.result
         limit = self.call_seconds if seconds is None else seconds
         reply = self.ask("call" if sample is None else "sample", limit, lent, tree=values.tree, **how)
-        outputs = [t.tensor.clone() for t in place.results] + [place.arguments[n].tensor.clone() for n in written]
-        filled_too = [True] * len(place.results) + [n in filled for n in written]
+        outputs = [t.tensor.clone() for t in place.results] + [place.arguments[n].tensor.clone() for n in shape.written]
+        filled_too = [True] * len(place.results) + [n in shape.filled for n in shape.written]
         return Called(
             outputs=outputs,
             returned=reply.get("returned", []),
@@ -164,7 +162,7 @@ class KernelProcess:
             changed=[
                 values.specs[n]["name"]
                 for n, shared in enumerate(place.arguments)
-                if n not in written and not same_bits(shared.tensor, values.tensors[n])
+                if n not in shape.written and not same_bits(shared.tensor, values.tensors[n])
             ],
             moved=moved,
             seconds=float(reply["seconds"]),

@@ -19,6 +19,7 @@ from evaluator.correctness.tolerance import Comparison, looser
 from evaluator.receipt.findings import Findings, Trial
 from evaluator.receipt.plan import Plan, SeedSchedule
 from evaluator.scan.hazards import Severity
+from evaluator.worker.memory import tensors as memory
 from kbs.common.errors import UsageError
 
 _REALS = ("kappa", "rms_ratio", "max_ratio", "expected", "got")
@@ -99,7 +100,7 @@ class Protocol:
         try:
             late = self.cases.reference.device.type == "cuda" and repeat == self.plan.repeats - 1
             how = "" if late else self._watch(watch)
-            called = kernel.call(case.values, shape.returned, shape.written, shape.filled, watch=how, late=late)
+            called = kernel.call(case.values, shape, watch=how, late=late)
         except CandidateError as error:
             self._raised(error, case)
             return
@@ -176,9 +177,8 @@ class Protocol:
         if self.cases.shape.written or not any(strides):
             self.found.skipped("strided inputs", "no input of two or more dimensions is only read")
             return
-        shape = self.cases.shape
         try:
-            called = kernel.call(case.values, shape.returned, [], [], strides=strides)
+            called = kernel.call(case.values, self.cases.shape, strides=strides)
         except CandidateError as error:
             self.found.hazard("noncontiguous_inputs", Severity.NOTE, f"it raised: {error}")
             return
@@ -255,9 +255,8 @@ def _returned(called: Called, cases: Cases, found: Findings) -> dict[int, str]:
     """Output number → what is wrong with what the candidate returned for it."""
     problems: dict[int, str] = {}
     wanted = cases.shape.returned
-    if len(called.returned) != len(wanted):
-        said = f"{len(called.returned)} values were returned, the reference returns {len(wanted)}"
-        return dict.fromkeys(range(len(wanted)), said)
+    if called.reply["misbuilt"] or len(called.returned) != len(wanted):
+        return dict.fromkeys(range(len(wanted)), called.reply["misbuilt"] or "not all results were returned")
     for n, (spec, entry) in enumerate(zip(wanted, called.returned, strict=True)):
         if not entry["exact"]:
             problems[n] = f"a {entry['type']} was returned, not a torch.Tensor"
@@ -270,6 +269,8 @@ def _returned(called: Called, cases: Cases, found: Findings) -> dict[int, str]:
         elif entry["alias"] is not None and spec["alias"] is None:
             problems[n] = "the result lies in the memory of an input"
             found.hazard("output_aliases_input", Severity.REJECT, problems[n])
+        elif memory.overlaps(entry) and not memory.overlaps(spec):
+            problems[n] = f"elements of the result share memory: strides {entry['stride']}"
     return problems
 
 

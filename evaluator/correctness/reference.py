@@ -39,8 +39,26 @@ class Results:
     specs: list[dict[str, Any]]
     """Shape, dtype, and which argument's storage a returned tensor shares (`alias`)."""
     tensors: list[torch.Tensor]
+    tree: dict[str, Any]
+    """How what it returned is built."""
     mutated: list[int]
     """Numbers of the arguments that it wrote."""
+
+
+@dataclass
+class Shape:
+    """What the reference's first run told of the problem."""
+
+    returned: list[dict[str, Any]] = field(default_factory=list)
+    """Shapes of what is returned, with the argument that each shares memory with."""
+    result: dict[str, Any] = field(default_factory=dict)
+    """How what is returned is built, see `evaluator.worker.memory.values.Tree`."""
+    written: list[int] = field(default_factory=list)
+    """Numbers of the arguments that are results."""
+    filled: list[int] = field(default_factory=list)
+    """Those of them whose former content does not count."""
+    names: list[str] = field(default_factory=list)
+    """Names of the outputs: returned ones, then written ones."""
 
 
 @dataclass(eq=False)
@@ -54,6 +72,9 @@ class ReferenceProcess:
     keeps: bool = False
     """Whether memory that is lent stays lent, however large."""
     lent: dict[str, list[SharedTensor]] = field(default_factory=dict)
+    maker: ReferenceProcess | None = None
+    """The process that makes the inputs, where the candidate's own `setup` does: no code of it runs beside the
+    reference."""
 
     def ask(self, op: str, seconds: float, lent: Sequence[SharedTensor] = (), **fields: Any) -> dict[str, Any]:
         """A request whose failure is the problem's own fault: raises the error that says so."""
@@ -93,6 +114,8 @@ class ReferenceProcess:
 
     def inputs(self, seed: int) -> tuple[Values, list[str]]:
         """(one fresh draw of inputs, names of those that are outputs)."""
+        if self.maker is not None:
+            return self.maker.inputs(seed)
         reply = self.ask("inputs", self.call_seconds, seed=seed)
         return self._fetch("inputs", Values(reply["tree"], reply["tensors"])), list(reply["outputs"])
 
@@ -103,7 +126,7 @@ class ReferenceProcess:
         tensors = [t.message for t in lent]
         reply = self.ask("reference", self.call_seconds, lent, tree=values.tree, tensors=tensors, **how)
         fetched = self._fetch("results", Values({}, reply["results"]), precision)
-        return Results(reply["results"], fetched.tensors, reply["mutated"])
+        return Results(reply["results"], fetched.tensors, reply["tree"], reply["mutated"])
 
     def lend(self, purpose: str, values: Values) -> list[SharedTensor]:
         """Shared memory that holds the values; kept for the next values of the same shapes."""
@@ -142,6 +165,8 @@ class ReferenceProcess:
 
     def close(self) -> None:
         """End the worker and let go of the memory."""
+        if self.maker is not None:
+            self.maker.close()
         for tensors in self.lent.values():
             for shared in tensors:
                 shared.close()

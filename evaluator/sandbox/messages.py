@@ -15,7 +15,6 @@ from kbs.common.errors import ConfigurationError, UsageError
 
 DRAWN = "drawn.json"
 """Shapes of buffers that no setup makes."""
-_SETUP = "candidate_setup.py"
 
 
 def reference_files(request: Request, recognised: Recognised, dims: dict[str, int]) -> dict[str, bytes]:
@@ -26,8 +25,6 @@ def reference_files(request: Request, recognised: Recognised, dims: dict[str, in
         files |= {Path(name).name: content for name, content in request.inputs.beside.items()}
         files[_inputs(request.inputs.name)] = request.inputs.content
     files[_file("reference", source.name)] = source.text.encode()
-    if recognised.setup_from == "candidate":
-        files[_SETUP] = request.candidate.text.encode()
     if recognised.form is Form.SOLVE and request.inputs is None and recognised.setup_from == "none":
         files[DRAWN] = json.dumps(_drawn(request, dims)).encode()
     return files
@@ -39,10 +36,10 @@ def reference_message(request: Request, recognised: Recognised, dims: dict[str, 
     python = source.name.endswith(".py")
     form = Form.SETUP if recognised.form is Form.SOLVE and python else recognised.form
     file = _file("reference", source.name)
-    inputs = {"reference": file, "candidate": _SETUP, "inputs": "", "none": ""}[recognised.setup_from]
+    inputs = file if recognised.setup_from == "reference" else ""
     if request.inputs is not None:
         inputs = _inputs(request.inputs.name)
-    elif form in (Form.SETUP, Form.SOLVE) and not inputs:
+    elif recognised.setup_from == "none" and form in (Form.SETUP, Form.SOLVE):
         inputs = DRAWN
     return {
         **_common(request, recognised, dims),
@@ -52,6 +49,19 @@ def reference_message(request: Request, recognised: Recognised, dims: dict[str, 
         "entry": recognised.reference_entry,
         "inputs": inputs,
     }
+
+
+def own_setup(request: Request, recognised: Recognised) -> dict[str, Any]:
+    """For processes whose results judge nobody: the candidate's `setup` beside the reference, where it makes the
+    inputs; its file is `candidate_files`'s."""
+    file = _file("candidate", request.candidate.name)
+    return {"inputs": file} if recognised.setup_from == "candidate" and request.inputs is None else {}
+
+
+def inputs_message(request: Request, recognised: Recognised, dims: dict[str, int]) -> dict[str, Any]:
+    """What a worker loads that runs the candidate's own `setup` and nothing else; its file is `candidate_files`'s."""
+    file = _file("candidate", request.candidate.name)
+    return {**_common(request, recognised, dims), "form": "inputs", "role": "inputs", "file": "", "inputs": file}
 
 
 def candidate_message(request: Request, recognised: Recognised, dims: dict[str, int]) -> dict[str, Any]:
@@ -88,7 +98,8 @@ def counting_message(request: Request, recognised: Recognised, dims: dict[str, i
     if recognised.form is Form.SOLVE:
         parameters = [_parameter(p) for p in solve_parameters(request.candidate)]
         recognised = recognised.model_copy(update={"form": Form.SETUP})
-    message = {**reference_message(request, recognised, dims), "parameters": parameters}
+    own = own_setup(request, recognised)
+    message = {**reference_message(request, recognised, dims), **own, "parameters": parameters}
     if not message["inputs"] and parameters:
         message["inputs"] = DRAWN
     return message if runs else {**message, "form": "inputs"}

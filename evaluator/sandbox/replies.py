@@ -164,6 +164,7 @@ class Reply(_Part):
     threads: NonNegativeInt = 0
     processes: NonNegativeInt = 0
     returned: list[ReturnedReply] = []
+    misbuilt: Text = ""
     operators: list[OperatorReply] = []
     kernels: list[KernelReply] = []
     runs: list[RunReply] = []

@@ -24,6 +24,7 @@ from evaluator.sandbox.messages import (
     candidate_message,
     header_folders,
     nvcc_path,
+    own_setup,
     reference_files,
     reference_message,
 )
@@ -118,7 +119,11 @@ def _triton(
         files = {**reference_files(request, recognised, request.dims), **files}
         mapped = {"maps_cuda": True, "device": "cpu"}
         fields |= {
-            "oracle": {**reference_message(request, recognised, request.dims), **mapped},
+            "oracle": {
+                **reference_message(request, recognised, request.dims),
+                **own_setup(request, recognised),
+                **mapped,
+            },
             "load": {**candidate_message(request, recognised, request.dims), **mapped},
         }
         how = f"one call of {recognised.entry} with nothing launched: types and constants are those of its launches"

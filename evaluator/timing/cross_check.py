@@ -55,8 +55,9 @@ def cross_check(
             results.append([shared_tensor(spec, kernel.device) for spec in returns])
         arguments = [[t.message for t in one] for one in sets]
         places = [[t.message for t in one] for one in results]
-        every = {"tree": case.values.tree, "sets": arguments, "returns": places, "empty": False}
-        none = {"tree": case.values.tree, "sets": [], "returns": places[before:], "empty": True}
+        built = {"tree": case.values.tree, "result": shape.result}
+        every = {**built, "sets": arguments, "returns": places, "empty": False}
+        none = {**built, "sets": [], "returns": places[before:], "empty": True}
         lent = [t for one in (*sets, *results) for t in one]
         copied = [t for one in results[before:] for t in one]
         walls, empty, first = [], [], []

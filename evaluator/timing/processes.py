@@ -67,14 +67,21 @@ class Starter:
     def start_reference(self, dims: dict[str, int]) -> ReferenceProcess:
         """A process that has loaded the reference. Raises `UsageError` and `KoptError` as the reference makes them."""
         files = messages.reference_files(self.request, self.recognised, dims)
-        worker = self.server.spawn("reference", self.limits, files, self.reading)
-        reference = ReferenceProcess(worker, self.device, self.request.load_seconds, self.request.call_seconds)
+        reference = self._oracle("reference", files)
         try:
             reference.load(messages.reference_message(self.request, self.recognised, dims))
+            if self.recognised.setup_from == "candidate" and self.request.inputs is None:
+                reference.maker = self._oracle("inputs", messages.candidate_files(self.request))
+                reference.maker.load(messages.inputs_message(self.request, self.recognised, dims))
         except BaseException:
             reference.close()
             raise
         return reference
+
+    def _oracle(self, name: str, files: dict[str, bytes]) -> ReferenceProcess:
+        """A process of the problem's side, with nothing loaded."""
+        worker = self.server.spawn(name, self.limits, files, self.reading)
+        return ReferenceProcess(worker, self.device, self.request.load_seconds, self.request.call_seconds)
 
     def cases(
         self, reference: ReferenceProcess, found: Findings, *, own_reference: bool = False, first_index: int = 0

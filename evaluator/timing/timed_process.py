@@ -118,10 +118,7 @@ class TimedProcess:
         return _Measured(claim["us"], claim["enqueue_us"], claim["late"], self.clock.sample())
 
     def _called(self, case: Case, sample: SampleOptions, seconds: float | None) -> Called:
-        shape = self.cases.shape
-        called = self.kernel.call(
-            case.values, shape.returned, shape.written, shape.filled, sample=sample, seconds=seconds
-        )
+        called = self.kernel.call(case.values, self.cases.shape, sample=sample, seconds=seconds)
         if called.reply["sample"] is None:
             raise WrongResultError("the turn has no time")
         self._judge(case, called)

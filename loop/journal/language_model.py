@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import Field, computed_field, model_validator
 
 from kbs.common.json_model import FrozenModel, JsonDataclass
+from kbs.language_model.wire import MAX_TOKENS, Provider
 
-Provider = Literal["openai", "anthropic"]
 Money = Annotated[Decimal, Field(ge=0, le=1_000_000, allow_inf_nan=False, decimal_places=9)]
 """US dollars."""
-MAX_TOKENS = 10**12
-"""No count of tokens is larger."""
 LEAST_ANSWER = 256
 """Tokens that an answer has room for: where a limit leaves less, nothing more is asked."""
 PER = 1_000_000

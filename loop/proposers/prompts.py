@@ -6,14 +6,15 @@ Only the words below are kopt's. Kernels, profiles, pages, hints and earlier ans
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
 
+from kbs.common.json_model import document_schema
 from kbs.common.visible_text import visible
+from kbs.language_model.fence import draw_fence
 from loop.proposals.proposal import Proposal
 from loop.proposals.request import NextRequest
 
@@ -92,21 +93,12 @@ def prompt(request: NextRequest) -> Prompt:
     return Prompt(SYSTEM.replace("{schema}", schema).replace("{fence}", fence), "\n\n".join(parts), fence)
 
 
-def draw_fence(texts: Iterable[str]) -> str:
-    """A mark that is in none of the texts."""
-    whole = list(texts)
-    while True:
-        fence = secrets.token_hex(16)
-        if not any(fence in text for text in whole):
-            return fence
-
-
 def answer_schema() -> dict[str, Any]:
     """The JSON schema of a proposal in strict form: every field is required, with only the keywords that services know.
 
     What it leaves out (lengths, numbers of items) is checked when the answer is read.
     """
-    found = _strict(Proposal.model_json_schema())
+    found = _strict(document_schema(Proposal))
     assert isinstance(found, dict)
     return found
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from evaluator.correctness.candidate import KernelProcess
-from evaluator.correctness.reference import ReferenceProcess, Values
+from evaluator.correctness.reference import ReferenceProcess, Shape, Values
 from evaluator.sandbox.fork_server import ForkServer
 from evaluator.worker.memory.tensors import spec_of
 from evaluator.worker.memory.values import flatten, names_of
@@ -69,6 +69,13 @@ def values(*arguments: Any, **named: Any) -> Values:
 def specs(*tensors: torch.Tensor) -> list[dict[str, Any]]:
     """What is expected to be returned."""
     return [{"shape": list(t.shape), "dtype": str(t.dtype).removeprefix("torch."), "alias": None} for t in tensors]
+
+
+def shaped(returned: Sequence[dict[str, Any]] = (), written: Sequence[int] = (), filled: Sequence[int] = ()) -> Shape:
+    """What a reference would tell that returns tensors of these specs, one alone or as a tuple."""
+    parts = [{"tensor": n} for n in range(len(returned))]
+    tree: dict[str, Any] = parts[0] if len(parts) == 1 else {"tuple": parts}
+    return Shape(list(returned), tree, list(written), list(filled))
 
 
 def bits(tensors: Sequence[torch.Tensor]) -> list[list[int]]:

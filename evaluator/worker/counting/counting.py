@@ -16,13 +16,13 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from evaluator.worker.counting.operation_rules import Operations, operations, plain_name, trains
 from evaluator.worker.counting.regions import Region, distinct
 from evaluator.worker.loading.subjects import Inputs, KernelBench, MissingError, Setup
 from evaluator.worker.memory.tensors import spec_of
-from evaluator.worker.memory.values import UnsupportedValueError, flatten, leaves, names_of
+from evaluator.worker.memory.values import UnsupportedValueError, flatten, names_of
 
 MAX_ROWS = 500
 """Rows of one kind in an answer."""
@@ -108,7 +108,7 @@ def region_of(tensor: torch.Tensor) -> Region:
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:
-    return [leaf for leaf in leaves(value) if isinstance(leaf, torch.Tensor)]
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 def _arguments(function: Any, args: Any, kwargs: Any) -> tuple[list[torch.Tensor], list[torch.Tensor]]:

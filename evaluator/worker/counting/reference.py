@@ -10,7 +10,7 @@ import torch
 from evaluator.worker.loading.subjects import KernelBench, Setup, Solve
 from evaluator.worker.memory import tensors as memory
 from evaluator.worker.memory.state import WorkerState
-from evaluator.worker.memory.values import UnsupportedValueError, flatten, names_of, rebuild
+from evaluator.worker.memory.values import Tree, UnsupportedValueError, flatten, names_of, rebuild
 
 _WRITES = (Setup, Solve)
 """Forms whose results are arguments that they write, not what they return."""
@@ -60,24 +60,24 @@ class ReferenceWorker(WorkerState):
         before = [t.clone() for t in own] if message["mutations"] else []
         result = self.subject.at(dtype)(rebuild(message["tree"], own))
         self.wait()
-        results, specs = self._results(result, own, message["results"])
+        results, specs, tree = self._results(result, own, message["results"])
         self.tensors["results"] = results
         mutated = [n for n, (a, b) in enumerate(zip(before, own, strict=False)) if not _same(a, b)]
-        return {"results": specs, "mutated": mutated}
+        return {"results": specs, "tree": tree, "mutated": mutated}
 
     def _results(
         self, result: Any, arguments: list[torch.Tensor], named: list[int]
-    ) -> tuple[list[torch.Tensor], list[dict[str, Any]]]:
-        """What counts as the result: returned tensors, then arguments that are written (`named`, by number)."""
+    ) -> tuple[list[torch.Tensor], list[dict[str, Any]], Tree]:
+        """What counts as the result: returned tensors, then arguments that are written (`named`, by number); and how
+        what is returned is built."""
         returned: list[torch.Tensor] = []
-        if not isinstance(self.subject, _WRITES):
-            flatten(_as_tensors(result), returned)
+        tree = {} if isinstance(self.subject, _WRITES) else flatten(_as_tensors(result), returned)
         results = [t.detach() for t in returned] + [arguments[n] for n in named]
         specs = [
             {**spec, "alias": memory.alias(results[n], arguments) if n < len(returned) else None}
             for n, spec in enumerate(_specs(results))
         ]
-        return results, specs
+        return results, specs, tree
 
     def do_count(self, message: dict[str, Any]) -> dict[str, Any]:
         """What one call of the reference must read, write and compute."""

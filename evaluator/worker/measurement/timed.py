@@ -10,7 +10,7 @@ import torch
 from evaluator.worker.measurement.clock import Clock
 from evaluator.worker.measurement.rates import rate
 from evaluator.worker.memory.state import WorkerState
-from evaluator.worker.memory.values import deliver, leaves, rebuild
+from evaluator.worker.memory.values import Tree, deliver, rebuild, results
 
 
 @dataclass
@@ -21,6 +21,8 @@ class Lent:
     """Arguments, by call."""
     places: list[list[torch.Tensor]]
     """Where each call's results go."""
+    result: Tree
+    """How a result is built."""
     blank: list[torch.Tensor] | None
     """Zeros that go there where nothing is called; None: the calls' results do."""
 
@@ -29,7 +31,7 @@ class TimedWorker(WorkerState):
     """What a worker does with a clock; `evaluator.worker.process.child.Worker` is one."""
 
     clock: Clock | None = None
-    lent: Lent = Lent([], [], None)
+    lent: Lent = Lent([], [], {}, None)
 
     def do_clock(self, message: dict[str, Any]) -> dict[str, Any]:
         """Make the clock, before the first sample: its flush, its L2 cache, and what an empty pair of events reads."""
@@ -47,12 +49,12 @@ class TimedWorker(WorkerState):
             return self.subject.call(values)
 
         measured, result = (clock.spans if message["spans"] else clock.sample)(call, message["spin_us"])
-        returned = self.copy_out(result, message["returns"], arguments)
+        answer = self.copy_out(result, message["result"], message["returns"], arguments)
         if not message["spans"]:
             measured = clock.finish(measured)
         del result
         self.wait()
-        return {"returned": returned, "sample": measured, **self.findings()}
+        return {**answer, "sample": measured, **self.findings()}
 
     def do_lend(self, message: dict[str, Any]) -> dict[str, Any]:
         """Map the buffers of the next cross-check, so that mapping is no part of its time; the parent fills them later.
@@ -62,7 +64,8 @@ class TimedWorker(WorkerState):
         sets = [self.arguments(specs) for specs in message["sets"]]
         places = [self.arguments(specs) for specs in message["returns"]]
         blank = [torch.zeros_like(place) for one in places for place in one] if message["empty"] else None
-        self.lent = Lent([rebuild(message["tree"], arguments) for arguments in sets], places, blank)
+        values = [rebuild(message["tree"], arguments) for arguments in sets]
+        self.lent = Lent(values, places, message["result"], blank)
         self.wait()
         return {}
 
@@ -72,11 +75,11 @@ class TimedWorker(WorkerState):
         The copies are in the order of the stream: what is not there by then is not there.
         """
         lent, count = self.lent, message["calls"]
-        self.lent = Lent(lent.sets[count:], lent.places[count:], None)
+        self.lent = Lent(lent.sets[count:], lent.places[count:], lent.result, None)
         if lent.blank is None:
-            results = [self.subject.call(values) for values in lent.sets[:count]]
-            for result, places in zip(results, lent.places, strict=False):
-                for value, place in zip(leaves(result), places, strict=False):
+            made = [self.subject.call(values) for values in lent.sets[:count]]
+            for result, places in zip(made, lent.places, strict=False):
+                for value, place in zip(results(result, lent.result) if places else (), places, strict=True):
                     deliver(value, place)
         elif lent.blank:  # by one launch: what the device needs for it, and next to nothing of the host
             torch._foreach_copy_([place for one in lent.places for place in one], lent.blank)

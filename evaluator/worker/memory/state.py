@@ -9,7 +9,10 @@ from typing import Any
 import torch
 
 from evaluator.worker.memory import tensors as memory
-from evaluator.worker.memory.values import deliver, is_exact, leaves
+from evaluator.worker.memory.values import NUMBERS, StructureError, Tree, deliver, is_exact, results
+
+_device = torch._C.TensorBase.device.__get__
+"""Bound before any candidate."""
 
 
 class WorkerState:
@@ -36,24 +39,33 @@ class WorkerState:
         shared = [self.shared(spec) for spec in specs]
         return [t if t.device.type == self.device.type else t.to(self.device) for t in shared]
 
-    def copy_out(self, result: Any, specs: list[dict[str, Any]], arguments: list[torch.Tensor]) -> list[dict[str, Any]]:
-        """Copy what the candidate returned into the parent's buffers; type, shape and place of each value."""
-        found = []
-        for n, value in enumerate(leaves(result)):
+    def copy_out(
+        self, result: Any, tree: Tree, specs: list[dict[str, Any]], arguments: list[torch.Tensor]
+    ) -> dict[str, Any]:
+        """Copy what the candidate returned into the parent's buffers, where the reference's `tree` has tensors.
+
+        `returned` tells type, shape and place of each value, or `misbuilt` how the result differs from the tree. Where
+        nothing is asked for, nothing is looked at.
+        """
+        found: list[dict[str, Any]] = []
+        try:
+            values = results(result, tree) if specs else []
+        except StructureError as error:
+            return {"returned": found, "misbuilt": str(error)[:500]}
+        for spec, value in zip(specs, values, strict=True):
             exact = is_exact(value)
             entry: dict[str, Any] = {
                 "type": f"{type(value).__module__}.{type(value).__qualname__}"[:200],
                 "exact": exact,
             }
             if exact:
-                entry |= {**memory.spec_of(value), "device": value.device.type, "alias": memory.alias(value, arguments)}
-            elif isinstance(value, (int, float)) and n < len(specs) and specs[n]["shape"] == []:
-                number = {"shape": [], "dtype": specs[n]["dtype"], "device": self.device.type, "alias": None}
-                entry |= {"exact": True, **number}
-            if n < len(specs):
-                deliver(value, self.shared(specs[n]))
+                place = {"device": _device(value).type, "alias": memory.alias(value, arguments)}
+                entry |= {**memory.spec_of(value), **place}
+            elif type(value) in NUMBERS and spec["shape"] == []:
+                entry |= {"exact": True, "shape": [], "dtype": spec["dtype"], "device": self.device.type, "alias": None}
+            deliver(value, self.shared(spec))
             found.append(entry)
-        return found
+        return {"returned": found}
 
     def wait(self) -> None:
         """Wait until the device has done what was asked of it."""

@@ -19,6 +19,10 @@ DTYPES = {
 }  # fmt: skip
 """Element types that can cross between processes, by their name without `torch.`."""
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
+_shape, _dtype, _layout = (getattr(torch._C.TensorBase, name).__get__ for name in ("shape", "dtype", "layout"))
+_stride, _storage = torch._C.TensorBase.stride, torch._C.TensorBase.untyped_storage
+_numel, _address = torch._C.TensorBase.numel, torch._C.TensorBase.data_ptr
+_starts, _nbytes = (getattr(torch._C.StorageBase, name) for name in ("data_ptr", "nbytes"))
 _part = torch._C.TensorBase.__getitem__
 _view = torch._C.TensorBase.view
 _as_strided = torch._C.TensorBase.as_strided
@@ -103,20 +107,25 @@ def extent(shape: list[int], stride: list[int] | None) -> int:
 def spec_of(tensor: torch.Tensor) -> dict[str, Any]:
     """Shape, element type and strides, for a message."""
     return {
-        "shape": list(tensor.shape),
-        "dtype": NAMES.get(tensor.dtype, str(tensor.dtype).removeprefix("torch.")),
-        "stride": list(tensor.stride()) if tensor.layout == torch.strided else None,
+        "shape": list(_shape(tensor)),
+        "dtype": NAMES.get(_dtype(tensor), str(_dtype(tensor)).removeprefix("torch.")),
+        "stride": list(_stride(tensor)) if _layout(tensor) is torch.strided else None,
     }
 
 
 def alias(tensor: torch.Tensor, arguments: list[torch.Tensor]) -> int | None:
     """Number of the argument whose storage the tensor shares."""
-    if tensor.numel() == 0 or tensor.layout is not torch.strided:
+    if _numel(tensor) == 0 or _layout(tensor) is not torch.strided:
         return None
-    start = tensor.untyped_storage().data_ptr()
-    end = start + tensor.untyped_storage().nbytes()
+    storage = _storage(tensor)
+    start = _starts(storage)
+    end = start + _nbytes(storage)
     for n, argument in enumerate(arguments):
-        first = argument.data_ptr()
-        if argument.numel() and start <= first < end:
+        if _numel(argument) and start <= _address(argument) < end:
             return n
     return None
+
+
+def overlaps(spec: dict[str, Any]) -> bool:
+    """Whether elements of a tensor share memory: it has more of them than lie between its first and its last."""
+    return spec["stride"] is not None and prod(spec["shape"]) > extent(spec["shape"], spec["stride"])

@@ -9,6 +9,14 @@ import torch
 Tree = dict[str, Any]
 """`{"tensor": n}`, `{"scalar": x}`, `{"list" or "tuple": [...]}`, `{"dict": [[key, tree], ...]}`."""
 MAX_ITEMS = 1000
+NUMBERS = (bool, int, float)
+"""Python's own numbers."""
+_NAMED = tuple(k for k in vars(torch.return_types).values() if isinstance(k, type) and issubclass(k, tuple))
+_LISTS = (list, tuple, torch.Size, *_NAMED)
+"""Python's own, and the named tuples of operators: types whose methods nobody can replace."""
+_shape, _dtype, _layout, _is_meta = (
+    getattr(torch._C.TensorBase, name).__get__ for name in ("shape", "dtype", "layout", "is_meta")
+)
 _copy = torch._C.TensorBase.copy_
 _fill = torch._C.TensorBase.fill_
 _detach = torch._C.TensorBase.detach
@@ -71,13 +79,44 @@ def names_of(tree: Tree, prefix: str = "") -> dict[int, str]:
     return found
 
 
-def leaves(value: Any) -> list[Any]:
-    """Everything in nested lists, tuples and dicts but None, in their order."""
-    if isinstance(value, (list, tuple)):
-        return [leaf for item in value for leaf in leaves(item)]
-    if isinstance(value, dict):
-        return [leaf for item in value.values() for leaf in leaves(item)]
-    return [] if value is None else [value]
+class StructureError(Exception):
+    """A result that is not built as the reference's is."""
+
+
+def results(value: Any, tree: Tree, where: str = "") -> list[Any]:
+    """The values of a candidate's result that stand where the reference has tensors, in the order of its tree.
+
+    Containers are lists, tuples and dicts themselves and no classes of somebody's making, so that nothing of the
+    candidate's runs while they are read. A tensor alone may stand in a list or tuple of one. Raises `StructureError`.
+    """
+    if "scalar" in tree or "torch" in tree:  # the reference returns no number but as a tensor
+        return []
+    kind = next((kind for kind in ("list", "tuple", "dict") if kind in tree), "")
+    if not kind:
+        items = _items(value)
+        return results(items[0], tree, where) if items is not None and len(items) == 1 else [value]
+    if kind == "dict":
+        wanted = dict(tree["dict"])
+        if type(value) is not dict or list(map(type, value)) != [str] * len(value) or value.keys() != wanted.keys():
+            raise StructureError(f"{_what(value, where)}, the reference returns a dict with {', '.join(wanted)}")
+        return [leaf for key, part in tree["dict"] for leaf in results(value[key], part, f"{where}[{key!r}]")]
+    items, parts = _items(value), tree[kind]
+    if items is None and len(parts) == 1:
+        return results(value, parts[0], where)
+    if items is None or len(items) != len(parts):
+        raise StructureError(f"{_what(value, where)}, the reference returns {len(parts)} values")
+    return [leaf for n, part in enumerate(parts) for leaf in results(items[n], part, f"{where}[{n}]")]
+
+
+def _items(value: Any) -> list[Any] | None:
+    """The items of a list or a tuple; None for anything else."""
+    return list(value) if type(value) in _LISTS else None
+
+
+def _what(value: Any, where: str) -> str:
+    """A value in words, by its type alone."""
+    items = list(value) if type(value) is dict else _items(value)
+    return f"the result{where} is a {type(value).__name__}" + (f" of {len(items)}" if items is not None else "")
 
 
 def is_exact(value: Any) -> bool:
@@ -88,8 +127,8 @@ def is_exact(value: Any) -> bool:
 def deliver(value: Any, place: torch.Tensor) -> None:
     """Copy a tensor of the same shape and type, or a number for a scalar; anything else is left undelivered."""
     if is_exact(value):
-        fits = value.shape == place.shape and value.dtype == place.dtype
-        if fits and value.layout is torch.strided and not value.is_meta:
+        fits = _shape(value) == _shape(place) and _dtype(value) == _dtype(place)
+        if fits and _layout(value) is torch.strided and not _is_meta(value):
             _copy(place, _detach(value))
-    elif isinstance(value, (int, float)) and place.shape == ():
+    elif type(value) in NUMBERS and _shape(place) == ():
         _fill(place, value)

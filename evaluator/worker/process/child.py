@@ -149,7 +149,7 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
                 bring_back()
             result = self.subject.call(values)
         # In the order of the stream, not after all of the device: work on a stream that nobody joins comes too late.
-        answer: dict[str, Any] = {"returned": self.copy_out(result, message["returns"], arguments)}
+        answer = self.copy_out(result, message["result"], message["returns"], arguments)
         written = [(arguments[n], arguments[n].clone()) for n in message["written"]] if message["late"] else []
         del result
         self.wait()

@@ -16,7 +16,8 @@ from evaluator.correctness.candidate import NAN, CandidateError, KernelProcess, 
 from evaluator.sandbox.fork_server import ForkServer
 from evaluator.sandbox.worker_process import WorkerLostError
 from evaluator.worker.memory.tensors import DTYPES
-from tests.evaluator.workers import bits, kernel, specs, values
+from evaluator.worker.memory.values import flatten
+from tests.evaluator.workers import bits, kernel, shaped, specs, values
 
 Start = Callable[..., KernelProcess]
 LOCAL = "candidate.run.<locals>.Tensor"
@@ -89,7 +90,7 @@ def test_strided_memory_is_filled_without_its_gaps() -> None:
 
 
 def test_a_result_that_is_returned(start: Start) -> None:
-    called = start("return x * 2").call(values(X), specs(X), [], [])
+    called = start("return x * 2").call(values(X), shaped(specs(X), [], []))
     assert torch.equal(called.outputs[0], X * 2)
     (entry,) = called.returned
     assert (entry["type"], entry["exact"], entry["shape"], entry["dtype"], entry["device"], entry["alias"]) == (
@@ -108,39 +109,42 @@ def test_several_results_and_arguments_of_every_kind(start: Start) -> None:
     candidate = start("return [x + options['n'], {'k': (y.sum(), x > 0)}]", "x, y, options, name")
     y = torch.arange(6, dtype=torch.int64).reshape(2, 3)
     wanted = specs(X, y.sum(), X > 0)
-    called = candidate.call(values(X, y, {"n": 3, "dtype": torch.float16}, "text"), wanted, [], [])
+    shape = shaped(wanted)
+    shape.result = flatten([X, {"k": (y, X)}], [])
+    called = candidate.call(values(X, y, {"n": 3, "dtype": torch.float16}, "text"), shape)
     assert [t.tolist() for t in called.outputs] == [[4.0, 1.0, 6.0, 7.0], 15, [True, False, True, True]]
 
 
 def test_a_result_that_is_written(start: Start) -> None:
     candidate = start("y.copy_(x + y)", "x, y")
-    called = candidate.call(values(x=X, y=torch.ones(4)), [], [1], [])
+    called = candidate.call(values(x=X, y=torch.ones(4)), shaped([], [1], []))
     assert torch.equal(called.outputs[0], X + 1)
     assert (called.unwritten, called.changed, called.returned) == ([0], [], [])
 
 
 def test_former_content_that_does_not_count_is_not_given(start: Start) -> None:
-    called = start("y.copy_(torch.where(y.isnan(), x, y))", "x, y").call(values(x=X, y=torch.ones(4)), [], [1], [1])
+    body = "y.copy_(torch.where(y.isnan(), x, y))"
+    called = start(body, "x, y").call(values(x=X, y=torch.ones(4)), shaped([], [1], [1]))
     assert torch.equal(called.outputs[0], X)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
 def test_elements_that_are_not_written_are_counted(start: Start, dtype: torch.dtype) -> None:
     candidate = start("y[:7] = x.mean()", "x, y")
-    called = candidate.call(values(x=X.to(dtype), y=torch.zeros(10, dtype=dtype)), [], [1], [1])
+    called = candidate.call(values(x=X.to(dtype), y=torch.zeros(10, dtype=dtype)), shaped([], [1], [1]))
     assert called.unwritten == [3]
 
 
 def test_a_result_that_is_not_returned_is_unwritten(start: Start) -> None:
-    called = start("return x[:2]").call(values(X), specs(X), [], [])
+    called = start("return x[:2]").call(values(X), shaped(specs(X), [], []))
     assert called.unwritten == [4]
     assert called.returned[0]["shape"] == [2]
-    called = start("pass").call(values(X), specs(X), [], [])
-    assert (called.unwritten, called.returned) == ([4], [])
+    called = start("pass").call(values(X), shaped(specs(X), [], []))
+    assert (called.unwritten, called.returned[0]["type"]) == ([4], "builtins.NoneType")
 
 
 def test_a_written_nan_is_not_taken_for_the_fill(start: Start) -> None:
-    called = start("return x / 0 * 0").call(values(X), specs(X), [], [])
+    called = start("return x / 0 * 0").call(values(X), shaped(specs(X), [], []))
     assert bool(called.outputs[0].isnan().all())
     assert called.unwritten == [0]
 
@@ -150,35 +154,35 @@ WRITE = "ctypes.memset({tensor}.data_ptr() + {offset}, 0, {size})\nreturn x * 1"
 
 @pytest.mark.parametrize(("offset", "size"), [(-1, 1), (16, 1), (16 + 4095, 1), (-4096, 4096)])
 def test_memory_beside_an_argument_is_guarded(start: Start, offset: int, size: int) -> None:
-    called = start(WRITE.format(tensor="x", offset=offset, size=size)).call(values(X), specs(X), [], [])
+    called = start(WRITE.format(tensor="x", offset=offset, size=size)).call(values(X), shaped(specs(X), [], []))
     assert (called.guards, called.changed) == (["0"], [])
 
 
 def test_guards_are_named_after_their_tensor(start: Start) -> None:
     for body in ("ctypes.memset(y.data_ptr() + 16, 0, 4)", "torch.as_strided(y, (5,), (1,))[4] = 7.0"):
-        called = start(body + "\ny.copy_(x)", "x, y").call(values(x=X, y=X), [], [1], [1])
+        called = start(body + "\ny.copy_(x)", "x, y").call(values(x=X, y=X), shaped([], [1], [1]))
         assert called.guards == ["y"]
 
 
 @pytest.mark.parametrize("body", ["x.add_(1)\nreturn x * 1", "x[1] = 0.0\nreturn x * 1", "x.neg_()\nreturn x * 1"])
 def test_an_input_that_is_changed_is_named(start: Start, body: str) -> None:
-    assert start(body, "x, n").call(values(X, 3), specs(X), [], []).changed == ["0"]
+    assert start(body, "x, n").call(values(X, 3), shaped(specs(X), [], [])).changed == ["0"]
 
 
 def test_minus_zero_for_zero_is_a_change(start: Start) -> None:
-    called = start("x.neg_()\nreturn x * 1", "y, x").call(values(y=X, x=torch.zeros(2)), specs(X[:2]), [], [])
+    called = start("x.neg_()\nreturn x * 1", "y, x").call(values(y=X, x=torch.zeros(2)), shaped(specs(X[:2]), [], []))
     assert called.changed == ["x"]
 
 
 def test_a_change_that_is_undone_is_none(start: Start) -> None:
-    called = start("y = x.clone()\nx.zero_()\nx.copy_(y)\nreturn y").call(values(X), specs(X), [], [])
+    called = start("y = x.clone()\nx.zero_()\nx.copy_(y)\nreturn y").call(values(X), shaped(specs(X), [], []))
     assert called.changed == []
 
 
 @pytest.mark.parametrize("name", sorted(DTYPES))
 def test_every_type_goes_there_and_back(start: Start, name: str) -> None:
     x = torch.randint(0, 2, (2, 3)).to(DTYPES[name])
-    called = start("return x.clone()").call(values(x), specs(x), [], [])
+    called = start("return x.clone()").call(values(x), shaped(specs(x), [], []))
     assert bits(called.outputs) == bits([x])
     assert (called.changed, called.guards) == ([], [])
 
@@ -186,7 +190,7 @@ def test_every_type_goes_there_and_back(start: Start, name: str) -> None:
 @pytest.mark.parametrize("shape", [(), (0,), (0, 3), (1,), (1, 1)])
 def test_small_tensors(start: Start, shape: tuple[int, ...]) -> None:
     x = torch.ones(shape)
-    called = start("return x + 1").call(values(x), specs(x), [], [])
+    called = start("return x + 1").call(values(x), shaped(specs(x), [], []))
     assert called.outputs[0].tolist() == (x + 1).tolist()
     assert (called.changed, called.guards, called.unwritten) == ([], [], [0])
 
@@ -199,22 +203,24 @@ def test_small_tensors(start: Start, shape: tuple[int, ...]) -> None:
         ("return x.clone()", {"alias": None}, 0),
         ("return torch.nn.Parameter(x * 1)", {"exact": True, "type": "torch.nn.parameter.Parameter"}, 0),
         ("return x.double()", {"dtype": "float64"}, 4),
-        ("return [1.0, 2.0]", {"exact": False, "type": "builtins.float"}, 4),
+        ("return [1.0]", {"exact": False, "type": "builtins.float"}, 4),
+        ("return [1.0, 2.0]", {"exact": False, "type": "builtins.list"}, 4),
+        ("return (x * 1,)", {"exact": True}, 0),
         ("class Tensor(torch.Tensor): pass\nreturn x.as_subclass(Tensor)", {"exact": False, "type": LOCAL}, 4),
         ("return x.expand(2, 4)", {"stride": [0, 1]}, 4),
         ("return x.to_sparse()", {"stride": None, "alias": None}, 4),
         ("return x.to('meta')", {"device": "meta", "alias": None}, 4),
-        ("return {'a': x.half(), 'b': x}", {"dtype": "float16"}, 4),
+        ("return {'a': x.half(), 'b': x}", {"exact": False, "type": "builtins.dict"}, 4),
     ],
 )
 def test_what_is_returned_is_described(start: Start, body: str, entry: dict[str, Any], unwritten: int) -> None:
-    called = start(body).call(values(X), specs(X), [], [])
+    called = start(body).call(values(X), shaped(specs(X), [], []))
     assert called.returned[0] | entry == called.returned[0]
     assert called.unwritten == [unwritten]
 
 
 def test_a_number_stands_for_a_tensor_of_no_dimensions(start: Start) -> None:
-    called = start("return float(x.sum())").call(values(X), specs(X.sum()), [], [])
+    called = start("return float(x.sum())").call(values(X), shaped(specs(X.sum()), [], []))
     assert called.outputs[0].item() == 6.0
     assert called.returned[0]["exact"]
 
@@ -222,12 +228,12 @@ def test_a_number_stands_for_a_tensor_of_no_dimensions(start: Start) -> None:
 def test_calls_lie_in_two_places_drawn_at_random(start: Start) -> None:
     """A result that is remembered by address is wrong half of the time."""
     candidate = start("kept.append(x.data_ptr())\nreturn x + len(set(kept))")
-    calls = [candidate.call(values(X), specs(X), [], []) for _ in range(12)]
+    calls = [candidate.call(values(X), shaped(specs(X), [], [])) for _ in range(12)]
     assert {float(c.outputs[0][0]) for c in calls} == {2.0, 3.0}
     assert {c.moved for c in calls} == {True, False}
     assert calls[0].moved
     others = start("return x", seed=2)
-    assert [c.moved for c in calls] != [others.call(values(X), specs(X), [], []).moved for _ in range(12)]
+    assert [c.moved for c in calls] != [others.call(values(X), shaped(specs(X), [], [])).moved for _ in range(12)]
 
 
 def test_a_result_by_address_is_wrong_in_the_other_place(start: Start) -> None:
@@ -236,7 +242,7 @@ def test_a_result_by_address_is_wrong_in_the_other_place(start: Start) -> None:
     wrong = 0
     for n in range(8):
         x = torch.full((4,), float(n))
-        wrong += not torch.equal(candidate.call(values(x), specs(x), [], []).outputs[0], x * 2)
+        wrong += not torch.equal(candidate.call(values(x), shaped(specs(x), [], [])).outputs[0], x * 2)
     assert wrong >= 5
 
 
@@ -245,19 +251,19 @@ def test_other_shapes_and_layouts_follow_in_one_process(start: Start) -> None:
     for shape in ((2, 3), (4,), (2, 3), (5, 1)):
         x = torch.randn(shape)
         expected = x.t().contiguous() if x.dim() == 2 else x
-        assert torch.equal(candidate.call(values(x), specs(expected), [], []).outputs[0], expected)
+        assert torch.equal(candidate.call(values(x), shaped(specs(expected), [], [])).outputs[0], expected)
     x = torch.randn(3, 4)
     candidate = start("assert not x.is_contiguous()\nreturn x + torch.tensor(x.stride()).sum()")
-    called = candidate.call(values(x), specs(x), [], [], strides=[[1, 3]])
+    called = candidate.call(values(x), shaped(specs(x), [], []), strides=[[1, 3]])
     assert torch.equal(called.outputs[0], x + 4)
     assert called.changed == []
 
 
 def test_results_survive_the_next_call(start: Start) -> None:
     candidate = start("return x * 2")
-    first = candidate.call(values(X), specs(X), [], [])
+    first = candidate.call(values(X), shaped(specs(X), [], []))
     for _ in range(4):
-        candidate.call(values(-X), specs(X), [], [])
+        candidate.call(values(-X), shaped(specs(X), [], []))
     assert torch.equal(first.outputs[0], X * 2)
 
 
@@ -266,16 +272,68 @@ def test_results_survive_the_next_call(start: Start) -> None:
 )
 def test_what_it_raises_is_told_in_its_words(start: Start, body: str, kind: str) -> None:
     with pytest.raises(CandidateError, match=kind) as raised:
-        start(body).call(values(X), specs(X), [], [])
+        start(body).call(values(X), shaped(specs(X), [], []))
     assert (raised.value.stage, raised.value.error["type"]) == ("call", kind)
     assert "candidate.py" in raised.value.error["traceback"]
 
 
-def test_more_results_than_can_be_told_are_its_own_error(start: Start) -> None:
-    candidate = start("return [x] * 3000 if len(x) > 2 else x * 2")
-    with pytest.raises(CandidateError, match="more to tell than a message holds"):
-        candidate.call(values(X), specs(X), [], [])
-    assert candidate.call(values(X[:2]), specs(X[:2]), [], []).outputs[0].tolist() == [2.0, -4.0]
+LATE = """
+class Late({kind}):
+    def __iter__(self):
+        y.neg_()
+        return super().__iter__()
+    __getitem__ = __len__ = keys = items = values = lambda self, *key: [y.neg_(), {kind}.__iter__(self)][1]
+y = x * 2
+return {made}
+"""
+
+
+@pytest.mark.parametrize(
+    ("result", "body", "said"),
+    [
+        ([X, X], LATE.format(kind="list", made="Late([y, y])"), "is a Late, the reference returns 2 values"),
+        ([X, X], LATE.format(kind="tuple", made="Late((y, y))"), "is a Late, the reference returns 2 values"),
+        ({"a": X, "b": X}, LATE.format(kind="dict", made="Late(a=y, b=y)"), "is a Late, the reference returns a dict"),
+        ({"a": X, "b": X}, "return {'b': x, 'c': x}", "is a dict of 2, the reference returns a dict with a, b"),
+        ({"a": X, "b": X}, "return {1: x, 'a': x}", "the reference returns a dict with a, b"),
+        ([X, X], "return [x] * 3000", "is a list of 3000, the reference returns 2 values"),
+        ([X, (X, X)], "return [x, x]", "the result[1] is a Tensor, the reference returns 2 values"),
+        ({"a": [X, X]}, "return {'a': [x]}", "the result['a'] is a list of 1, the reference returns 2 values"),
+    ],
+)
+def test_a_result_that_is_built_otherwise_is_not_looked_at(start: Start, result: Any, body: str, said: str) -> None:
+    shape = shaped(specs(X, X))
+    shape.result = flatten(result, [])
+    called = start(body).call(values(X), shape)
+    assert said in called.reply["misbuilt"]
+    assert (called.returned, called.unwritten) == ([], [4, 4])
+
+
+@pytest.mark.parametrize(
+    ("result", "body"),
+    [
+        ({"a": X, "b": X}, "return {'b': x * 3, 'a': x * 2}"),
+        ([X, X], "return x * 2, x * 3"),
+        ((X, X), "return [x * 2, x * 3]"),
+        ((X, None, X), "return x * 2, 'anything', x * 3"),
+        ((X, X), "return torch.return_types.max((x * 2, x * 3))"),
+    ],
+)
+def test_a_result_that_is_built_alike(start: Start, result: Any, body: str) -> None:
+    shape = shaped(specs(X, X))
+    shape.result = flatten(result, [])
+    called = start(body).call(values(X), shape)
+    assert [t.tolist() for t in called.outputs] == [(X * 2).tolist(), (X * 3).tolist()]
+
+
+def test_patched_methods_of_what_is_returned_do_not_run(start: Start) -> None:
+    body = """
+y = x * 2
+torch.Tensor.stride = torch.Tensor.data_ptr = torch.Tensor.shape = lambda self, *n: torch._C.TensorBase.fill_(y, 9)
+return y, x * 3
+"""
+    called = start(body).call(values(X), shaped(specs(X, X)))
+    assert called.outputs[0].tolist() == (X * 2).tolist()
 
 
 def test_a_candidate_that_does_not_load_is_told(server: ForkServer) -> None:
@@ -293,10 +351,10 @@ def test_a_candidate_that_does_not_load_is_told(server: ForkServer) -> None:
 
 def test_a_candidate_that_ends_is_lost(start: Start) -> None:
     with pytest.raises(WorkerLostError) as lost:
-        start("os._exit(0)").call(values(X), specs(X), [], [])
+        start("os._exit(0)").call(values(X), shaped(specs(X), [], []))
     assert lost.value.kind == "crashed"
     with pytest.raises(WorkerLostError) as lost:
-        start("while True: pass", seconds=0.3).call(values(X), specs(X), [], [])
+        start("while True: pass", seconds=0.3).call(values(X), shaped(specs(X), [], []))
     assert lost.value.kind == "timeout"
 
 
@@ -311,12 +369,12 @@ def test_a_model_is_built_with_the_references_weights(server: ForkServer) -> Non
         own = candidate.build(values(torch.full((4,), 10.0), 4), 1)
         assert [(spec["name"], spec["shape"], spec["dtype"]) for spec in own] == [("w", [4], "float32")]
         candidate.set_weights(values(torch.full((4,), 3.0)), ["w"])
-        called = candidate.call(values(X), specs(X), [], [])
+        called = candidate.call(values(X), shaped(specs(X), [], []))
     assert torch.equal(called.outputs[0], X * 3 + 10)
 
 
 def test_findings_come_with_each_reply(start: Start) -> None:
     called = start("import threading, time\nthreading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n"
-                   "torch.allclose = None\nreturn x * 1").call(values(X), specs(X), [], [])  # fmt: skip
+                   "torch.allclose = None\nreturn x * 1").call(values(X), shaped(specs(X), [], []))  # fmt: skip
     assert called.reply["threads"] == 1
     assert called.reply["patched"] == ["torch.allclose"]

@@ -258,3 +258,24 @@ def test_a_problem_that_returns_nothing_is_refused(make: Make) -> None:
     with pytest.raises(UsageError) as raised:
         make("pass")
     assert raised.value.code == "reference_form"
+
+
+RANDOM = (
+    "return torch.nn.functional.dropout(x, 0.2)",
+    "return torch.softmax(torch.nn.functional.dropout(x @ x.T, 0.2), dim=1)",
+    "return x + torch.rand_like(x) * 1e-3",
+    "return torch.softmax(torch.nn.functional.dropout(x.float(), 0.5), dim=1)",
+)
+
+
+@pytest.mark.parametrize("body", RANDOM)
+def test_a_reference_that_is_random_is_named(make: Make, body: str) -> None:
+    """Whatever PyTorch's own error: two runs at one precision tell."""
+    with pytest.raises(UsageError) as raised:
+        make(body, made="[torch.randn(64, 64)]")
+    assert raised.value.code == "reference_random"
+
+
+def test_a_reference_that_adds_in_another_order_is_not_random(make: Make) -> None:
+    body = "order = torch.randperm(len(x))\nreturn x[order].cumsum(0)[-1] + x"
+    assert make(body, made="[torch.randn(4096) * 1e3]").found.trials == []

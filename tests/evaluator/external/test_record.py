@@ -25,6 +25,7 @@ from evaluator.store.seal import verify
 from evaluator.store.store import KINDS, parse
 from kbs.common import canonical_json as canonical
 from kbs.common.errors import ExitCode, UsageError
+from kbs.common.json_model import document_schema
 from tests.evaluator.receipts import receipt, source_record
 
 KEY = bytes(range(32))
@@ -194,7 +195,7 @@ def test_the_id_is_that_of_the_content() -> None:
 
 
 def test_every_field_is_described() -> None:
-    schema = ExternalReceipt.model_json_schema()
+    schema = document_schema(ExternalReceipt)
     models = {"ExternalReceipt": schema, **schema["$defs"]}
     bare = [
         f"{model}.{name}"

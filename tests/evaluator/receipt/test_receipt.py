@@ -22,6 +22,7 @@ from evaluator.receipt.verdict import Improvement, Verdict
 from evaluator.scan.hazards import Hazard, Severity
 from kbs.common import canonical_json as canonical
 from kbs.common.errors import ExitCode, KoptError, UsageError
+from kbs.common.json_model import document_schema
 from tests.evaluator.receipts import (
     REFERENCE,
     audit,
@@ -458,7 +459,7 @@ def test_reading_a_receipt_needs_no_torch() -> None:
 
 
 def test_every_field_is_described() -> None:
-    schema = Receipt.model_json_schema()
+    schema = document_schema(Receipt)
     models = {"Receipt": schema, **schema["$defs"]}
     bare = [
         f"{model}.{name}"

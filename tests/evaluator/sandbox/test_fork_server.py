@@ -69,6 +69,7 @@ def call(worker: Worker, seconds: float = 30) -> tuple[dict[str, Any], torch.Ten
         [x.buffer, y.buffer],
         tree={"list": [{"tensor": 0}]},
         tensors=[x.message],
+        result={"tensor": 0},
         returns=[y.message],
         watch="",
         late=False,

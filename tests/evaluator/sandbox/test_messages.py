@@ -16,8 +16,10 @@ from evaluator.sandbox.messages import (
     baseline_message,
     candidate_files,
     candidate_message,
+    inputs_message,
     nvcc_flags,
     nvcc_path,
+    own_setup,
     reference_files,
     reference_message,
 )
@@ -103,14 +105,15 @@ def test_without_a_reference_the_candidate_is_the_oracle() -> None:
     assert reference_files(request(), recognised(), {}) == {"reference.py": PY.text.encode()}
 
 
-@pytest.mark.parametrize(
-    ("setup_from", "inputs", "extra"),
-    [("reference", "reference.py", {}), ("candidate", "candidate_setup.py", {"candidate_setup.py": PY.text.encode()})],
-)
-def test_whose_setup_makes_the_inputs(setup_from: str, inputs: str, extra: dict[str, bytes]) -> None:
-    asked, found = request(reference=REF), recognised(Form.SETUP, setup_from=setup_from)
-    assert reference_message(asked, found, {})["inputs"] == inputs
-    assert reference_files(asked, found, {}) == {"reference.py": REF.text.encode(), **extra}
+def test_the_setup_of_a_candidate_runs_in_a_process_of_its_own() -> None:
+    asked = request(reference=REF)
+    assert reference_message(asked, recognised(Form.SETUP, setup_from="reference"), {})["inputs"] == "reference.py"
+    found = recognised(Form.SETUP, setup_from="candidate")
+    assert reference_message(asked, found, {})["inputs"] == ""
+    assert reference_files(asked, found, {}) == {"reference.py": REF.text.encode()}
+    made = inputs_message(asked, found, {"n": 3})
+    assert (made["form"], made["role"], made["file"], made["inputs"]) == ("inputs", "inputs", "", "candidate.py")
+    assert own_setup(asked, found) == {"inputs": "candidate.py"}
 
 
 def test_a_file_of_inputs_comes_before_every_setup() -> None:
@@ -123,13 +126,12 @@ def test_a_file_of_inputs_comes_before_every_setup() -> None:
         assert files == {name: b"{}", "raw.bin": b"123", "reference.py": REF.text.encode()}
 
 
-@pytest.mark.parametrize("name", ["reference.py", "candidate_setup.py", "drawn.json", "output.txt", "tmp"])
+@pytest.mark.parametrize("name", ["reference.py", "candidate.py", "drawn.json", "output.txt", "tmp"])
 def test_a_file_of_inputs_takes_the_place_of_no_other(name: str) -> None:
     file = InputsFile(name=name, content=b"mine", beside={"reference.py": b"data"})
     asked, found = request(reference=REF, inputs=file), recognised(Form.SETUP, setup_from="candidate")
     files = reference_files(asked, found, {})
     assert files["reference.py"] == REF.text.encode()
-    assert files["candidate_setup.py"] == PY.text.encode()
     assert files[reference_message(asked, found, {})["inputs"]] == b"mine"
 
 

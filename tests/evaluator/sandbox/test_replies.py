@@ -17,7 +17,7 @@ from evaluator.sandbox.fork_server import ForkServer
 from evaluator.sandbox.replies import Reply, checked_reply
 from evaluator.sandbox.worker_process import WorkerLostError
 from kbs.common.errors import KoptError
-from tests.evaluator.workers import kernel, reference_process, specs, values
+from tests.evaluator.workers import kernel, reference_process, shaped, specs, values
 
 X = torch.tensor([1.0, 2.0])
 RETURNED = {"type": "torch.Tensor", "exact": True, "shape": [2], "dtype": "float32", "device": "cpu", "alias": None}
@@ -126,17 +126,17 @@ def forge(**reply):
 def test_a_forged_answer_is_no_error_of_kopts(server: ForkServer, reply: str) -> None:
     text = f"{FORGER}\ndef run(x):\n    forge({reply})\n    return x * 2\n"
     with contextlib.closing(kernel(server, text)) as candidate, pytest.raises(WorkerLostError) as lost:
-        candidate.call(values(X), specs(X), [], [])
+        candidate.call(values(X), shaped(specs(X), [], []))
     assert lost.value.kind == "protocol"
 
 
 def test_a_forged_answer_of_the_right_form_changes_nothing_in_memory(server: ForkServer) -> None:
     text = f"{FORGER}\ndef run(x):\n    forge(ok=True, seconds=0.0, returned=[{RETURNED!r}])\n    return x * 2\n"
     with contextlib.closing(kernel(server, text)) as candidate:
-        called = candidate.call(values(X), specs(X), [], [])
+        called = candidate.call(values(X), shaped(specs(X), [], []))
         assert called.unwritten == [2]
         with pytest.raises(WorkerLostError):  # its own answer comes where nobody asked for it
-            candidate.call(values(X), specs(X), [], [])
+            candidate.call(values(X), shaped(specs(X), [], []))
 
 
 def test_a_forged_answer_of_an_oracle_is_the_references_failure(server: ForkServer) -> None:
@@ -150,7 +150,7 @@ def test_half_a_character_in_an_error_is_replaced(server: ForkServer) -> None:
     """No receipt can hold one."""
     text = "def run(x):\n    raise ValueError('\\ud800 and more')\n"
     with contextlib.closing(kernel(server, text)) as candidate, pytest.raises(CandidateError) as raised:
-        candidate.call(values(X), specs(X), [], [])
+        candidate.call(values(X), shaped(specs(X), [], []))
     assert raised.value.error["message"] == "? and more"
     raised.value.error["traceback"].encode("utf-8")
 

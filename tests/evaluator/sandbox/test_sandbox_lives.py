@@ -66,7 +66,8 @@ def call(worker: Worker, x: SharedTensor, y: SharedTensor, seconds: float = 30) 
     tree = {"list": [{"tensor": 0}]}
     more = {"watch": "", "late": False, "written": []}
     lent = [x.buffer, y.buffer]
-    return worker.request("call", seconds, lent, tree=tree, tensors=[x.message], returns=[y.message], **more)
+    lent_to = {"tensors": [x.message], "result": {"tensor": 0}, "returns": [y.message]}
+    return worker.request("call", seconds, lent, tree=tree, **lent_to, **more)
 
 
 def once(worker: Worker, seconds: float = 30) -> list[float]:

@@ -152,6 +152,7 @@ def test_a_size_that_is_none_is_not_known(most: str) -> None:
 def test_the_reserved_part_is_the_wikis() -> None:
     """The pages of every capability say as much as the compiler lays out."""
     pages = sorted((bundled_wiki().root / "hardware").glob("cc-*.md"))
+    pages = [page for page in pages if int(page.name.split("-")[1]) >= 8]  # earlier ones reserve none
     said = [
         re.findall(r"^\| Reserved shared memory per block \| (\d+) \| KB", p.read_text("utf-8"), re.M) for p in pages
     ]

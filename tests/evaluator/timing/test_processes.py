@@ -84,7 +84,7 @@ class Field:
 
     def result(self, one: KernelProcess) -> torch.Tensor:
         """Of one call on the first case."""
-        (found,) = one.call(self.case.values, self.cases.shape.returned, [], []).outputs
+        (found,) = one.call(self.case.values, self.cases.shape).outputs
         return found
 
     def more(self, one: KernelProcess) -> float:

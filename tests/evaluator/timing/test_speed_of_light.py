@@ -12,12 +12,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.correctness.cases import GIVEN, Case, Cases, Shape
-from evaluator.correctness.reference import Values
+from evaluator.correctness.cases import GIVEN, Case, Cases
+from evaluator.correctness.reference import Shape, Values
 from evaluator.receipt.timing import CitedPeak, Physics
 from evaluator.timing.speed_of_light import PLACES, check, least_part, traffic
 from kbs.common.errors import UsageError
-from tests.evaluator.workers import values
+from tests.evaluator.workers import shaped, values
 
 PEAK = CitedPeak(product="a GPU", gb_per_s=1000.0, citation="a page")
 """1000 bytes a nanosecond: a microsecond for 10⁶ bytes."""
@@ -57,7 +57,7 @@ def problem(
 ) -> tuple[Cases, Case, Reference]:
     """A function of some tensors, one case of it, and the oracle that knows how often it was run."""
     reference = Reference(work)
-    shape = Shape([], [], list(filled), ["result"])
+    shape = shaped((), (), filled)
     made = Problem(reference, shape, Values({}, [], list(weights)))
     native = [work(*tensors)]
     return cast(Any, made), Case(GIVEN, values(*tensors), native, native, [False]), reference

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluator.correctness.candidate import Called, CandidateError, KernelProcess, SampleOptions
-from evaluator.correctness.cases import GIVEN, Case, Cases, Shape
+from evaluator.correctness.cases import GIVEN, Case, Cases
 from evaluator.correctness.reference import Values
 from evaluator.receipt.findings import Findings
 from evaluator.sandbox.replies import Reply
 from evaluator.scan.hazards import Severity
 from evaluator.timing.timed_process import WARM_SAMPLES, TimedProcess, WrongResultError, _Measured
 from tests.evaluator.timed_processes import clock
-from tests.evaluator.workers import specs, values
+from tests.evaluator.workers import shaped, specs, values
 
 X = torch.tensor([1.0, -2.0, 3.0, 4.0])
 
@@ -49,7 +49,8 @@ def cases() -> Cases:
     made.reference = cast(Any, Reference())
     made.found = Findings()
     made.tolerance, made.own_reference = None, False
-    made.shape = Shape(specs(X), [], [], ["result"])
+    made.shape = shaped(specs(X))
+    made.shape.names = ["result"]
     return made
 
 
@@ -250,7 +251,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"unwritten": [3]}, "3 elements were never written"),
     ({"guards": ["0"]}, "memory beside 0 was written"),
     ({"changed": ["0"]}, "the input 0 was changed"),
-    ({"returned": []}, "0 values were returned, the reference returns 1"),
+    ({"returned": []}, "not all results were returned"),
     ({"returned": [{**RETURNED, "alias": 0}]}, "the result lies in the memory of an input"),
 ]
 

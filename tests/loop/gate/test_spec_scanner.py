@@ -149,7 +149,9 @@ def test_no_alarm_on_the_pages_of_the_wiki() -> None:
         cited = [row.citation for rows in (page.specs, page.thresholds, page.measured) for row in rows]
         rows = {citation.line_start for citation in cited}
         ids = tuple(source.id for source in page.meta.sources)
-        for spec in scanner().scan("\n".join(page.lines), path):
+        # What a section is asked states nothing.
+        stated = ["" if line.startswith("<!--") or line.endswith("?") else line for line in page.lines]
+        for spec in scanner().scan("\n".join(stated), path):
             line = page.lines[spec.line - 1]
             found += 1
             sourced = (

@@ -18,7 +18,7 @@ def test_the_bundled_pages_are_read() -> None:
     assert list(found.ids) == sorted(found.ids)
     method = found.by_id["warp_shuffle"]
     assert method.page == "gpu-wiki/method/warp_shuffle.md"
-    assert method.title == "Method warp_shuffle"
+    assert method.title == "Warp shuffles"
     assert "hopper" in method.architectures
     assert method.languages == ("triton", "cuda")
     assert {row.method for row in found.signatures} <= set(found.ids)

@@ -13,17 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbs.common.errors import ConfigurationError, KoptError
+from kbs.language_model.http import MAX_BODY, check_address
+from kbs.language_model.service import Access, Patience
 from loop.journal.language_model import ModelChoice
 from loop.proposals.proposal import Proposal
-from loop.proposers import llm
-from loop.proposers.llm import Access, ModelAnswer, ask
-from loop.proposers.model_http import MAX_BODY, check_address
+from loop.proposers.llm import ModelAnswer, ask
 from loop.proposers.reading import Unread
-from tests.loop.proposers import model_server as service
-from tests.loop.proposers.model_server import KEY, ModelServer, closed_port, model_server
+from tests.kbs.language_model import model_server as service
+from tests.kbs.language_model.model_server import KEY, ModelServer, closed_port, model_server
 from tests.loop.proposers.requests import proposal, request
 
 FORMS = ("openai", "anthropic")
+SENDS = Patience("").sends
 
 
 def answer_of(_: service.Asked) -> str:
@@ -181,7 +182,11 @@ def test_a_service_that_stays_busy_is_an_error_and_nothing_is_lost() -> None:
     waits: list[float] = []
     with model_server(service.status(503, "try later")) as server, pytest.raises(KoptError) as caught:
         asked(server, waits=waits)
-    assert (caught.value.code, len(waits), len(server.seen)) == ("model_unavailable", llm.SENDS - 1, llm.SENDS)
+    assert (caught.value.code, len(waits), len(server.seen)) == (
+        "model_unavailable",
+        SENDS - 1,
+        SENDS,
+    )
     assert "status 503): try later; the question was sent 4 times" in caught.value.message
     assert "kopt run resume" in caught.value.hint
 
@@ -202,7 +207,7 @@ def test_a_service_that_is_not_there_is_an_error() -> None:
     waits: list[float] = []
     with pytest.raises(KoptError) as caught:
         ask(choice(), there, request(), 4000, waits.append)
-    assert (caught.value.code, len(waits)) == ("model_unavailable", llm.SENDS - 1)
+    assert (caught.value.code, len(waits)) == ("model_unavailable", SENDS - 1)
 
 
 @pytest.mark.processes

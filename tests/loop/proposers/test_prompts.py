@@ -61,7 +61,7 @@ def test_each_prompt_has_a_mark_of_its_own() -> None:
 
 def test_a_mark_that_stands_in_the_data_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = iter(["aa", "bb", "cc"])
-    monkeypatch.setattr("loop.proposers.prompts.secrets.token_hex", lambda _: next(drawn))
+    monkeypatch.setattr("kbs.language_model.fence.secrets.token_hex", lambda _: next(drawn))
     assert draw_fence(["x aa", "bb>>>"]) == "cc"
 
 

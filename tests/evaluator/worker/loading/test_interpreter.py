@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as arrays
 from evaluator.correctness.candidate import KernelProcess
 from evaluator.sandbox.fork_server import ForkServer
 from evaluator.worker.loading.interpreter import narrowed, widened
-from tests.evaluator.workers import bits, kernel, specs, values
+from tests.evaluator.workers import bits, kernel, shaped, specs, values
 
 HEAD = "import torch, triton\nimport triton.language as tl\n"
 BITS = st.integers(0, 2**32 - 1) | st.sampled_from(
@@ -66,7 +66,7 @@ def test_the_shape_is_kept_in_any_layout(numbers: np.ndarray[Any, Any]) -> None:
 def run(server: ForkServer, text: str, *arguments: Any, out: torch.Tensor, number: int = 1) -> list[torch.Tensor]:
     """What `run` of a Triton source returns, in the interpreter: a number of tensors like `out`."""
     with contextlib.closing(kernel(server, HEAD + text)) as candidate:
-        called = candidate.call(values(*arguments), specs(*[out] * number), [], [])
+        called = candidate.call(values(*arguments), shaped(specs(*[out] * number), [], []))
     assert [entry["dtype"] for entry in called.returned] == [str(out.dtype).removeprefix("torch.")] * number
     assert called.unwritten == [0] * number
     return called.outputs
@@ -206,7 +206,7 @@ def run(x):
 def calls(candidate: KernelProcess, number: int) -> list[float]:
     """What the first element of each of some calls on zeros is."""
     x = torch.zeros(40)
-    return [float(candidate.call(values(x), specs(x), [], []).outputs[0][0]) for _ in range(number)]
+    return [float(candidate.call(values(x), shaped(specs(x), [], [])).outputs[0][0]) for _ in range(number)]
 
 
 def test_an_autotuner_takes_each_config_in_turn(server: ForkServer) -> None:
@@ -254,6 +254,6 @@ def test_heuristics_loops_and_cuda_together(server: ForkServer) -> None:
     x = torch.arange(40.0)
     with contextlib.closing(kernel(server, HEAD + HEURISTIC, maps_cuda=True)) as candidate:
         for _ in range(3):
-            called = candidate.call(values(x), specs(x), [], [])
+            called = candidate.call(values(x), shaped(specs(x), [], []))
             assert (called.unwritten, called.guards) == ([0], [])
             assert torch.equal(called.outputs[0], x * 2)

@@ -14,7 +14,7 @@ import torch
 from evaluator.correctness import library_use as library
 from evaluator.sandbox.fork_server import ForkServer
 from evaluator.worker.measurement.operations import Operators, device_kernels, watching
-from tests.evaluator.workers import kernel, specs, values
+from tests.evaluator.workers import kernel, shaped, specs, values
 
 X = torch.randn(8, 16)
 W = torch.randn(4, 16)
@@ -137,7 +137,7 @@ def test_watching_does_not_import_the_compiler(server: ForkServer) -> None:
     """torch._dynamo takes more than a second to import, which would be spent in each worker's first watched call."""
     text = "import sys\ndef run(x):\n    y = x.relu()\n    print('torch._dynamo' in sys.modules)\n    return y\n"
     with contextlib.closing(kernel(server, text)) as candidate:
-        called = candidate.call(values(torch.ones(2)), specs(torch.ones(2)), [], [], watch="operators")
+        called = candidate.call(values(torch.ones(2)), shaped(specs(torch.ones(2)), [], []), watch="operators")
         assert candidate.worker.output().split() == ["False"]
     assert [entry["name"] for entry in called.reply["operators"]] == ["aten::relu"]
 

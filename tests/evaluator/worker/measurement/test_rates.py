@@ -15,7 +15,7 @@ from evaluator.sandbox.fork_server import ForkServer
 from evaluator.worker.measurement import rates
 from evaluator.worker.measurement.clock import Clock
 from evaluator.worker.measurement.rates import MATMULS, rate
-from tests.evaluator.workers import kernel, specs, values
+from tests.evaluator.workers import kernel, shaped, specs, values
 
 CPU = torch.device("cpu")
 
@@ -89,7 +89,7 @@ def test_a_sum_of_every_block_reads_all(server: ForkServer) -> None:
     expected = torch.stack([part.sum() for part in torch.split(x, rates.BLOCK)])
     run = kernel(server, text)
     try:
-        (found,) = run.call(values(x), specs(expected), [], []).outputs
+        (found,) = run.call(values(x), shaped(specs(expected), [], [])).outputs
     finally:
         run.close()
     assert found.tolist() == expected.tolist()

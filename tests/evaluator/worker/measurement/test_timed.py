@@ -49,6 +49,7 @@ def audit(
     results = lend(*(torch.full((4,), -7.0) for _ in inputs))
     words = {
         "tree": values(inputs[0]).tree,
+        "result": {"tensor": 0},
         "sets": [[t.message] for t in arguments],
         "returns": [[t.message] for t in results],
     }
