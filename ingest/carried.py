@@ -14,8 +14,10 @@ from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ingest.passages import passages_of
+from kbs.evidence.passage import asked_as
 from kbs.evidence.vocabulary import vocabulary
 from kbs.index.encoder import DefaultEncoder
 from wiki.library import bundled_wiki
@@ -30,41 +32,50 @@ def vectors_file() -> Path:
 
 def carried_vectors(model: str, keys: set[str]) -> Mapping[str, bytes]:
     """key → float32 bytes of those `keys` (hashes of embedded texts) that ship with kopt for this model."""
-    try:
-        with vectors_file().open("rb") as stream, np.load(stream, allow_pickle=False) as data:
-            if str(data["model"]) != model:
-                return {}
-            known = {bytes(key).hex(): row for row, key in enumerate(data["keys"])}
-            vectors = data["vectors"].astype(np.float32)
-    except (OSError, EOFError, ValueError, KeyError, BadZipFile, zlib.error):  # none, or a damaged one
-        return {}
+    known, halves = _file(model)
+    vectors = halves.astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     return {key: vectors[known[key[: 2 * _KEY_BYTES]]].tobytes() for key in keys if key[: 2 * _KEY_BYTES] in known}
 
 
+def _file(model: str) -> tuple[dict[str, int], NDArray[np.float16]]:
+    """(key, shortened → row, vectors in float16) of the file; nothing where it is of another model."""
+    try:
+        with vectors_file().open("rb") as stream, np.load(stream, allow_pickle=False) as data:
+            if str(data["model"]) == model:
+                return {bytes(key).hex(): row for row, key in enumerate(data["keys"])}, data["vectors"]
+    except (OSError, EOFError, ValueError, KeyError, BadZipFile, zlib.error):  # none, or a damaged one
+        pass
+    return {}, np.zeros((0, 1), np.float16)
+
+
 def bundled_texts() -> dict[str, str]:
-    """key → embedded text of every passage of the bundled wiki."""
+    """key → embedded text of every passage of the bundled wiki, and of every heading and ask that has a vector."""
     wiki = bundled_wiki()
-    return {
-        passage.embedding_key: passage.embedded
-        for page in wiki.pages(vocabulary())
-        if isinstance(page, Page)
-        for passage in passages_of(page, wiki.revision)
-    }
+    texts: dict[str, str] = {}
+    for page in wiki.pages(vocabulary()):
+        if isinstance(page, Page):
+            passages = passages_of(page, wiki.revision)
+            texts |= {passage.embedding_key: passage.embedded for passage in passages}
+            texts |= {asked.embedding_key: asked.text for asked in asked_as(passages)}
+    return texts
 
 
 def write_carried_vectors() -> int:
-    """Embed the bundled wiki and write the file; returns the number of vectors."""
+    """Embed what is new in the bundled wiki and write the file; returns the number of vectors."""
     texts = bundled_texts()
     encoder = DefaultEncoder()
+    known, held = _file(encoder.identity)
     keys = sorted(texts)
-    vectors = encoder.encode([texts[key] for key in keys])
+    new = [key for key in keys if key[: 2 * _KEY_BYTES] not in known]
+    made = dict(zip(new, encoder.encode([texts[key] for key in new]), strict=True)) if new else {}
+    vectors = np.array([made[key] if key in made else held[known[key[: 2 * _KEY_BYTES]]] for key in keys], np.float16)
     vectors_file().parent.mkdir(exist_ok=True)
     np.savez_compressed(
         vectors_file(),
         model=np.array(encoder.identity),
         keys=np.array([list(bytes.fromhex(key)[:_KEY_BYTES]) for key in keys], np.uint8),
-        vectors=vectors.astype(np.float16),
+        vectors=vectors,
     )
     return len(keys)
 

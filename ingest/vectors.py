@@ -45,7 +45,7 @@ class VectorUpdate:
     def known(store: Store) -> Known:
         """What the index knows of its Chroma part."""
         tokens = tuple(filter(None, (store.meta("vector_token"), *store.meta("vector_next").split(" "))))
-        return Known(tokens, max(0, store.passage_count() - store.pending_count()), store.meta("vector_files"))
+        return Known(tokens, max(0, store.vector_count() - store.pending_count()), store.meta("vector_files"))
 
     def _embed(self, store: Store, encoder: Encoder, progress: Progress, result: UpdateResult) -> None:
         model = encoder.identity
@@ -58,7 +58,7 @@ class VectorUpdate:
             done += len(carried)
             rest = [(key, text) for key, text in some if key not in carried]
             for start in range(0, len(rest), BATCH):
-                progress("embedding passages", done, total)
+                progress("embedding texts", done, total)
                 part = rest[start : start + BATCH]
                 vectors = encoder.encode([text for _, text in part])
                 made = zip((key for key, _ in part), (v.tobytes() for v in vectors), strict=True)
@@ -67,7 +67,7 @@ class VectorUpdate:
                 done += len(part)
                 result.embedded += len(part)
         if result.embedded:
-            progress("embedding passages", done, done)
+            progress("embedding texts", done, done)
 
     def _write_vectors(self, store: Store, model: str, rebuild: bool, progress: Progress, result: UpdateResult) -> None:
         """Make Chroma hold the passages that have a vector. Where it fails, they stay pending."""
@@ -118,7 +118,7 @@ class VectorUpdate:
             "model": model,
             "schema": str(SCHEMA_VERSION),
         }
-        total, done = store.passage_count(), 0
+        total, done = store.vector_count(), 0
         with VectorIndex(self.folder / "chroma", name, self.server).filling(about, token) as writer:
             for some in _batches(store.vectors(model), CHROMA_BATCH):
                 progress("indexing vectors", done, total)

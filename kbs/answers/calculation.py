@@ -9,6 +9,7 @@ from kbs.answers.knowledge import Knowledge, join
 from kbs.answers.model import Answer, Claim, ClaimKind, Step
 from kbs.evidence.checking import plain_text
 from kbs.evidence.citation import Citation
+from kbs.evidence.spec import Spec
 from kbs.evidence.table_rows import AdviceRow, CostRow, MeasuredRow
 from kbs.evidence.units import format_number, format_seconds
 from kbs.evidence.vocabulary import is_capability
@@ -22,12 +23,18 @@ from kbs.hardware.roofline import (
     peak_metric,
     usable,
 )
+from kbs.questions.numbers import Premise
 from kbs.questions.question import Question
 
 ADVICE = 6
 """Techniques that are listed."""
 MEASURED = 3
 TO_TRY = "What to try"
+MEASURED_OF = {
+    "hbm_bandwidth": ("measured_copy_bandwidth", "measured_stream_bandwidth"),
+    "bf16_tensor_throughput": ("measured_bf16_matmul",),
+}
+"""Metric → those that state what was measured of it."""
 
 
 def cost_of(question: Question, knowledge: Knowledge) -> OperationCost | None:
@@ -95,25 +102,24 @@ def bound_citations(bound: Bound) -> tuple[Citation, ...]:
     return (*rows, bound.bandwidth.citation, *(peak.citation for peak in bound.peaks.values()))
 
 
-def answer_operation(question: Question, knowledge: Knowledge, answer: Answer) -> bool:
-    """Diagnosis or calculation of an operation on products; False if its cost is not known."""
+def answer_operation(question: Question, knowledge: Knowledge, answer: Answer, *, with_time: bool) -> bool:
+    """What bounds an operation on products; False if its cost is not known. `with_time`: its least time too."""
     cost = cost_of(question, knowledge)
     if cost is None:
         return False
     products = _boards(question, knowledge)
     bounds: list[Bound] = []
     for product in products:
-        found = bound_on(cost, product, knowledge.specs, knowledge.vocabulary)
+        found = bound_on(cost, product, knowledge.about(product), knowledge.vocabulary)
         if isinstance(found, Bound):
             bounds.append(found)
         else:
-            needed = join([knowledge.vocabulary.metrics[metric].name for metric in found])
+            needed = join([_peak_name(metric, cost.dtype, knowledge) for metric in dict.fromkeys(found)])
             answer.gaps.append(
                 f"{knowledge.name(product)} {needed}: UNKNOWN (gpu-wiki not found), so nothing is computed for it."
             )
     if not bounds:
         return False
-    with_time = bool(question.dims) or question.intent == "calculation"
     answer.add("", _direct(question, knowledge, cost, bounds, with_time))
     answer.add("Why", _why(question, knowledge, cost, bounds, with_time))
     facts = {
@@ -135,8 +141,10 @@ def _boards(question: Question, knowledge: Knowledge) -> list[str]:
     of its own and stands for the boards that state it, where the wikis have one."""
 
     def has_memory(product: str) -> bool:
-        return usable(knowledge.specs, product, "hbm_bandwidth", knowledge.vocabulary) is not None
+        return usable(knowledge.about(product), product, "hbm_bandwidth", knowledge.vocabulary) is not None
 
+    if question.products and not any(is_capability(product) for product in question.products):
+        return list(dict.fromkeys(question.products))
     boards = [product for product in knowledge.documented if has_memory(product)]
     if not question.products:
         return boards
@@ -149,6 +157,12 @@ def _boards(question: Question, knowledge: Knowledge) -> list[str]:
         same = [board for board in boards if stated[board] & stated[product]]
         chosen += same if is_capability(product) and same else [product]
     return list(dict.fromkeys(chosen))
+
+
+def _peak_name(metric: str, dtype: str, knowledge: Knowledge) -> str:
+    """What a metric is called; for an element type that has no metric of its peak rate, that."""
+    terms = knowledge.vocabulary
+    return terms.metrics[metric].name if metric else f"{terms.dtypes[dtype].name} peak rate"
 
 
 def _sizes(dims: Mapping[str, int]) -> str:
@@ -239,21 +253,40 @@ def _why(
     return claims
 
 
+def share_of_peak(premise: Premise, product: str, knowledge: Knowledge) -> tuple[Claim, list[Spec]] | None:
+    """What share of a product's cited peak a rate is that the question gives, and the rows of peak and of what was
+    measured elsewhere; None where it is no such rate."""
+    terms = knowledge.vocabulary
+    metric = premise.metric or "fp32_throughput"
+    peak = usable(knowledge.about(product), product, metric, terms)
+    top = peak.quantity(terms) if peak is not None else None
+    if not premise.quantity.unit.dimension.endswith("per second"):
+        return None
+    if peak is None or top is None or premise.quantity.unit.dimension != top.unit.dimension or not top.base:
+        return None
+    share = premise.quantity.base / top.base * 100
+    shown_peak = f"{peak.value} {peak.unit}"
+    expression = f"{premise.text} / {shown_peak} × 100"
+    shown = f"{expression} = {format_number(share)}"
+    step = Step("share of the peak", expression, share, "%", shown)
+    name = terms.metrics[metric].name
+    text = (
+        f"{premise.text} is {format_number(share)} % of the {shown_peak} {name} of {knowledge.name(product)}: {shown}."
+    )
+    measured = [
+        spec
+        for other in MEASURED_OF.get(metric, ())
+        for spec in knowledge.of(product, other)
+        if spec.published and spec.base(terms) is not None
+    ]
+    return Claim(text, ClaimKind.DERIVED, (peak.citation,), (step,), subject=product), [peak, *measured]
+
+
 def _achieved(question: Question, knowledge: Knowledge, bound: Bound) -> list[Claim]:
     """What share of the cited bandwidth a rate is that the question says was measured."""
-    claims: list[Claim] = []
-    rate = bound.bandwidth.quantity(knowledge.vocabulary)
-    for premise in question.premises:
-        if rate is None or not premise.measured or premise.quantity.unit.dimension != rate.unit.dimension:
-            continue
-        share = premise.quantity.base / rate.base * 100
-        peak = f"{bound.bandwidth.value} {bound.bandwidth.unit}"
-        expression = f"{premise.text} / {peak} × 100"
-        shown = f"{expression} = {format_number(share)}"
-        step = Step("share of the peak", expression, share, "%", shown)
-        text = f"{premise.text} is {format_number(share)} % of the {peak} of {knowledge.name(bound.product)}: {shown}."
-        claims.append(Claim(text, ClaimKind.DERIVED, (bound.bandwidth.citation,), (step,), subject=bound.product))
-    return claims
+    of_bandwidth = [p for p in question.premises if p.measured and p.metric == "hbm_bandwidth"]
+    made = [share_of_peak(premise, bound.product, knowledge) for premise in of_bandwidth]
+    return [claim for claim, _ in filter(None, made)]
 
 
 def what_to_try(question: Question, knowledge: Knowledge, bottlenecks: Sequence[str]) -> list[Claim]:
@@ -264,7 +297,7 @@ def what_to_try(question: Question, knowledge: Knowledge, bottlenecks: Sequence[
         rows += knowledge.store.rows("advice", page_id=page)
     for bottleneck in bottlenecks:
         rows += knowledge.store.rows("advice", bottleneck, page_id=f"bottleneck/{bottleneck}")
-    fitting = [row for row in rows if row.bottleneck in bottlenecks and _runs_on(row.technique, question, knowledge)]
+    fitting = [row for row in rows if row.bottleneck in bottlenecks and runs_on(row.technique, question, knowledge)]
     claims: dict[str, Claim] = {}
     for row in fitting:
         if row.technique in claims or len(claims) == ADVICE:
@@ -282,7 +315,7 @@ def what_to_try(question: Question, knowledge: Knowledge, bottlenecks: Sequence[
     return list(claims.values())
 
 
-def _runs_on(technique: str, question: Question, knowledge: Knowledge) -> bool:
+def runs_on(technique: str, question: Question, knowledge: Knowledge) -> bool:
     """Whether a technique exists on a product of the question: its page may name the architectures that it needs."""
     needed = set(knowledge.store.facet_values(f"technique/{technique}").get("arch", ()))
     present = {knowledge.vocabulary.products[product].architecture for product in question.products}
@@ -294,21 +327,11 @@ def measured(question: Question, knowledge: Knowledge) -> list[Claim]:
     rows: list[MeasuredRow] = knowledge.store.rows("measured", question.operation)
     names = {knowledge.name(product) for product in question.products}
     here = {(row.gpu, row.dtype, row.shape, row.metric, row.value): row for row in reversed(rows) if row.gpu in names}
-    return [_measurement(row) for row in list(reversed(here.values()))[:MEASURED]]
+    return [measurement(row) for row in list(reversed(here.values()))[:MEASURED]]
 
 
-def measured_with(question: Question, knowledge: Knowledge) -> list[Claim]:
-    """Published measurements on the pages of the techniques of the question, those on its products first."""
-    rows: list[MeasuredRow] = [
-        row
-        for technique in question.techniques
-        for row in knowledge.store.rows("measured", page_id=f"technique/{technique}")
-    ]
-    names = {knowledge.name(product) for product in question.products}
-    return [_measurement(row) for row in sorted(rows, key=lambda row: row.gpu not in names)[: 2 * MEASURED]]
-
-
-def _measurement(row: MeasuredRow) -> Claim:
+def measurement(row: MeasuredRow) -> Claim:
+    """What a row says was measured."""
     parts = (row.dtype, row.shape, f"{row.metric} {row.value} {row.unit}", plain_text(row.what))
     return Claim(f"{row.gpu}: {' · '.join(filter(None, parts))}", ClaimKind.RECORD, (row.citation,))
 
@@ -334,12 +357,12 @@ def answer_ridge(question: Question, knowledge: Knowledge, answer: Answer) -> bo
     facts: list[Claim] = []
     for product in question.products:
         for dtype in dtypes:
-            bandwidth = usable(knowledge.specs, product, "hbm_bandwidth", vocabulary)
+            bandwidth = usable(knowledge.about(product), product, "hbm_bandwidth", vocabulary)
             metric = peak_metric("tensor", dtype, vocabulary)
-            peak = usable(knowledge.specs, product, metric, vocabulary)
+            peak = usable(knowledge.about(product), product, metric, vocabulary)
             if bandwidth is None or peak is None:
                 answer.gaps.append(
-                    f"{knowledge.name(product)} {vocabulary.metrics[metric].name}: UNKNOWN (gpu-wiki not found)"
+                    f"{knowledge.name(product)} {_peak_name(metric, dtype, knowledge)}: UNKNOWN (gpu-wiki not found)"
                 )
                 continue
             top, speed = peak.base(vocabulary), bandwidth.base(vocabulary)

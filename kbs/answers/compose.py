@@ -1,33 +1,82 @@
-"""Turns a question into a checked answer without a language model, or says that it cannot."""
+"""Turns a question into a checked answer without a language model, or says that it cannot.
+
+Every solver that has what it needs says its part. The answer leads with the part that accounts for most of the
+question's words in the form that was asked, or with the section of a page that answers just that question; the others
+follow as reasons. What nothing accounts for is said.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kbs.answers.calculation import TO_TRY, answer_operation, answer_ridge
-from kbs.answers.definition import definition
-from kbs.answers.facts import answer_comparison, answer_spec, wrong_premise
-from kbs.answers.knowledge import NOTE, Knowledge
+from kbs.answers.calculation import TO_TRY
+from kbs.answers.knowledge import Knowledge
 from kbs.answers.model import Answer, Claim, ClaimKind, KernelPart, Section
-from kbs.answers.prose import BY_NOTES, answer_from_passages
+from kbs.answers.premises import wrong_premise
+from kbs.answers.sections import HIGH, MIDDLE, PREFERRED, SAME, answer_of, fitting, is_note, offer, plainly
+from kbs.answers.solvers import comparison, memory, occupancy, remedies, roofline, specs, sums, tools
+from kbs.answers.solvers.definition import definition
+from kbs.answers.solvers.part import Part, fit
 from kbs.answers.verify import verify
 from kbs.evidence.checking import Library
 from kbs.evidence.file_evidence import EvidenceCheck, FileEvidence, NoEvidence
-from kbs.evidence.vocabulary import words
+from kbs.index.sections import SectionHit, SectionResult
+from kbs.questions.forms import Form
 from kbs.questions.question import Question
+from kbs.questions.spelling import is_talk
 
 if TYPE_CHECKING:
     from kbs.experience.log_evidence import LogEvidence
 
+Solver = Callable[[Question, Knowledge], Part | None]
+SOLVERS: tuple[Solver, ...] = (
+    occupancy.filling,
+    memory.bytes_in_flight,
+    memory.latency,
+    sums.named_limit,
+    sums.total_time,
+    sums.tensor_bytes,
+    comparison.comparison,
+    roofline.ridge,
+    roofline.achieved,
+    sums.rate,
+    roofline.roofline,
+    tools.meaning,
+    specs.specs,
+    remedies.measured,
+    remedies.remedies,
+)
+"""In the order of preference where two account for as much."""
 FINAL = frozenset({"unknown_product", "wrong_premise"})
 """Refusals that hold whatever the user's files say."""
-PAST = "experience"
-"""The intent of a question about past experiments."""
+LEADS = 0.75
+"""A part that accounts for at least this share of the question leads the answer."""
+STANDS = 0.5
+"""A part that accounts for at least this share leads where no section answers, and else stands beside it."""
+NOTED = 0.45
+"""From this score on a section of notes is shown beside what the wiki says: it has no asks to be found by."""
+CLOSE = 0.15
+"""A second section that scores so little less is shown too."""
+SURE = 0.97
+"""A part that accounts for all leads even where a section would be the natural form."""
+NOT_IN_WIKI = "not_in_wiki"
+"""The reason where no line was found; a section may still say it."""
+PARTIAL = "partial"
+"""The reason of an answer that only shows what is near."""
 MOST_TO_TRY = 9
 """Techniques listed for a kernel, those against its own symptoms first."""
 BY_WIKI = "What the wiki says"
+BY_NOTES = "What your notes say"
+COMPUTED = "What can be computed"
+TALK = 0.25
+"""What an ordinary word weighs of what a word of the field does."""
+_VALUES = (Form.VALUE, Form.YES_NO, Form.COMPARISON, Form.CALCULATION)
+_EXPLAINED = (Form.REASON, Form.REMEDY, Form.HOW_TO)
+"""Forms that no value answers: what is wrong about one, or not known of a GPU, is no reason to stop."""
+_LOOKED_UP = (Form.VALUE, Form.COMPARISON)
 
 
 def compose(
@@ -45,17 +94,37 @@ def compose(
     `kernel` is what the user's own files, `evidence`, say of their kernel: it comes first. `past` is the experience log
     where it has records.
     """
-    answer = Answer(question.text, question.intent)
+    answer = Answer(question.text, question.form.value)
     answer.warnings += overrides
+    answer.read += [f"read “{typed}” as “{read}”" for typed, read in question.corrections]
     _answer(question, knowledge, answer, past)
     if kernel is not None:
         _put_first(kernel, answer)
-    if past is not None and question.intent != PAST and not answer.abstained:
-        from kbs.answers.experience import similar_outcomes  # only where there is a log: a question starts sooner
+    if past is not None and question.form is not Form.EXPERIENCE and not answer.abstained:
+        from kbs.answers.solvers.experience import (
+            similar_outcomes,  # only where there is a log: a question starts sooner
+        )
 
         similar_outcomes(question, past, answer)
+    _say_once(answer)
     verify(answer, library, knowledge.vocabulary, _Evidence(evidence or NoEvidence(), past))
     return answer
+
+
+def _say_once(answer: Answer) -> None:
+    """Leave out what was said before."""
+    said: set[tuple[str, tuple[object, ...]]] = set()
+    kept: list[Section] = []
+    for section in answer.sections:
+        claims = []
+        for claim in section.claims:
+            key = (claim.text, claim.citations)
+            if key not in said or not claim.citations:
+                claims.append(claim)
+            said.add(key)
+        if claims:
+            kept.append(Section(section.title, tuple(claims)))
+    answer.sections = kept
 
 
 @dataclass(frozen=True)
@@ -87,7 +156,7 @@ def _put_first(kernel: KernelPart, answer: Answer) -> None:
         answer.sections = answer.sections[1:]
         answer.abstained, answer.reason = False, ""
     own = [*([Section("", kernel.direct)] if kernel.direct else []), *kernel.sections]
-    by = BY_NOTES if any(claim.note == NOTE for s in answer.sections[:1] for claim in s.claims) else BY_WIKI
+    by = BY_NOTES if is_note([claim for s in answer.sections[:1] for claim in s.claims]) else BY_WIKI
     general = [Section(s.title or (by if kernel.direct else ""), s.claims) for s in answer.sections]
     if not kernel.direct and general:
         own, general = [general[0], *own], general[1:]
@@ -109,48 +178,225 @@ def _key(title: str, claim: Claim) -> str:
 
 
 def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: LogEvidence | None) -> None:
-    if question.unknown_products:
+    weights = _weights(question, knowledge)
+    alone = question.unknown_products and not (question.products or question.architectures)
+    explains = question.form in _EXPLAINED
+    of_it = not explains and _of_hardware(question) and not _asks_more(question, weights)
+    if alone and (of_it or not question.left()):
         _unknown(question, knowledge, answer)
         return
-    if question.intent == PAST:
-        from kbs.answers.experience import answer_from_experience  # as above
+    for name in question.unknown_products:
+        answer.gaps.append(f"kopt knows no GPU named {name}: nothing here is about it.")
+    if question.form is Form.EXPERIENCE:
+        from kbs.answers.solvers.experience import answer_from_experience  # as above
 
         answer_from_experience(question, knowledge, past, answer)
         return
-    if question.products and wrong_premise(question, knowledge, answer):
+    if question.products and wrong_premise(question, knowledge, answer, measured=explains):
         return
-    undocumented = [p for p in question.products if p not in knowledge.documented]
-    if undocumented and question.intent in ("spec", "comparison", "calculation", "diagnosis"):
+    made = [part for solver in SOLVERS if (part := solver(question, knowledge)) is not None]
+    if (defined := definition(question, knowledge)) is not None:
+        made.insert(0, Part((defined,), (), (Form.DEFINITION, Form.VALUE), whole=True))
+    scored = sorted(((fit(part, question, weights), part) for part in made), key=lambda pair: -pair[0])
+    best, lead = scored[0] if scored else (0.0, None)
+    undocumented = [product for product in question.products if product not in knowledge.documented]
+    if undocumented and (lead is None or lead.refusal) and _of_hardware(question) and not _asks_more(question, weights):
         _no_page(undocumented, knowledge, answer)
         return
-    of_a_term = not question.products and definition(question, knowledge) is not None  # "what is the L2 cache"
-    if question.intent == "spec" and not of_a_term and (question.metrics or not _asks_for_more(question, knowledge)):
-        answer_spec(question, knowledge, answer)
+    if lead is not None and best >= LEADS and _is_value(lead, question):
+        _lead_with(lead, answer)  # no search is needed for a value
         return
-    if question.intent == "comparison":
-        answer_comparison(question, knowledge, answer)
-        return
-    if question.intent in ("calculation", "diagnosis"):
-        if question.operation and answer_operation(question, knowledge, answer):
-            answer.hits = knowledge.searcher(question).hits
-            return
-        if question.intent == "calculation" and question.products and answer_ridge(question, knowledge, answer):
-            return
     found = knowledge.searcher(question)
-    answer.hits = found.hits
-    answer.warnings += [f"degraded: {reason}" for reason in found.degraded]
+    answer.hits = found.passages.hits
     answer.asked += found.asked
-    answer_from_passages(question, knowledge, found, answer)
+    answer.warnings += [f"degraded: {reason}" for reason in found.degraded]
+    hits = fitting(found.pages, question, knowledge, weights)
+    score = hits[0].score if hits else 0.0
+    for product in undocumented:
+        of = knowledge.capability(product)
+        beside = f"what {knowledge.name(of)} has, its compute capability" if of else "what holds beside it"
+        answer.gaps.append(f"No page is about {knowledge.name(product)}: this is {beside}.")
+    wants_section = question.form in PREFERRED and score >= HIGH and not (lead and specs.SUPPORT in lead.uses)
+    silent = lead is not None and lead.refusal == NOT_IN_WIKI and score >= HIGH
+    if lead is not None and best >= LEADS and not (wants_section and best < SURE) and not silent:
+        _lead_with(lead, answer)
+        if score >= HIGH and question.form in PREFERRED:
+            _beside(question, knowledge, hits[0], answer)
+    elif score >= HIGH:
+        _section_answers(question, knowledge, hits, answer)
+    elif lead is not None and best >= STANDS and question.form in _LOOKED_UP and _is_value(lead, question):
+        _lead_with(lead, answer)
+        _say_left(question, lead, weights, answer)
+    elif score >= MIDDLE:
+        _offer(question, knowledge, hits, answer)
+    elif lead is not None and best >= STANDS and not lead.refusal:
+        _lead_with(lead, answer)
+        _say_left(question, lead, weights, answer)
+    else:
+        _refuse(question, knowledge, lead if best >= STANDS else None, found, hits, answer)
+    if answer.abstained:
+        _from_notes(question, knowledge, answer)
+    if answer.abstained and answer.reason != PARTIAL:
+        return
+    _add_others(question, knowledge, scored, answer)
+    noted = knowledge.notes(question)
+    for hit in noted.pages[:1]:
+        if hit.score >= NOTED:
+            direct, rest = _said(hit, question, knowledge)
+            answer.add(BY_NOTES, [*direct, *rest])
 
 
-def _asks_for_more(question: Question, knowledge: Knowledge) -> bool:
-    """Whether a question that names a product and no metric asks for something that is not a metric ("its price")."""
-    known = knowledge.vocabulary.find(question.text, "product", "vendor", "metric group", "intent", "architecture")
-    covered = {position for mention in known for position in range(mention.start, mention.end)}
-    return any(
-        position not in covered and word not in knowledge.vocabulary.question_words
-        for position, word in enumerate(words(question.text))
+def _of_hardware(question: Question) -> bool:
+    """Whether the answer depends on the GPU that is asked about."""
+    return bool(question.form in _VALUES or question.metrics or question.dtype or not question.left())
+
+
+def _is_value(part: Part, question: Question) -> bool:
+    """Whether a part states a value that was asked for, and no reason, and needs nothing beside it."""
+    asked = question.form in (Form.VALUE, Form.YES_NO, Form.TOPIC, Form.COMPARISON)
+    return asked and not part.refusal and set(specs.USES).issuperset(part.uses) and not question.operation
+
+
+def _asks_more(question: Question, weights: Mapping[str, float]) -> bool:
+    """Whether most of what is asked is no value of a GPU."""
+    every = sum(weights.get(word, 0.0) for word in question.left())
+    left = sum(weights.get(word, 0.0) for word in question.left(*specs.USES, specs.SUPPORT))
+    return left > STANDS * every
+
+
+def _lead_with(part: Part, answer: Answer) -> None:
+    answer.abstained, answer.reason = bool(part.refusal), part.refusal
+    answer.add("", part.direct)
+    answer.sections += part.sections
+    answer.gaps += part.gaps
+
+
+def _said(hit: SectionHit, question: Question, knowledge: Knowledge) -> tuple[list[Claim], list[Claim]]:
+    """(the sentence of a section that answers, the rest)."""
+    direct, rest = answer_of(hit.section, question, knowledge, _weights(question, knowledge))
+    asks_it = question.form is Form.YES_NO and hit.asked >= SAME
+    return direct if asks_it else plainly(direct), rest
+
+
+def _section_answers(question: Question, knowledge: Knowledge, hits: Sequence[SectionHit], answer: Answer) -> None:
+    direct, rest = _said(hits[0], question, knowledge)
+    answer.add("", direct)
+    answer.add(hits[0].section.heading, rest)
+    second = next((hit for hit in hits[1:2] if hit.score >= max(MIDDLE, hits[0].score - CLOSE)), None)
+    if second is not None:
+        direct, rest = _said(second, question, knowledge)
+        answer.add(second.section.heading, [*direct, *rest])
+
+
+def _beside(question: Question, knowledge: Knowledge, hit: SectionHit, answer: Answer) -> None:
+    """A section that answers too, beside what was computed."""
+    said = {claim.citations for claim in answer.claims}
+    direct, rest = _said(hit, question, knowledge)
+    answer.sections.insert(
+        2, Section(hit.section.heading, tuple(c for c in [*direct, *rest] if c.citations not in said))
     )
+
+
+def _say_left(question: Question, part: Part, weights: Mapping[str, float], answer: Answer) -> None:
+    """What a part leaves of the question, said to the user."""
+    left = [word for word in dict.fromkeys(question.left(*part.uses)) if weights.get(word)]
+    if left and not part.whole:
+        answer.gaps.append(f"Not looked at in this answer: {', '.join(left)}.")
+
+
+def _offer(question: Question, knowledge: Knowledge, hits: Sequence[SectionHit], answer: Answer) -> None:
+    """No answer is claimed: what the nearest sections say is shown as that, and the next one by its heading."""
+    answer.abstained, answer.reason = True, PARTIAL
+    direct, rest = _said(hits[0], question, knowledge)
+    answer.add(
+        "", [Claim("Not certain that this is what you ask; the nearest sections say:", ClaimKind.ABSENCE), *direct]
+    )
+    answer.add(hits[0].section.heading, rest)
+    for hit in hits[1:2]:
+        direct, rest = _said(hit, question, knowledge)
+        answer.add(hit.section.heading, [*direct, *rest])
+    answer.add("Also near", offer(hits[2:]))
+
+
+def _refuse(
+    question: Question,
+    knowledge: Knowledge,
+    part: Part | None,
+    found: SectionResult,
+    hits: Sequence[SectionHit],
+    answer: Answer,
+) -> None:
+    """Nothing answers: the words that are not known, or what was looked for and not found."""
+    if part is not None and part.refusal:
+        _lead_with(part, answer)
+        return
+    answer.abstained = True
+    terms = [term for term in found.terms if len(term) > 1]
+    unknown = [term for term in terms if not knowledge.store.word_frequency(term, knowledge.reviewed)]
+    slots = any((question.products, question.operation, question.metrics, question.symptoms, question.techniques))
+    if not slots and len(unknown) * 2 >= len(terms):
+        answer.reason = "not_understood"
+        said = f" I do not know {', '.join(unknown)}." if unknown else ""
+        text = f"Not understood.{said} Ask about GPUs and their kernels, such as “why is my transpose memory-bound”."
+        answer.add("", [Claim(text, ClaimKind.ABSENCE)])
+    else:
+        answer.reason = "not_in_wiki"
+        what = ", ".join(unknown or terms) or question.text
+        answer.add("", [Claim(f"Not known: I found no line about {what}.", ClaimKind.ABSENCE)])
+        if hits:
+            nearest = dict.fromkeys(hit.section.title for hit in hits[:3])
+            answer.gaps.append(f"The nearest pages are {', '.join(nearest)}.")
+    answer.gaps.append(f"Looked for: {', '.join(terms) or question.text}.")
+
+
+def _from_notes(question: Question, knowledge: Knowledge, answer: Answer) -> None:
+    """An answer of notes where the wiki has none, which is said too. Notes answer no question for a hardware value."""
+    if answer.reason not in (PARTIAL, "not_in_wiki", "not_understood") or question.metrics:
+        return
+    hits = [hit for hit in knowledge.notes(question).pages if hit.score >= MIDDLE]
+    if not hits:
+        return
+    why = answer.direct
+    answer.abstained, answer.reason, answer.sections = False, "", []
+    direct, rest = _said(hits[0], question, knowledge)
+    answer.add("", direct)
+    answer.add(BY_NOTES, rest)
+    answer.gaps.append(f"Only notes answer this. {why}")
+
+
+def _add_others(question: Question, knowledge: Knowledge, scored: Sequence[tuple[float, Part]], answer: Answer) -> None:
+    """What else bears on the question: sums and values that account for half of it, thresholds, and what to try."""
+    said = {claim.text for claim in answer.claims}
+
+    def fresh(claims: Sequence[Claim]) -> list[Claim]:
+        kept = [claim for claim in claims if claim.text not in said]
+        said.update(claim.text for claim in kept)
+        return kept
+
+    have = {section.title for section in answer.sections}
+    for score, part in scored:
+        if score >= STANDS and not part.refusal and set(part.direct).isdisjoint(answer.claims):
+            if not part.forms:
+                continue  # advice has a section of its own
+            answer.add(COMPUTED, fresh(part.direct))
+    if question.form in (Form.REASON, Form.REMEDY, Form.DEFINITION, Form.TOPIC):
+        answer.add("Thresholds", fresh(remedies.thresholds(question, knowledge)))
+    if question.form in (Form.REASON, Form.REMEDY, Form.HOW_TO) and TO_TRY not in have:
+        advice = remedies.remedies(question, knowledge)
+        if advice is not None:
+            answer.add(TO_TRY, fresh([*advice.direct, *(claim for one in advice.sections for claim in one.claims)]))
+
+
+def _weights(question: Question, knowledge: Knowledge) -> dict[str, float]:
+    """Weight of each word of the question: rare words say more, and ordinary ones that name nothing of GPUs little. A
+    word that no passage has weighs most."""
+    rare = knowledge.reviewed
+    total = max(knowledge.store.passage_count(rare if rare.filtered else None), 1)
+    return {
+        word: math.log((total + 1) / (knowledge.store.word_frequency(word, rare) + 0.5))
+        * (TALK if is_talk(word, knowledge.vocabulary) else 1)
+        for word in dict.fromkeys(question.left())
+    }
 
 
 def _unknown(question: Question, knowledge: Knowledge, answer: Answer) -> None:
@@ -171,7 +417,5 @@ def _no_page(products: Sequence[str], knowledge: Knowledge, answer: Answer) -> N
         akin = [p for p in knowledge.documented if architecture and terms.products[p].architecture == architecture]
         if akin:
             text += f" Of its architecture, {terms.architectures[architecture].name}, it has {knowledge.names(akin)}."
-    others = [p for p in knowledge.documented if terms.products[p].name not in text]
-    text += f" It {'also ' if len(others) < len(knowledge.documented) else ''}has {knowledge.names(others)}."
     answer.add("", [Claim(text, ClaimKind.ABSENCE)])
     answer.gaps += [f"no page: hardware/{product}" for product in products]

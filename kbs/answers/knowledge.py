@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from kbs.answers.model import Claim, ClaimKind
@@ -13,15 +13,15 @@ from kbs.evidence.citation import NOTES, lines_hash
 from kbs.evidence.passage import Passage
 from kbs.evidence.spec import Spec
 from kbs.evidence.table_rows import AdviceRow
-from kbs.evidence.vocabulary import Vocabulary, words
+from kbs.evidence.vocabulary import Vocabulary, is_capability, words
 from kbs.index.passages import ALL, Chosen
-from kbs.index.search import SearchResult
+from kbs.index.sections import SectionResult
 from kbs.index.store import Store
 from kbs.questions.question import Question
 
 NOTE = "note"
 """The confidence of what a note says, beside its words."""
-Searcher = Callable[[Question], SearchResult]
+Searcher = Callable[[Question], SectionResult]
 
 
 @dataclass
@@ -31,25 +31,32 @@ class Knowledge:
     store: Store
     vocabulary: Vocabulary
     searcher: Searcher
-    notes: Searcher = lambda _: SearchResult()
+    notes: Searcher = lambda _: SectionResult()
     """Searches foreign notes, which are not among what `searcher` finds."""
     reviewed: Chosen = ALL
     """What says how rare a word is: where there are notes, all but them."""
+    _of: dict[str, list[Spec]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def specs(self) -> list[Spec]:
         """Every spec of the index."""
         return self.store.specs()
 
+    def about(self, product: str) -> list[Spec]:
+        """Every spec of a product. Those of all take a tenth of a second to read, so each is read when asked for."""
+        if product not in self._of:
+            self._of[product] = self.store.specs(product)
+        return self._of[product]
+
     @cached_property
     def documented(self) -> list[str]:
         """Products that have a hardware page with specs, in the order of the vocabulary."""
-        have = {spec.product for spec in self.specs}
+        have = self.store.spec_products()
         return [product for product in self.vocabulary.products if product in have]
 
     def of(self, product: str, metric: str) -> list[Spec]:
         """The recommended specs of a metric of a product; a later wiki's rows take the place of an earlier one's."""
-        found = [s for s in self.specs if s.product == product and s.metric == metric and s.recommended]
+        found = [s for s in self.about(product) if s.metric == metric and s.recommended]
         seen: set[str] = set()
         out = []
         for spec in found:
@@ -58,9 +65,25 @@ class Knowledge:
                 out.append(spec)
         return out
 
+    def capability(self, product: str) -> str:
+        """The compute capability of a product whose page has its limits; "" where there is none."""
+        if is_capability(product):
+            return product
+        value = next((spec.value for spec in self.of(product, "compute_capability")), "")
+        id = f"cc-{value.replace('.', '-')}"
+        if value and id in self.documented:
+            return id
+        of = self.vocabulary.products[product].architecture if product in self.vocabulary.products else ""
+        kin = [id for id in self.documented if is_capability(id) and self.vocabulary.products[id].architecture == of]
+        return kin[0] if len(kin) == 1 and not value else ""
+
+    def stated(self, product: str, metric: str) -> list[Spec]:
+        """The values of a product, or, where its page has none, those of its compute capability."""
+        return self.of(product, metric) or self.of(self.capability(product), metric)
+
     def others(self, product: str, metric: str) -> list[Spec]:
         """Values of other sources, which the page does not recommend."""
-        return [s for s in self.specs if s.product == product and s.metric == metric and not s.recommended]
+        return [s for s in self.about(product) if s.metric == metric and not s.recommended]
 
     def name(self, product: str) -> str:
         """A product's name."""
@@ -94,8 +117,10 @@ class Knowledge:
         return None
 
     def techniques_against(self, symptom: str) -> list[str]:
-        """Ids of the technique pages that name a symptom, those first that name it first."""
-        return self._about(symptom, "technique")
+        """Ids of the pages of techniques that name a symptom, those first that name it first. Pages that treat a
+        subject, such as all of shared memory, are none."""
+        pages = self._about(symptom, "technique")
+        return [page for page in pages if page.rpartition("/")[2] in self.vocabulary.techniques]
 
     def advice_against(self, symptom: str) -> list[AdviceRow]:
         """A row of advice for each technique that the profiling pages about a symptom name, in their order."""
@@ -126,7 +151,7 @@ MAX_PARAGRAPH = 5_000
 _OWN_LINE = re.compile(r"\s*(?:[-*+>|]|\d{1,3}[.)])\s")
 """Items of lists, quotations and rows of tables, which go on no sentence."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_])")
-_LINK_ALONE = re.compile(r"(?:[-*]\s+)?\[[^\]]*\]\([^)]*\)\.?")
+_LINK_ALONE = re.compile(r"(?:[-*]\s+)?!?\[[^\]]*\]\([^)]*\)\.?")
 
 
 def join(items: list[str]) -> str:
@@ -175,10 +200,16 @@ def _quotable(lines: Sequence[str], first: int, last: int) -> Iterator[tuple[str
         yield sentence, start, end
 
 
+def is_read_by_row(line: str) -> bool:
+    """Whether a line is the head of a table whose rows are looked up, not quoted."""
+    return line.lstrip().startswith("|") and bool(_READ_BY_ROW.intersection(plain_text(line).split(" | ")))
+
+
 def _lines_that_say(lines: Sequence[str]) -> Iterator[int]:
     """The places of lines that say something: prose, and rows of tables.
 
-    Headings, code, table heads and a link alone say nothing; tables that are read by row are looked up, not quoted.
+    Headings, code, table heads, and a link or a figure alone say nothing; tables that are read by row are looked up,
+    not quoted.
     """
     fenced = False
     header = ""
@@ -190,11 +221,7 @@ def _lines_that_say(lines: Sequence[str]) -> Iterator[int]:
         if stripped.startswith("|"):
             if not header:
                 header = stripped
-            if (
-                stripped == header
-                or not stripped.strip("|-: ")
-                or _READ_BY_ROW.intersection(plain_text(header).split(" | "))
-            ):
+            if stripped == header or not stripped.strip("|-: ") or is_read_by_row(header):
                 continue
         else:
             header = ""

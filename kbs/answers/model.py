@@ -28,6 +28,8 @@ class ClaimKind(StrEnum):
     """Words of the cited lines."""
     DERIVED = "derived"
     """The result of arithmetic whose steps are shown and whose inputs are cited."""
+    GIVEN = "given"
+    """Arithmetic on numbers of the question alone, and the bytes of an element."""
     RECORD = "record"
     """What a row of a table says: advice, or a measurement."""
     MEASURED = "measured"
@@ -91,7 +93,8 @@ class Answer:
     """The whole answer. `sections[0]`, without a title, is the direct answer."""
 
     question: str
-    intent: str
+    form: str = ""
+    """The form of answer that the question was read to want."""
     sections: list[Section] = field(default_factory=list)
     abstained: bool = False
     reason: str = ""
@@ -99,6 +102,8 @@ class Answer:
     gaps: list[str] = field(default_factory=list)
     """What is not known, said to the user; those of an abstention are logged for the wiki."""
     hits: Sequence[Hit] = ()
+    read: list[str] = field(default_factory=list)
+    """What was read otherwise than it was written: typing errors, and what the question before said."""
     asked: list[str] = field(default_factory=list)
     """What the search asked for vectors, and how."""
     warnings: list[str] = field(default_factory=list)

@@ -23,7 +23,7 @@ def verify(answer: Answer, library: Library, vocabulary: Vocabulary, evidence: E
     for position, section in enumerate(answer.sections):
         sound: list[Claim] = []
         for claim in section.claims:
-            reason = why_unsound(claim, library, vocabulary, files)
+            reason = why_unsound(claim, library, vocabulary, files, answer.question)
             if not reason:
                 sound.append(claim)
                 continue
@@ -44,8 +44,10 @@ def verify(answer: Answer, library: Library, vocabulary: Vocabulary, evidence: E
         )
 
 
-def why_unsound(claim: Claim, library: Library, vocabulary: Vocabulary, evidence: EvidenceCheck) -> str:
-    """Why a claim must not be said; "" where it may."""
+def why_unsound(
+    claim: Claim, library: Library, vocabulary: Vocabulary, evidence: EvidenceCheck, asked: str = ""
+) -> str:
+    """Why a claim must not be said; "" where it may. `asked`: the question, whose numbers may be reckoned with."""
     for citation in claim.citations:
         checked = check_citation(citation, library)
         if checked.status is not Status.OK:
@@ -56,6 +58,8 @@ def why_unsound(claim: Claim, library: Library, vocabulary: Vocabulary, evidence
         return why_not_user_kernel(claim, evidence) or _unbacked_numbers(claim, vocabulary)
     if claim.kind is ClaimKind.EXPERIENCE:
         return _why_not_recorded(claim, evidence) or _unbacked_numbers(claim, vocabulary)
+    if claim.kind is ClaimKind.GIVEN:
+        return _why_not_given(claim, asked) or _wrong_step(claim) or _unbacked_numbers(claim, vocabulary)
     if not claim.citations:
         return "it cites nothing"
     if claim.kind is ClaimKind.SPEC:
@@ -70,8 +74,29 @@ def why_unsound(claim: Claim, library: Library, vocabulary: Vocabulary, evidence
         cells = plain_text(quotes).replace(" | ", " ")
         missing = [part for part in record_parts(claim.text) if not stands_in(part, cells)]
         return f"the cited row has no “{missing[0]}”" if missing else ""
+    return _wrong_step(claim) or _unbacked_numbers(claim, vocabulary)
+
+
+def _wrong_step(claim: Claim) -> str:
     wrong = [step.shown for step in claim.derivation if "=" in step.shown and equation_holds(step.shown) is not True]
-    return f"the arithmetic is wrong: {wrong[0]}" if wrong else _unbacked_numbers(claim, vocabulary)
+    return f"the arithmetic is wrong: {wrong[0]}" if wrong else ""
+
+
+_ELEMENT = re.compile(r"(?<![\w.])[1248] B\b")
+"""The bytes of an element."""
+
+
+def _why_not_given(claim: Claim, asked: str) -> str:
+    """Why arithmetic on numbers of the question is none; "" where it is."""
+    if not claim.derivation:
+        return "it shows no arithmetic"
+    stated = {text.replace(",", "") for text in _FIGURE.findall(asked)}
+    stated |= {str(int(text) * 1024) for text in re.findall(r"(?<![\w.])(\d+)[kK]\b", asked)}
+    for step in claim.derivation:
+        missing = [one for one in _FIGURE.findall(_ELEMENT.sub("", step.expression)) if one not in stated]
+        if missing:
+            return f"the question does not give {missing[0]}"
+    return ""
 
 
 def _why_not_recorded(claim: Claim, evidence: EvidenceCheck) -> str:
@@ -99,8 +124,9 @@ _FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
 def _unbacked_numbers(claim: Claim, vocabulary: Vocabulary) -> str:
     """A number in a derived sentence that neither its steps nor its cited lines have; those of names do not count."""
     text = claim.text
-    for product in vocabulary.products.values():
-        text = text.replace(product.name, "")
+    names = [one.name for one in (*vocabulary.products.values(), *vocabulary.families.values())]
+    for name in sorted(names, key=len, reverse=True):
+        text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "", text) if name in text else text
     own = [text for item in claim.evidence for text in (item.name, *item.texts)]
     steps = [step.shown for step in claim.derivation]
     backing = " ".join([*steps, *own, *(citation.quote for citation in claim.citations)]).replace(",", "")

@@ -6,8 +6,10 @@ asks a question: what needs a password that git does not have fails.
 
 from __future__ import annotations
 
+import copy
 import errno
 import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -89,14 +91,24 @@ class GitCommands:
     """Runs git in one folder.
 
     `private`: the repository is kopt's own, and no configuration of the user applies to it. Otherwise the user's
-    remotes, credentials and name are used. A command that takes longer than `seconds` is ended.
+    remotes, credentials and name are used. A command that takes longer than `seconds` is ended. `settings` and
+    `environment` are further ones: (name, value), the last of a name counts.
     """
 
-    def __init__(self, folder: Path, use: GitUse, *, private: bool = False, seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        use: GitUse,
+        *,
+        private: bool = False,
+        seconds: float | None = None,
+        settings: Iterable[tuple[str, str]] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._git = check_git(use)(str(folder))
         self._folder, self._use, self._seconds = folder, use, seconds
         options = dict(_OPTIONS)
-        self._environment = dict(_ENVIRONMENT)
+        self._environment = {**_ENVIRONMENT, **(environment or {})}
         if private:
             options |= {
                 "user.name": _NAME,
@@ -114,14 +126,28 @@ class GitCommands:
                 "GIT_COMMITTER_NAME": _NAME,
                 "GIT_COMMITTER_EMAIL": _EMAIL,
             }
-        self._words = ["git", *(word for name, value in options.items() for word in ("-c", f"{name}={value}"))]
+        self._words = [
+            "git",
+            *(word for name, value in (*options.items(), *settings) for word in ("-c", f"{name}={value}")),
+        ]
         if not private and folder.is_dir() and not self.ask("var", "GIT_COMMITTER_IDENT")[0]:
             self._words += ["-c", f"user.name={_NAME}", "-c", f"user.email={_EMAIL}"]
+
+    def with_environment(self, **variables: str) -> GitCommands:
+        """The same, with further variables."""
+        made = copy.copy(self)
+        made._environment = self._environment | variables
+        return made
 
     def ask(self, *words: str, raw: bool = False) -> tuple[bool, str]:
         """Whether a command succeeded, and what it printed; `raw`: with its last newline."""
         status, out, _ = self._run(words, raw)
         return status == 0, out
+
+    def run(self, *words: str) -> tuple[bool, str, str]:
+        """Whether a command succeeded, what it printed, and its errors."""
+        status, out, error = self._run(words, False)
+        return status == 0, out, error
 
     def attempt(self, *words: str) -> tuple[bool, str]:
         """Whether a command succeeded, and the lines of its output and errors, joined."""

@@ -11,6 +11,7 @@ import operator
 import re
 from collections.abc import Callable
 from decimal import Decimal, DecimalException, localcontext
+from functools import cache
 
 from kbs.evidence.units import NUMBER, Number, parse_number, parse_unit
 from kbs.evidence.vocabulary import vocabulary
@@ -45,7 +46,7 @@ def equation_holds(text: str) -> bool | None:
 def quantities(text: str) -> list[tuple[Decimal, Decimal]]:
     """Each number of a text in base units, and half of its last written place: what rounds to it lies so near."""
     found = []
-    for match in re.finditer(_quantity(), text.replace("−", "-").replace("÷", "/")):
+    for match in _quantity().finditer(text.replace("−", "-").replace("÷", "/")):
         number = parse_number(match["number"])
         unit = parse_unit(match["unit"]) if match["unit"] else None
         if number is not None:
@@ -54,8 +55,9 @@ def quantities(text: str) -> list[tuple[Decimal, Decimal]]:
     return found
 
 
-def _quantity() -> str:
-    return rf"(?<![\w.])(?P<number>{NUMBER})\s*(?P<unit>{_unit_pattern()})?(?![\w])"
+@cache
+def _quantity() -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.])(?P<number>{NUMBER})\s*(?P<unit>{_unit_pattern()})?(?![\w])")
 
 
 def _unit_pattern() -> str:
@@ -85,7 +87,7 @@ def _evaluate(text: str) -> Decimal | None:
         return f"({number.value * (unit.scale if unit else 1):f})"
 
     written = text.replace("−", "-").replace("÷", "/").strip()
-    expression = re.sub(_quantity(), quantity, written)
+    expression = _quantity().sub(quantity, written)
     expression = re.sub(r"[×·]", "*", expression)
     if re.search(r"[^\d.()+\-*/\s]", expression):
         return None

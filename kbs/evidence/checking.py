@@ -218,9 +218,11 @@ def _readings(head: str, vocabulary: Vocabulary) -> list[_Reading]:
     found: list[_Reading] = []
     for cut in range(len(tokens)):
         metrics = vocabulary.resolve("metric", " ".join(tokens[cut:]))
-        if metrics:
-            product = " ".join(tokens[:cut])
-            found.append(_Reading(product, vocabulary.resolve("product", product), metrics))
+        product = " ".join(tokens[:cut])
+        products = vocabulary.resolve("product", product)
+        # "A40 PCIe bandwidth" names its PCIe bandwidth, though the A40 is called "A40 PCIe" too.
+        if metrics and not (len(products) == 1 and products in [one.products for one in found]):
+            found.append(_Reading(product, products, metrics))
     return sorted(found, key=lambda reading: len(reading.products) != 1 and reading.product != "")
 
 

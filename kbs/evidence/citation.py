@@ -150,6 +150,12 @@ def parse_reference(text: str) -> Reference | None:
     return _reference(match) if match else None
 
 
+def references(text: str) -> Iterator[tuple[int, int, Reference]]:
+    """(start, end, reference) of each place of `text` that is one, in order; a line that is too long is not read."""
+    for match in _REFERENCE.finditer(text) if len(text) <= MAX_LINE else ():
+        yield match.start(), match.end(), _reference(match)
+
+
 def _reference(match: re.Match[str]) -> Reference:
     text = match.group(0)
     if match["receipt"]:

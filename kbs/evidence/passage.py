@@ -1,35 +1,29 @@
-"""What a search finds: the span of a wiki page or a record of the log; and the facets that it filters by."""
+"""What a search finds: the span of a wiki page or a record of the log; and the facets that it filters by.
+
+A section that lists asks is found by its heading and its asks too: each is an `AskedAs` in the index, with a
+vector of its own, and points at the passages.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from kbs.evidence.checking import plain_text
 from kbs.evidence.citation import Citation
 
-FACETS = (
-    "kind",
-    "tag",
-    "language",
-    "arch",
-    "vendor",
-    "symptom",
-    "confidence",
-    "operation",
-    "bottleneck",
-    "technique",
-    "product",
-    "dtype",
-    "method",
-    "outcome",
-    "wiki",
-)
-"""What the pages and records of a search can be chosen by."""
 LOG = "log"
 """What stands in the place of a wiki's name for a record of the experience log."""
 EXPERIMENT = "experiment"
 """The kind of such a record."""
+
+
+_ASKED = "\0asked\0"
+"""Tells the id of a heading or ask from that of a passage that reads the same."""
+_MAX_HEADING = 200
 
 
 @dataclass(frozen=True)
@@ -49,6 +43,18 @@ class Passage:
     """What is embedded: title, headings and the words, without marks."""
     cited: Citation | None
     """Its lines; None for a record of the experience log, which is cited by its id."""
+    place: int = 0
+    """The place of its section in the page."""
+    asks: tuple[str, ...] = ()
+    """Other ways in which people put what its section answers."""
+    gap: str = ""
+    """Lines between it and the passage before it in its section, where they are not all blank: definitions of
+    footnotes."""
+
+    @property
+    def heading(self) -> str:
+        """The heading of its section; the page's title for what stands above the first."""
+        return self.trail[-1] if self.trail else self.title
 
     @property
     def citation(self) -> Citation:
@@ -74,6 +80,41 @@ def passage_id(wiki: str, path: str, embedded: str, repeat: int) -> str:
 
 
 @dataclass(frozen=True)
+class AskedAs:
+    """A heading, or an ask, by which a section is found."""
+
+    id: str
+    place: int
+    """The place of the section in its page."""
+    text: str
+    """What is embedded: the words alone; of a heading that names no subject, with the page's title."""
+
+    @property
+    def embedding_key(self) -> str:
+        """SHA-256 of the text."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def asked_as(passages: Iterable[Passage]) -> list[AskedAs]:
+    """The headings and asks of the passages of a page, of its sections that have asks alone."""
+    found: dict[tuple[int, str], None] = {}
+    made: list[AskedAs] = []
+    repeats: Counter[str] = Counter()
+    for passage in passages:
+        if not passage.asks or passage.cited is None:
+            continue
+        heading = standing_alone(passage.heading, passage.title)[:_MAX_HEADING]
+        for text in filter(None, (heading, *passage.asks)):
+            if (passage.place, text) not in found:
+                found[passage.place, text] = None
+                cited = passage.cited
+                id = passage_id(cited.wiki, cited.path, f"{_ASKED}{text}", repeats[text])
+                made.append(AskedAs(id, passage.place, text))
+                repeats[text] += 1
+    return made
+
+
+@dataclass(frozen=True)
 class PageEntry:
     """What the index keeps of a page beside its passages."""
 
@@ -87,6 +128,38 @@ class PageEntry:
     mtime_ns: int
     sha256: str
     facets: Mapping[str, tuple[str, ...]]
-    """Values of each of `FACETS`."""
+    """What it can be chosen by, as `kind`, `operation` or `product` → its values."""
     masked: bool = False
     """Whether it is a record of the log that is masked: it is found only where masked ones are asked for."""
+
+
+_HEADING_WORD = re.compile(r"[^\W_]+")
+_GENERAL = """
+    a about above additional advanced advice after all also an and answer answers any applies apply are as at
+    background basic basics be before below best but by can cases caveats check checking checks common comparison
+    conclusion cons considerations core cost costs could data definition description detail details disagree
+    discussion do does effect effects else example examples explained explanation facts faq find first for from
+    further gains general get good gotchas guidance guide guidelines have here hints history how i idea ideas if
+    implementation important in information intro introduction is issues it its key know known learn limit limitations
+    limits list look main make matter matters mean means measured measurements misc miscellaneous more motivation my
+    need next not note notes of on one or other our out over overview page part pays performance picture pitfalls
+    point points practice principle principles problem problems profile pros published purpose question questions
+    quick reading real reason reasons recommendation recommendations reference references related remarks result
+    results rule rules see should signs some something source sources specification specifications start steps
+    strategy summary symptoms take technique technology terminology that the theory there these they thing things this
+    those tips to topic topics traps trick tricks troubleshooting try typical under understanding unpublished usage
+    use used useful uses using values verify want warnings watch way ways we well what when where whether which who
+    why will with without work works you your
+"""
+_SAY_NOTHING = frozenset(_GENERAL.split())
+
+
+def names_subject(heading: str) -> bool:
+    """Whether a heading says something without its page: "When it applies" and "Measured" do not."""
+    return not _SAY_NOTHING.issuperset(_HEADING_WORD.findall(plain_text(heading).lower()))
+
+
+def standing_alone(heading: str, title: str) -> str:
+    """The words of a heading, with the title of its page before them where it names no subject."""
+    words = " ".join(plain_text(heading).split())
+    return words if names_subject(heading) or heading == title else f"{title}: {words}"

@@ -111,6 +111,7 @@ class Quantity:
         return self.number.value * self.unit.scale
 
 
+@lru_cache(maxsize=4096)
 def parse_number(text: str) -> Number | None:
     """Read `text`, all of it, as a number; None where it is none."""
     value = PROSE.value(text.strip())

@@ -50,6 +50,8 @@ class Metric(Term):
     """K, M and G are binary."""
     sparsity: bool = False
     """Dense or sparse must be said."""
+    support: tuple[str, ...] = ()
+    """Techniques of which it says whether a GPU supports them."""
     range: tuple[float, float] | None = None
     """What is physically plausible, in `unit`."""
 
@@ -134,7 +136,7 @@ _WORD = re.compile(r"[a-z0-9@+#][a-z0-9@+#.:]*", re.IGNORECASE)
 def words(text: str) -> list[str]:
     """The words of `text` for matching names: lower case, `-` and `_` are blanks, "80 GB" is one word."""
     lowered = text.lower().replace("’", "'").replace("'s", " ").replace("-", " ").replace("_", " ")
-    joined = re.sub(r"\b(\d+) +gb\b", r"\1gb", lowered)
+    joined = re.sub(r"\b(\d+) *gb?\b", r"\1gb", lowered)
     return [word.rstrip(".:") for word in _WORD.findall(joined)]
 
 
@@ -173,9 +175,16 @@ class Vocabulary:
         self.tags = frozenset(data["tags"]["names"])
         self.intents: dict[str, tuple[str, ...]] = {id: tuple(cues) for id, cues in data["intents"].items()}
         self.question_words = frozenset(data["question_words"]["words"])
+        self.manner_words = frozenset(data["question_words"]["manner"])
         self.past_words = frozenset(data["question_words"]["past"])
         forms = "|".join(f"(?:{form})" for form in data["product_patterns"]["forms"])
-        self._product_form = re.compile(rf"(?<![\w.-])(?:{forms})(?![\w.])", re.IGNORECASE)
+        self._product_form = re.compile(rf"(?<![\w.-])(?:{forms})(?!\w|\.\d|-\d)", re.IGNORECASE)
+        self._bare_form = re.compile(data["product_patterns"]["bare"], re.IGNORECASE)
+        after = data["product_patterns"]["cased_not_before"]
+        self._cased = {
+            name.lower(): re.compile(rf"(?<![\w.]){name}(?!\w|{after})") for name in data["product_patterns"]["cased"]
+        }
+        self._brands = frozenset(data["product_patterns"]["brands"])
         self._aliases: dict[str, dict[tuple[str, ...], list[tuple[str, str]]]] = {}
         self._index_aliases(*known)
 
@@ -233,13 +242,22 @@ class Vocabulary:
             while position < len(tokens):
                 for length in range(min(longest, len(tokens) - position), 0, -1):
                     found = table.get(tuple(tokens[position : position + length]))
-                    if found:
+                    if found and not (length == 1 and self._is_other(tokens[position], text)):
                         mentions += [Mention(kind, id, position, position + length) for kind, id in found]
                         position += length
                         break
                 else:
                     position += 1
         return mentions
+
+    def _is_other(self, word: str, text: str) -> bool:
+        """Whether `word` of `text` is a variable or a cloud's machine that has the short name of a product."""
+        form = self._cased.get(word)
+        return form is not None and not form.search(text)
+
+    def names(self) -> list[str]:
+        """Every name of every namespace, in words that `words` gives."""
+        return [" ".join(key) for table in self._aliases.values() for key in table]
 
     def resolve(self, space: str, name: str) -> list[str]:
         """Ids of `space` that `name`, taken whole, is a name of; a family gives the ids of its products, and a
@@ -257,6 +275,16 @@ class Vocabulary:
         ids = [f"{_CAPABILITY}{major}-{minor}" for major, minor in _TARGET.findall(text)]
         return [id for id in dict.fromkeys(ids) if id in self.products]
 
+    def unknown_targets(self, text: str) -> list[str]:
+        """Targets of NVIDIA's compilers in `text` that are no compute capability that is known, nor of an architecture
+        that is."""
+        return [
+            match.group(0)
+            for match in _TARGET.finditer(text)
+            if f"{_CAPABILITY}{match[1]}-{match[2]}" not in self.products
+            and not self.find(match.group(0), "architecture")
+        ]
+
     def family_members(self, family: str) -> list[str]:
         """The products of a family, in the order of the vocabulary."""
         return [product.id for product in self.products.values() if family in product.families]
@@ -264,6 +292,29 @@ class Vocabulary:
     def product_like(self, text: str) -> list[str]:
         """Words of `text` that have the form of a GPU's name, as they are written there."""
         return [match.group(0) for match in self._product_form.finditer(text)]
+
+    def spelled_out(self, text: str) -> str:
+        """`text` with a GeForce that is named by its number alone ("my 4090") called by its whole name."""
+
+        def whole(match: re.Match[str]) -> str:
+            number = match.group(0)
+            before = text[max(0, match.start() - 5) : match.start()].rstrip(" -").upper()
+            known = before.endswith(("RTX", "GTX", "RX", "GT"))
+            return number if known else f"{'RTX' if int(number[:2]) >= 20 else 'GTX'} {number}"
+
+        return self._bare_form.sub(whole, text)
+
+    def is_named(self, name: str) -> bool:
+        """Whether a word that looks like a GPU's name is, taken whole but for its maker, the name of a known one, or
+        of something else that is known."""
+        tokens = words(name)
+        while len(tokens) > 1 and tokens[0] in self._brands and tuple(tokens) not in self._aliases["product"]:
+            tokens = tokens[1:]
+        whole = " ".join(tokens)
+        return bool(
+            self._aliases["product"].get(tuple(tokens))
+            or any(m.end - m.start == len(tokens) for m in self.find(whole, "dtype", "architecture", "metric"))
+        )
 
     def nearest_products(self, name: str, preferred: Iterable[str], count: int = 3) -> list[str]:
         """Ids of the products whose names are nearest to `name`: the preferred ones if any is near, else any."""

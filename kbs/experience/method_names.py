@@ -18,7 +18,7 @@ _GAP = 2
 """Words that may stand between two words of a name."""
 _LONGEST = 4000
 """Characters of a text that are looked through."""
-_SETTING = re.compile(r"([A-Za-z_][\w.-]{0,60})\s*=\s*(-?\w[\w.+^*-]{0,60})")
+_SETTING = re.compile(r"([A-Za-z_][\w.-]{0,60})\s*=\s*(-?\w(?:[\w.^*-]|\+(?!\w{1,60}\s*=)){0,60})")
 _BEFORE = re.compile(r"\s*=\s*[\w.]{1,60}\s*(?:→|->|=>)\s*(?=\w)")
 """In `num_stages=3→4` the new value counts."""
 _WORD = re.compile(r"[^\W_]+")

@@ -93,7 +93,8 @@ def sm_limits(specs: Iterable[Spec], product: str, vocabulary: Vocabulary) -> Sm
     missing = []
     for metric, name in NEEDED.items():
         base = stated[metric].base(vocabulary) if metric in stated else None
-        if base is None or base != int(base) or base <= 0:
+        least = 0 if metric == "reserved_shared_memory_per_block" else 1
+        if base is None or base != int(base) or base < least:
             missing.append(metric)
         else:
             values[name] = int(base) // (REGISTER_BYTES if metric == "register_file_per_sm" else 1)
@@ -295,17 +296,19 @@ def _register_limit(usage: Usage, limits: SmLimits) -> ResourceLimit:
 
 
 def _shared_limit(usage: Usage, limits: SmLimits, carveout: int | None) -> ResourceLimit:
-    allocated = _shared_allocated(usage, limits)
-    room = limits.shared_memory if carveout is None else _preferred(usage, limits, carveout)
-    said = (
-        f"{usage.shared_memory:,} + {limits.reserved_shared_memory:,} reserved, allocated {allocated:,} B; "
-        f"{room:,} B / {allocated:,}"
-    )
     metrics = (
         "shared_memory_per_sm",
         "reserved_shared_memory_per_block",
         "shared_memory_allocation_unit",
         "shared_memory_carveouts",
+    )
+    allocated = _shared_allocated(usage, limits)
+    if not allocated:
+        return ResourceLimit(resource=SHARED_MEMORY, blocks=None, arithmetic="no shared memory", metrics=metrics)
+    room = limits.shared_memory if carveout is None else _preferred(usage, limits, carveout)
+    said = (
+        f"{usage.shared_memory:,} + {limits.reserved_shared_memory:,} reserved, allocated {allocated:,} B; "
+        f"{room:,} B / {allocated:,}"
     )
     return ResourceLimit(resource=SHARED_MEMORY, blocks=room // allocated, arithmetic=said, metrics=metrics)
 

@@ -67,13 +67,16 @@ def _cost(
 
 
 def peak_metric(pipe: str, dtype: str, vocabulary: Vocabulary) -> str:
-    """The metric that states the peak rate of a pipe for an element type."""
+    """The metric that states the peak rate of a pipe for an element type; "" where there is none, as for INT32."""
     found = vocabulary.dtypes[dtype]
     return found.tensor if pipe == "tensor" else found.vector
 
 
 def usable(specs: Iterable[Spec], product: str, metric: str, vocabulary: Vocabulary) -> Spec | None:
-    """The spec to calculate with: recommended, published, dense where that must be said, the best confidence first."""
+    """The spec to calculate with: recommended, published, dense where that must be said, the best confidence first.
+    None for no metric, too."""
+    if not metric:
+        return None
     wanted = "dense" if vocabulary.metrics[metric].sparsity else ""
     found = [
         spec

@@ -222,7 +222,7 @@ class VectorIndex:
             held = collection.count()
             if held < known.passages:
                 raise LostCollectionError(
-                    f"the Chroma index {self.place} holds {held} of {known.passages} passages",
+                    f"the Chroma index {self.place} holds {held} of {known.passages} vectors",
                     code="chroma_incomplete",
                     hint="Run `kopt ingest`.",
                 )

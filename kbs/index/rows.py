@@ -54,6 +54,11 @@ class Rows(IndexFile):
             shown.append(replace(spec, overridden=replaced) if replaced and spec.recommended else spec)
         return shown
 
+    def spec_products(self) -> set[str]:
+        """The products of which visible pages state specs."""
+        query = "SELECT DISTINCT s.product FROM specs s JOIN pages p ON p.id = s.page WHERE NOT p.hidden"
+        return {str(product) for (product,) in self.db.execute(query)}
+
     def withdrawn(self) -> list[Spec]:
         """Specs of hidden pages in whose place no visible page states any value, the latest wiki's first."""
         found = self._specs(None, None)

@@ -3,6 +3,10 @@
 Score = cosine + 0.2 · BM25/max + 0.3 for an exact rare identifier + a bonus for each name of the question that the page
 is about. The first three weights come from a measurement on other collections (a GPU glossary, Cranfield and CoSQA):
 cosine + 0.2 · BM25/max gave nDCG@10 0.814 / 0.434 / 0.596, flat between 0.1 and 0.3.
+
+A section that lists asks has a vector of its heading and of each ask beside those of its passages. The nearest of them
+lifts the passages of its section: a question against a question is what a small embedding model compares best.
+`retrieve` does the work; `search` makes hits of it, and `kbs.index.sections` whole sections.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from kbs.evidence.passage import EXPERIMENT, LOG, Passage
 from kbs.evidence.vocabulary import Vocabulary
 from kbs.index.chroma import VectorIndexError
 from kbs.index.encoder import Vectors
-from kbs.index.passages import VISIBLE, Chosen
+from kbs.index.passages import VISIBLE, Chosen, Spot
 from kbs.index.store import Store
 from kbs.index.tokens import identifiers, index_words, query_words
 
@@ -28,6 +32,9 @@ NAME_BONUS = 0.08
 RARE = 0.03
 """An identifier is rare when it is in at most this share of the passages (or in three)."""
 CANDIDATES = 60
+ASKED_MORE = 2
+"""Where there are headings and asks, so many times the candidates are looked up by vectors beside them: a section has
+several."""
 PER_PAGE = 2
 FAR = 1500
 """So many passages the vector index is asked for, those that a filter lets through are kept, before it is given the
@@ -49,17 +56,20 @@ class Hit:
     passage: Passage
     score: float
     cosine: float
+    """Of its own text; where its section's heading or asks are nearer, the mean of both: see `lifted`."""
     words: float
     """BM25 as a share of the best passage's."""
     identifier: float
     names: float
     found_by: str
     """`vectors`, `words` or both."""
+    asked: float = 0.0
+    """The best cosine of its section's heading and asks; 0 where it has no asks."""
 
     @property
     def stages(self) -> dict[str, float]:
         """The score of each stage by name."""
-        return {name: getattr(self, name) for name in ("cosine", "words", "identifier", "names")}
+        return {name: getattr(self, name) for name in ("cosine", "asked", "words", "identifier", "names")}
 
 
 @dataclass
@@ -103,43 +113,132 @@ class Query:
     """Which records are meant: those that count, those that are masked."""
 
 
+@dataclass(frozen=True)
+class Retrieved:
+    """What was found, before anything is ranked. Whatever it has of ids is of the chosen pages."""
+
+    query: Query
+    chosen: Chosen
+    result: SearchResult
+    """Without hits."""
+    spots: Mapping[str, Spot]
+    """Where the candidates stand: passages found by words, identifiers or vectors, and those of the sections whose
+    heading or ask was found."""
+    words: Mapping[str, float]
+    """BM25 of passages, those of candidates and more."""
+    by_words: frozenset[str]
+    """Passages that were found by words."""
+    exact: frozenset[str]
+    """Passages that have a rare identifier of the text."""
+    near: frozenset[str]
+    """Passages that were found by vectors, or whose section's heading or asks were."""
+    cosines: Mapping[str, float]
+    """Cosine of each candidate that has a vector."""
+    asked: Mapping[tuple[int, int], float]
+    """The best cosine of the heading and asks of each candidate's section that has asks."""
+    around: Mapping[str, Spot]
+    """All that stands in the sections of the candidates; nothing, where that was not needed yet."""
+
+
 def search(
     store: Store, query: Query, vocabulary: Vocabulary, model: str, vector_query: VectorQuery | None
 ) -> SearchResult:
     """Search the store. `vector_query` is the vector index; without one, or where it fails, vectors are compared one by
     one, which gives the same hits and takes longer."""
+    return ranked(store, retrieve(store, query, vocabulary, model, vector_query))
+
+
+def retrieve(
+    store: Store,
+    query: Query,
+    vocabulary: Vocabulary,
+    model: str,
+    vector_query: VectorQuery | None,
+    *,
+    wide: int = 1,
+) -> Retrieved:
+    """Find what may answer, by words, identifiers and vectors. `wide`: of so many times the candidates the score of
+    the words is looked up, for those that vectors find."""
     result = SearchResult(terms=query_words(query.text, vocabulary))
     chosen = Chosen(query.filters, query.hidden)
     candidates = max(CANDIDATES, query.count)
-    by_words = dict(store.match_words(result.terms, candidates, chosen))
-    best_word = max(by_words.values(), default=0.0)
-    cosines: dict[str, float] = {}
-    if query.vector is not None:
-        cosines = _nearest(store, query.vector, chosen, candidates, model, vector_query, result)
-        near = frozenset(cosines)
-        cosines |= _cosines(store, query.vector, [id for id in by_words if id not in cosines], model)
-    else:
-        near = frozenset()
+    words = dict(store.match_words(result.terms, wide * candidates, chosen))
+    by_words = frozenset(list(words)[:candidates])
     exact = _identifier_hits(store, query.text, chosen)
-    passages = store.passages(cosines.keys() | by_words.keys() | exact, chosen)
-    facets = store.facets({passage.page_id for passage in passages.values()})
+    found: dict[str, float] = {}
+    questioned = store.asked_count()
+    if query.vector is not None:
+        wanted = candidates + min(ASKED_MORE * candidates, questioned)
+        found = _nearest(store, query.vector, chosen, wanted, model, vector_query, result)
+    spots = store.spots(found.keys() | by_words | exact, chosen)
+    near = {id for id in found if id in spots}
+    asked: dict[tuple[int, int], float] = {}
+    around: dict[str, Spot] = {}
+    if query.vector is not None:
+        around = store.spots_of({spot.section for spot in spots.values()}) if questioned else {}
+        questions = {id: spot for id, spot in around.items() if spot.asked}
+        lifted = {spot.section for spot in spots.values() if spot.asked}
+        lifts = {id: spot for id, spot in around.items() if spot.section in lifted}
+        near |= lifts.keys()
+        spots |= lifts
+        found |= cosines_of(store, query.vector, (spots.keys() | questions.keys()) - found.keys(), model)
+        for id in questions.keys() & found.keys():
+            section = questions[id].section
+            asked[section] = max(found[id], asked.get(section, -1.0))
+    passages = {id: spot for id, spot in spots.items() if not spot.asked}
+    return Retrieved(
+        query=query,
+        chosen=chosen,
+        result=result,
+        spots=passages,
+        words=words,
+        by_words=by_words,
+        exact=frozenset(exact),
+        near=frozenset(near & passages.keys()),
+        cosines=found,
+        asked=asked,
+        around=around,
+    )
+
+
+def lifted(own: float | None, asked: float | None) -> float:
+    """The cosine of a text, which the heading or asks of its section lift halfway to theirs where they are nearer; what
+    there is of both, or 0.
+
+    Wholly, one ask that sounds alike would win against what fits in all: see `kbs.index.sections`.
+    """
+    if own is None or asked is None:
+        return next((one for one in (own, asked) if one is not None), 0.0)
+    return max(own, (own + asked) / 2)
+
+
+def ranked(store: Store, found: Retrieved) -> SearchResult:
+    """The best passages of what was found."""
+    query = found.query
+    best_word = max(found.words.values(), default=0.0)
+    facets = store.facets({spot.page_id for spot in found.spots.values()})
+    passages = store.passages(found.spots, found.chosen)
     hits: list[Hit] = []
     for id, passage in passages.items():
         about = facets.get(passage.page_id, {})
         if passage.cited is not None and query.other_products.intersection(about.get("product", ())):
             continue
-        cosine = cosines.get(id, 0.0)
-        word = by_words.get(id, 0.0) / best_word if best_word else 0.0
-        identifier = IDENTIFIER_BONUS if id in exact else 0.0
+        own, asked = found.cosines.get(id), found.asked.get(found.spots[id].section)
+        cosine = lifted(own, asked)
+        by_words = id in found.by_words
+        word = found.words[id] / best_word if by_words else 0.0
+        identifier = IDENTIFIER_BONUS if id in found.exact else 0.0
         names = NAME_BONUS * sum(
             bool(set(wanted) & set(about.get(facet, ()))) for facet, wanted in query.names.items() if wanted
         )
-        by = " and ".join([*(["vectors"] if id in near else []), *(["words"] if id in by_words or id in exact else [])])
+        by = " and ".join(
+            [*(["vectors"] if id in found.near else []), *(["words"] if by_words or id in found.exact else [])]
+        )
         score = cosine + WORD_WEIGHT * word + identifier + names
-        hits.append(Hit(passage, score, cosine, word, identifier, names, by))
+        hits.append(Hit(passage, score, cosine, word, identifier, names, by, asked or 0.0))
     hits.sort(key=lambda hit: (-hit.score, hit.passage.reference))
-    result.hits = _best(hits, query)
-    return result
+    found.result.hits = _best(hits, query)
+    return found.result
 
 
 def records_with(store: Store, text: str, count: int) -> list[str]:
@@ -174,11 +273,12 @@ def _nearest(
     vector_query: VectorQuery | None,
     result: SearchResult,
 ) -> dict[str, float]:
-    """The nearest of the chosen passages, at least `candidates` where there are as many, with their cosines."""
+    """The nearest of the passages, headings and asks of the chosen pages, `candidates` where there are as many, with
+    their cosines."""
     if vector_query is not None:
         try:
             found = _asked(store, vector, chosen, candidates, vector_query, result)
-            exact = _cosines(store, vector, found, model)
+            exact = cosines_of(store, vector, found, model)
             if any(abs(exact[id] - cosine) > TOLERANCE for id, cosine in found.items() if id in exact):
                 raise VectorIndexError(
                     "the vector index tells other distances than its vectors have",
@@ -186,21 +286,22 @@ def _nearest(
                     hint=_MEND,
                 )
             # What the vector index may not hold yet is compared here, so that nothing is missed while it is written.
-            return exact | _cosines(store, vector, store.passage_ids(chosen=chosen, pending=True), model, candidates)
+            exact |= cosines_of(store, vector, store.vector_ids(chosen, pending=True), model, candidates)
+            return dict(heapq.nlargest(candidates, exact.items(), key=lambda pair: pair[1]))
         except VectorIndexError as error:
             result.degraded.append(f"{error.message}; vectors were compared one by one. {error.hint}")
     result.asked.append("vectors compared one by one")
-    ids = store.passage_ids(chosen=chosen) if chosen.filtered or store.hides() else None
-    return _cosines(store, vector, ids, model, candidates)
+    ids = store.vector_ids(chosen) if chosen.filtered or store.hides() else None
+    return cosines_of(store, vector, ids, model, candidates)
 
 
 def _asked(
     store: Store, vector: Vectors, chosen: Chosen, candidates: int, ask: VectorQuery, result: SearchResult
 ) -> dict[str, float]:
-    """Passages that the vector index finds, of the chosen ones that are not pending."""
+    """What the vector index finds of the chosen pages, without what is pending."""
     pending = set(store.pending())
-    settled = store.passage_count(settled=True) if pending else store.passage_count()
-    there = store.passage_count(chosen, settled=True) if chosen.filtered or store.hides() else settled
+    settled = store.vector_count(settled=bool(pending))
+    there = store.vector_count(chosen, settled=True) if chosen.filtered or store.hides() else settled
     wanted = min(candidates, there)
     if not wanted:
         return {}
@@ -210,28 +311,28 @@ def _asked(
         found = dict(ask(vector, count, None))
         _check_count(found, min(count, settled))
         if not store.knows(found.keys() - pending):
-            raise VectorIndexError("Chroma names passages that are none", code="chroma_damaged", hint=_MEND)
-        result.asked.append(f"Chroma, {count} nearest of {settled} passages")
-        kept = {id: found[id] for id in store.passages(found, chosen) if id not in pending}
+            raise VectorIndexError("Chroma names vectors that are none", code="chroma_damaged", hint=_MEND)
+        result.asked.append(f"Chroma, {count} nearest of {settled} vectors")
+        kept = {id: found[id] for id in store.spots(found, chosen) if id not in pending}
         if len(kept) >= wanted or count >= held:
             return kept
         count = min(held, 4 * count)
-    ids = store.passage_ids(chosen=chosen, pending=False)
+    ids = store.vector_ids(chosen, pending=False)
     found = dict(ask(vector, wanted, ids))
     _check_count(found, wanted)
-    result.asked.append(f"Chroma, {wanted} nearest of {len(ids)} passages that the filters let through")
+    result.asked.append(f"Chroma, {wanted} nearest of {len(ids)} vectors that the filters let through")
     return found
 
 
 def _check_count(found: Mapping[str, float], count: int) -> None:
     if len(found) < 0.9 * count:
-        raise VectorIndexError(f"Chroma finds {len(found)} of {count} passages", code="chroma_damaged", hint=_MEND)
+        raise VectorIndexError(f"Chroma finds {len(found)} of {count} vectors", code="chroma_damaged", hint=_MEND)
 
 
-def _cosines(
+def cosines_of(
     store: Store, vector: Vectors, ids: Iterable[str] | None, model: str, count: int | None = None
 ) -> dict[str, float]:
-    """Cosine of every passage (or of `ids`), the best `count` of them."""
+    """Cosine of everything that has a vector of the model (or of `ids`), the best `count` of them."""
     scored = (
         (float(np.frombuffer(data, np.float32) @ vector), id)
         for id, data in store.vectors(model, ids)

@@ -22,7 +22,7 @@ from kbs.common.locks import file_lock
 from kbs.evidence.citation import Citation, lines_hash
 
 APPLICATION_ID = 0x6B6F7074
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 FILE_NAME = "index.sqlite"
 _BUSY_SECONDS = 10.0
 _NOT_WRITABLE = (
@@ -50,9 +50,11 @@ CREATE TABLE facets (page INTEGER NOT NULL REFERENCES pages ON DELETE CASCADE, p
 CREATE INDEX facets_by_value ON facets (value, page);
 CREATE TABLE passages (
     id INTEGER PRIMARY KEY, passage TEXT NOT NULL UNIQUE, page INTEGER NOT NULL REFERENCES pages ON DELETE CASCADE,
-    line_start INTEGER NOT NULL, line_end INTEGER NOT NULL, trail TEXT NOT NULL, text TEXT NOT NULL,
-    embedded TEXT NOT NULL, embedding_key TEXT NOT NULL);
-CREATE INDEX passages_by_page ON passages (page);
+    place INTEGER NOT NULL, asked INTEGER NOT NULL, line_start INTEGER NOT NULL, line_end INTEGER NOT NULL,
+    trail TEXT NOT NULL, asks TEXT NOT NULL, gap TEXT NOT NULL, text TEXT NOT NULL, embedded TEXT NOT NULL,
+    embedding_key TEXT NOT NULL);
+CREATE INDEX passages_by_page ON passages (page, place, asked);
+CREATE INDEX passages_asked ON passages (page) WHERE asked = 1;
 CREATE INDEX passages_by_key ON passages (embedding_key);
 CREATE VIRTUAL TABLE words USING fts5(title, headings, body, tokenize = "porter unicode61 tokenchars '_'");
 CREATE TABLE specs (

@@ -10,13 +10,15 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from kbs.evidence.passage import LOG, PageEntry, Passage
 from kbs.evidence.spec import Spec
 from kbs.evidence.table_rows import TableRow
-from kbs.index.passages import HIDDEN, MASKED, VISIBLE, Chosen, Passages
+from kbs.index.passages import ALL, HIDDEN, MASKED, PASSAGE, VISIBLE, Chosen, Passages, Spot, passage_of
 from kbs.index.rows import Rows
+from kbs.index.section import Section
 from kbs.index.sqlite_file import batches
 
 
@@ -128,6 +130,36 @@ class Store(Passages, Rows):
             found.setdefault((str(wiki), str(path)), []).append((str(hidden_wiki), str(hidden_path)))
         return found
 
+    # --- sections ---------------------------------------------------------------------------------------------------
+
+    def section(self, page_id: str, place: int, chosen: Chosen = ALL) -> Section | None:
+        """A section by its page and its place in it; None if there is none that has text."""
+        return next(iter(self._sections("p.page_id = ? AND t.place = ?", (page_id, place), chosen)), None)
+
+    def sections(self, page_id: str, chosen: Chosen = ALL) -> list[Section]:
+        """All sections of a page that have text, in its order."""
+        return self._sections("p.page_id = ?", (page_id,), chosen)
+
+    def sections_at(self, spots: Iterable[Spot], chosen: Chosen = ALL) -> dict[tuple[str, int], Section]:
+        """The sections in which some passages stand, by page and place."""
+        named = ", ".join(f"({int(spot.page)}, {int(spot.place)})" for spot in spots)
+        found = self._sections(f"(t.page, t.place) IN (VALUES {named})", (), chosen) if named else []
+        return {(section.page_id, section.place): section for section in found}
+
+    def _sections(self, where: str, values: Sequence[Any], chosen: Chosen) -> list[Section]:
+        visible, more = chosen.where()
+        query = f"SELECT {PASSAGE} WHERE t.asked = 0 AND {where} AND {visible} ORDER BY t.id"
+        passages = map(passage_of, self.db.execute(query, (*values, *more)).fetchall())
+        every = [tuple(some) for _, some in groupby(passages, key=lambda one: (one.page_id, one.place))]
+        about = self.facets({some[0].page_id for some in every})
+        return [
+            Section(
+                *(some[0].page_id, some[0].title, some[0].place, some[0].trail, some[0].asks, some),
+                {facet: tuple(stated) for facet, stated in about.get(some[0].page_id, {}).items()},
+            )
+            for some in every
+        ]
+
     def put_products(self, products: Iterable[Mapping[str, Any]]) -> None:
         """Replace the products that pages declare beside the vocabulary's."""
         self.db.execute("DELETE FROM products")
@@ -181,4 +213,4 @@ class Store(Passages, Rows):
         """How much of everything the index holds; records of the log are no pages, and have passages."""
         tables = ("pages", "passages", "specs", "rows", "broken")
         found = {table: int(self.db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]) for table in tables}
-        return found | {"pages": found["pages"] - self.record_count()}
+        return found | {"pages": found["pages"] - self.record_count(), "passages": self.passage_count()}

@@ -1,46 +1,30 @@
-"""What a question asks about: products, operation, dtype, metric, symptom, sizes, and numbers it assumes."""
+"""A question as slots: what it is about, what it asks for, and in which form; each filled by a reader of its own."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
-from kbs.evidence.spec import canonical_qualifier
-from kbs.evidence.units import NUMBER, Quantity, Unit, parse_number, parse_unit
 from kbs.evidence.vocabulary import Mention, Vocabulary, words
-from kbs.questions.mentions import meant, of_each, targets, variants
+from kbs.questions.forms import MEASURED, Form, asking, asking_clause, cues, form_of, refers_back
+from kbs.questions.mentions import meant, of_each
+from kbs.questions.numbers import Premise, given, premises, sizes
+from kbs.questions.products import NAMES, NOBODY, named, without_unknown
+from kbs.questions.spelling import corrected, in_english
 
-INTENTS = ("experience", "comparison", "calculation", "diagnosis", "technique", "spec", "definition")
-_MEASURED = re.compile(
-    r"\b(?:get|gets|getting|got|achiev\w*|reach\w*|measur\w*|hits?|runs? at|running at|see|seeing|only|sustain\w*)\b",
-    re.IGNORECASE,
-)
-_THAN = re.compile(r"\b(?:\w+er|more|less|better|worse) (?:\w+ ){0,4}than\b", re.IGNORECASE)
-"""Words of a comparison that are no phrase."""
-_RIDGE = re.compile(r"\b(?:ridge|roofline|intensity|machine balance)\b", re.IGNORECASE)
-"""What can be calculated of a product with no operation named."""
-_TRIED = re.compile(
-    r"\bdid\b.{1,80}?\b(?:help|work|pay off|hurt|fail|improve|gain|bring)\b"
-    r"|\bwhat\b.{1,40}?\b(?:worked|failed|helped)\b"
-    r"|\b(?:have|has|had) (?:we|i|anyone|anybody|somebody) (?:already |ever )?(?:tried|learned|learnt)\b",
-    re.IGNORECASE,
-)
-"""A question about what came of a change; `[intents]` of the vocabulary has the phrases that stand whole."""
-
-
-@dataclass(frozen=True)
-class Premise:
-    """A number that the question states about hardware."""
-
-    text: str
-    quantity: Quantity
-    metric: str
-    """Metric id; empty if only the dimension narrows it."""
-    qualifier: str
-    measured: bool
-    """The question tells what was measured, not what the hardware has."""
+_IDENTIFIER = re.compile(r"(?<![\w.])[A-Za-z_][A-Za-z0-9]*(?:(?:__|[._:])+[A-Za-z0-9]+)+(?![\w])|(?<!\w)__\w+")
+_SHORT = 4
+"""Letters of what is an abbreviation ("e.g") and no name of a tool."""
+_LEVELS = (
+    ("shared", re.compile(r"\b(?:shared(?: mem(?:ory)?)?|smem|lds)\b", re.IGNORECASE)),
+    ("L1", re.compile(r"\bL1\b", re.IGNORECASE)),
+    ("L2", re.compile(r"\bL2\b", re.IGNORECASE)),
+    ("DRAM", re.compile(r"\b(?:hbm\w*|dram|global(?: mem(?:ory)?)?|vram|gddr\w*|device memory"
+                        r"|main memory)\b", re.IGNORECASE)),
+    ("registers", re.compile(r"\bregisters?\b", re.IGNORECASE)),
+)  # fmt: skip
+"""Levels of the memory, and how a question names them."""
 
 
 @dataclass(frozen=True)
@@ -56,16 +40,28 @@ class Told:
     """Names of these, to be looked for beside the words of the question."""
 
 
+_SEVERAL = 2
+
+
 @dataclass(frozen=True)
 class Question:
     """A question, understood."""
 
     text: str
+    """As it was asked."""
+    read: str = ""
+    """As it was read: in English, typing errors mended, GPUs by their whole names, unknown ones taken out."""
+    corrections: tuple[tuple[str, str], ...] = ()
+    """(as typed, as read)"""
+    form: Form = Form.TOPIC
+    measured: bool = False
+    """It asks for what was measured, not for a peak."""
     products: tuple[str, ...] = ()
     """Product ids, families spelled out."""
     named: tuple[tuple[str, ...], ...] = ()
     """The products of each name in the question: two for "A100 80GB", which leaves SXM or PCIe open."""
     unknown_products: tuple[str, ...] = ()
+    """Words that look like the name of a GPU and are none that is known."""
     operation: str = ""
     dtype: str = ""
     metrics: tuple[str, ...] = ()
@@ -75,16 +71,23 @@ class Question:
     techniques: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     architectures: tuple[str, ...] = ()
-    intent: str = "definition"
+    levels: tuple[str, ...] = ()
+    """Levels of the memory, in the order of the question."""
+    identifiers: tuple[str, ...] = ()
+    """Names of metrics, functions and instructions, as tools write them."""
     dims: Mapping[str, int] = field(default_factory=dict)
+    given: Mapping[str, int] = field(default_factory=dict)
+    """What a kernel uses: `registers` a thread, `threads` a block, bytes of `shared` memory a block."""
     premises: tuple[Premise, ...] = ()
     beside: str = ""
     """Words that the user's own files add to what is looked for."""
+    spans: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    """Kind of slot → the words (places in `words(read)`) that fill it."""
 
     @property
     def sought(self) -> str:
         """What is looked for."""
-        return f"{self.text} {self.beside}".strip()
+        return f"{self.read or self.text} {self.beside}".strip()
 
     @property
     def names(self) -> dict[str, tuple[str, ...]]:
@@ -98,6 +101,17 @@ class Question:
             "language": self.languages,
         }
 
+    def left(self, *kinds: str) -> tuple[str, ...]:
+        """The words of the sentence that asks which none of these kinds of slots explain, and neither its form nor a
+        particle does. What other sentences say are circumstances."""
+        explained = frozenset[int]().union(*(self.spans.get(kind, frozenset()) for kind in (*kinds, "form")))
+        asking = self.spans.get("asking", frozenset())
+        return tuple(
+            word
+            for place, word in enumerate(words(self.read))
+            if place not in explained and (not asking or place in asking)
+        )
+
 
 def understand(
     text: str,
@@ -107,80 +121,112 @@ def understand(
     dtype: str = "",
     dims: Mapping[str, int] | None = None,
     told: Told | None = None,
+    known: Callable[[str], bool] = lambda _: False,
 ) -> Question:
     """Read a question. `gpus`, `dtype` and `dims` are what the user said beside it, and count for more; `told` is what
-    their files tell, and counts for less: only its products narrow those of an open name, such as a family's."""
-    found = meant(vocabulary.find(text), text)
-    found += vocabulary.find(of_each(text), "metric")
+    their files tell, and counts for less: only its products narrow those of an open name, such as a family's. `known`
+    says whether the wikis have a word: such a word is no typing error."""
+    read, corrections = corrected(vocabulary.spelled_out(in_english(text)), vocabulary, known)
+    read, unknown = without_unknown(read, vocabulary)
+    identifiers = tuple(dict.fromkeys(name for name in _IDENTIFIER.findall(read) if len(name) > _SHORT))
+    found = meant(vocabulary.find(read), read, identifiers)
+    found = _limited(found, read, vocabulary)
 
     def ids(kind: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(m.id for m in found if m.kind == kind))
 
-    named = gpus_named(found, vocabulary) + variants(found, text, vocabulary)
-    named += targets(named, text, vocabulary)
-    unknown = _unknown_products(text, vocabulary)
+    asked, sentence = _asking(read)
+    groups = named(found, read, vocabulary)
+    # What the sentence that asks names is asked about; other sentences, as a pasted message, tell the circumstances.
+    groups = named([m for m in found if m.kind not in NAMES or m.start in sentence], read, vocabulary) or groups
     for gpu in gpus:
         members = vocabulary.resolve("product", gpu)
         if members:
-            named.append(tuple(members))
+            groups.append(tuple(members))
         else:
-            unknown.append(gpu)
+            unknown = (*unknown, gpu)
     told = told or Told()
     if told.products and not unknown:
-        named = [tuple(told.products)]
-    products = tuple(dict.fromkeys(p for group in named for p in group))
+        groups = [tuple(told.products)]
     operations = [m for m in found if m.kind == "operation"]
     # The longest name is the most specific one: "row softmax" beats "reduction".
     operation = max(operations, key=lambda m: m.end - m.start).id if operations else told.operation
     dtypes = ids("dtype")
-    chosen_dtype = dtype or (dtypes[0] if dtypes else told.dtype)
-    metrics = _metrics(found, dtypes, vocabulary)
-    qualifiers = ids("qualifier")
-    sizes = {**_dims(text, operation, vocabulary), **(dims or {})}
+    metrics = _metrics([m for m in found if m.start in asked or m.start == m.end], dtypes, vocabulary)
+    # "1,979 TFLOPS or 1,671, what is the difference between H100 SXM and H100 NVL?" asks for more than the rate.
+    if not metrics and len({m.id for m in found if m.kind in NAMES and m.start in asked}) < _SEVERAL:
+        metrics = _metrics(found, dtypes, vocabulary)
+    past = any(m.kind == "intent" and m.id == "experience" for m in found)
     question = Question(
         text=text,
-        products=products,
-        named=tuple(dict.fromkeys(named)),
+        read=read,
+        corrections=corrections,
+        measured=bool(MEASURED.search(read)),
+        products=tuple(dict.fromkeys(product for group in groups for product in group)),
+        named=tuple(dict.fromkeys(groups)),
         unknown_products=tuple(dict.fromkeys(unknown)),
         operation=operation,
-        dtype=chosen_dtype,
+        dtype=dtype or (dtypes[0] if dtypes else told.dtype),
         metrics=metrics,
-        qualifiers=qualifiers,
+        qualifiers=ids("qualifier"),
         symptoms=tuple(dict.fromkeys((*ids("symptom"), *told.symptoms))),
         bottlenecks=tuple(dict.fromkeys((*ids("bottleneck"), *told.bottlenecks))),
         techniques=ids("technique"),
         languages=ids("language"),
         architectures=ids("architecture"),
-        dims=sizes,
+        levels=_levels(read),
+        identifiers=identifiers,
+        dims={**sizes(read, operation, vocabulary), **(dims or {})},
+        given=given(read),
+        premises=premises(read, metrics, dtypes, vocabulary),
         beside=told.words,
     )
-    premises = _premises(text, question, dtypes, vocabulary)
-    return Question(**{**question.__dict__, "premises": premises, "intent": _intent(found, question)})
+    form = form_of(read, names=len(question.named) + len(question.unknown_products), past=past)
+    if form is Form.YES_NO and question.products:
+        supported = (m.id for m in vocabulary.metrics.values() if set(m.support) & set(question.techniques))
+        question = replace(question, metrics=tuple(dict.fromkeys((*question.metrics, *supported))))
+    return replace(question, form=form, spans={**_spans(found, question, vocabulary), "asking": asked})
 
 
-def gpus_named(found: list[Mention], vocabulary: Vocabulary) -> list[tuple[str, ...]]:
-    """The products of each product or family name, in the order of the question."""
-    groups: dict[tuple[int, int], list[str]] = {}
-    for mention in found:
-        if mention.kind == "product":
-            groups.setdefault((mention.start, mention.end), []).append(mention.id)
-        elif mention.kind == "family":
-            groups.setdefault((mention.start, mention.end), []).extend(vocabulary.family_members(mention.id))
-    return [tuple(dict.fromkeys(group)) for _, group in sorted(groups.items())]
+def _asking(text: str) -> tuple[frozenset[int], frozenset[int]]:
+    """The places of the words of the clause that asks, or of all where it says "that" of what stands before; and of its
+    sentence; in `words(text)`."""
+    sentence = asking(text)
+    clause = asking_clause(sentence)
+    start = text.rindex(sentence)
+    if refers_back(clause):
+        return frozenset(range(len(words(text)))), frozenset(
+            range(first := len(words(text[:start])), first + len(words(sentence)))
+        )
+    before, within = len(words(text[:start])), len(words(text[: start + sentence.rindex(clause)]))
+    end = before + len(words(sentence))
+    return frozenset(range(within, end)), frozenset(range(before, end))
 
 
-def _unknown_products(text: str, vocabulary: Vocabulary) -> list[str]:
-    return [
-        name
-        for name in vocabulary.product_like(text)
-        if not vocabulary.find(name, "product") and not vocabulary.find(name, "dtype", "architecture", "metric")
-    ]
+def _limited(found: list[Mention], text: str, vocabulary: Vocabulary) -> list[Mention]:
+    """The mentions with the limits that a text names indirectly, and without metrics of a part of their names: "how
+    much shared memory can a block use" does not ask for that of an SM. A limit names no place in the text."""
+    of_limit = of_each(text)
+    limits = vocabulary.find(of_limit, "metric")
+    tokens, named_ = words(text), words(of_limit)
+    whole = [" ".join(named_[limit.start : limit.end]) for limit in limits]
+
+    def part(m: Mention) -> bool:
+        said = " ".join(tokens[m.start : m.end])
+        return m.kind == "metric" and any(name.startswith(f"{said} ") for name in whole)
+
+    return [*(m for m in found if not part(m)), *(replace(limit, end=limit.start) for limit in limits)]
+
+
+def _levels(text: str) -> tuple[str, ...]:
+    at = {name: match.start() for name, form in _LEVELS if (match := form.search(text))}
+    return tuple(sorted(at, key=lambda name: at[name]))
 
 
 def _metrics(found: list[Mention], dtypes: tuple[str, ...], vocabulary: Vocabulary) -> tuple[str, ...]:
-    named = [m.id for m in found if m.kind == "metric"]
+    named_ = [m.id for m in found if m.kind == "metric"]
     groups = [m.id for m in found if m.kind == "metric group"]
-    if dtypes and groups and not named:
+    if dtypes and groups and not named_:
         # "BF16 peak throughput": the rates of that element type, tensor cores first.
         return tuple(
             dict.fromkeys(
@@ -192,131 +238,37 @@ def _metrics(found: list[Mention], dtypes: tuple[str, ...], vocabulary: Vocabula
         )
     for dtype in dtypes:
         # A vector rate that was not asked for by name is rarely what is meant by "BF16 throughput".
-        if f"{dtype}_throughput" in named and vocabulary.dtypes[dtype].vector != f"{dtype}_throughput":
-            named[named.index(f"{dtype}_throughput")] = vocabulary.dtypes[dtype].tensor
-    if not named:
-        named = [metric for group in groups for metric in vocabulary.metric_groups[group].metrics]
-    return tuple(dict.fromkeys(named))
+        if f"{dtype}_throughput" in named_ and vocabulary.dtypes[dtype].vector != f"{dtype}_throughput":
+            named_[named_.index(f"{dtype}_throughput")] = vocabulary.dtypes[dtype].tensor
+    if not named_:
+        named_ = [metric for group in groups for metric in vocabulary.metric_groups[group].metrics]
+    return tuple(dict.fromkeys(named_))
 
 
-def _intent(found: list[Mention], question: Question) -> str:
-    cues = Counter(m.id for m in found if m.kind == "intent")
-    wants = {intent for intent, count in cues.items() if count}
-    about_kernel = bool(question.operation or question.symptoms or question.bottlenecks)
-    if "experience" in wants or _TRIED.search(question.text):
-        return "experience"
-    than = bool(_THAN.search(question.text))
-    if len(question.named) > 1 and question.operation and question.dims:
-        return "calculation"
-    if len(question.named) > 1 and ("comparison" in wants or ((question.metrics or than) and not question.operation)):
-        return "comparison"
-    if question.operation and ("calculation" in wants or (than and len(question.named) > 1)):
-        return "calculation"
-    if "calculation" in wants and question.products and _RIDGE.search(question.text):
-        return "calculation"
-    if "diagnosis" in wants and about_kernel:
-        return "diagnosis"
-    if "technique" in wants and not (question.metrics and question.products and "spec" in wants):
-        return "technique"
-    if question.products and question.metrics and not (question.operation and question.bottlenecks):
-        return "spec"
-    if question.metrics and "spec" in wants and not about_kernel and not question.techniques:
-        return "spec"
-    if question.operation and (question.products or question.bottlenecks):
-        return "diagnosis"
-    if question.products and ("spec" in wants or not (about_kernel or question.techniques)):
-        return "spec"
-    return "definition"
-
-
-_SIZES = re.compile(r"(?<![\w.])(\d{1,9}(?:\s?[x×*]\s?\d{1,9}){1,5})(?![\w.])")
-_NAMED_SIZE = re.compile(r"\b([A-Za-z])\s?=\s?(\d{1,9})([kK])?\b")
-
-
-def _dims(text: str, operation: str, vocabulary: Vocabulary) -> dict[str, int]:
-    """Sizes given in the question: `M=4096`, or `4096x8192` in the order of the operation's dimensions."""
-    if not operation:
-        return {}
-    names = list(vocabulary.operations[operation].dims)
-    sizes: dict[str, int] = {}
-    shape = _SIZES.search(text)
-    if shape:
-        numbers = [int(n) for n in re.split(r"\s?[x×*]\s?", shape[1])]
-        if len(numbers) == len(names):
-            sizes = dict(zip(names, numbers, strict=True))
-    for name, size, kilo in _NAMED_SIZE.findall(text):
-        if name.upper() in names:
-            sizes[name.upper()] = int(size) * (1024 if kilo else 1)
-    return {name: size for name, size in sizes.items() if size > 0}
-
-
-_WITH_UNIT = re.compile(rf"(?<![\w.])(?P<number>{NUMBER})\s?(?P<unit>[A-Za-zµμ%]+(?:/[A-Za-z]+)?)(?![\w/])")
-_WITH_QUALIFIER = re.compile(
-    rf"(?<![\w.])(?P<number>{NUMBER})\s?(?P<unit>[A-Za-z]+(?:/s)?)?\s(?P<qualifier>dense|sparse)\b", re.IGNORECASE
-)
-_RATE = ("floating-point operations per second", "integer operations per second", "bytes per second")
-
-
-def _premises(text: str, question: Question, dtypes: tuple[str, ...], vocabulary: Vocabulary) -> tuple[Premise, ...]:
-    """Numbers that the question states about the hardware it names."""
-    found: dict[int, Premise] = {}
-    for match in _WITH_QUALIFIER.finditer(text):
-        number = parse_number(match["number"])
-        unit = parse_unit(match["unit"], lenient=True) if match["unit"] else None
-        unit = unit or parse_unit("TFLOPS")
-        if number is None or unit is None or unit.dimension not in _RATE:
-            continue
-        qualifier = canonical_qualifier(match["qualifier"], vocabulary) or ""
-        metric = next((vocabulary.dtypes[d].tensor for d in dtypes if vocabulary.dtypes[d].tensor), "")
-        found[match.start()] = Premise(match.group(0), Quantity(number, unit), metric, qualifier, False)
-    for match in _WITH_UNIT.finditer(text):
-        if match.start() in found:
-            continue
-        number, unit = parse_number(match["number"]), parse_unit(match["unit"], lenient=True)
-        if number is None or unit is None:
-            continue
-        stated = _premise_metric(unit, question, dtypes, text, match, vocabulary)
-        if stated is None:
-            continue
-        metric = stated
-        if metric and vocabulary.metrics[metric].capacity:
-            unit = parse_unit(match["unit"], capacity=True, lenient=True) or unit
-        measured = bool(_MEASURED.search(text[max(0, match.start() - 60) : match.start()]))
-        near = text[max(0, match.start() - 20) : match.end() + 25]
-        qualifiers = [m.id for m in vocabulary.find(near, "qualifier") if m.id in ("dense", "sparse 2:4")]
-        found[match.start()] = Premise(
-            match.group(0).strip(), Quantity(number, unit), metric, qualifiers[0] if qualifiers else "", measured
+def _spans(found: list[Mention], question: Question, vocabulary: Vocabulary) -> dict[str, frozenset[int]]:
+    """Which words fill which kind of slot; those of `form` only say what kind of answer is wanted."""
+    tokens = words(question.read)
+    spans: dict[str, set[int]] = {}
+    for mention in found:
+        kind = {"family": "product", "metric group": "metric", "vendor": "product", "intent": "form"}.get(
+            mention.kind, mention.kind
         )
-    return tuple(found[start] for start in sorted(found))
+        spans.setdefault(kind, set()).update(range(mention.start, mention.end))
+    forms = spans.setdefault("form", set())
+    idle = vocabulary.question_words | vocabulary.manner_words
+    forms.update(place for place, word in enumerate(tokens) if word in idle or len(word) == 1)
 
+    def mark(kind: str, texts: list[str]) -> None:
+        said = {word for text in texts for word in words(text)}
+        spans.setdefault(kind, set()).update(place for place, word in enumerate(tokens) if word in said)
 
-def _premise_metric(
-    unit: Unit,
-    question: Question,
-    dtypes: tuple[str, ...],
-    text: str,
-    match: re.Match[str],
-    vocabulary: Vocabulary,
-) -> str | None:
-    """The metric that a number with this unit states: named in the question, or the one that the unit suggests.
-
-    None if the number is about something else, such as a shape, a time or a part of a product's name.
-    """
-    inside = vocabulary.find(text[max(0, match.start() - 16) : match.end()], "product")
-    tail = words(text[max(0, match.start() - 16) : match.end()])
-    if any(mention.end == len(tail) for mention in inside):
-        return None  # "A100 80GB": the number belongs to the name
-    fitting = [
-        metric
-        for metric in question.metrics
-        if not vocabulary.metrics[metric].text
-        and (usual := parse_unit(vocabulary.metrics[metric].unit)) is not None
-        and usual.dimension == unit.dimension
-    ]
-    if fitting:
-        return fitting[0]
-    if unit.dimension == "bytes per second":
-        return "hbm_bandwidth"
-    if unit.dimension in _RATE:
-        return next((vocabulary.dtypes[d].tensor for d in dtypes if vocabulary.dtypes[d].tensor), "")
-    return None
+    mark("number", [word for word in tokens if re.fullmatch(r"[\d.x×*=]+[a-z]*", word) and word[:1].isdigit()])
+    mark("level", [match.group(0) for _, form in _LEVELS if (match := form.search(question.read))])
+    mark("identifier", list(question.identifiers))
+    mark("form", [cue for cue in cues(question.read) if not vocabulary.find(cue, "metric")])
+    mark("product", [NOBODY, *(vocabulary.products[product].name for product in question.products)])
+    mark("measured", [match.group(0) for match in MEASURED.finditer(question.read)])
+    of_limit = of_each(question.read)
+    if of_limit:
+        mark("metric", [of_limit, "resident", "maximum", "multiprocessor"])
+    return {kind: frozenset(places) for kind, places in spans.items()}

@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 
 from ingest.carried import bundled_texts, carried_vectors
+from kbs.evidence.vocabulary import vocabulary
 from kbs.index.encoder import DefaultEncoder, default_identity
+from wiki.library import bundled_wiki
+from wiki.page import Page
 
 
 @pytest.mark.slow
-def test_every_passage_has_its_vector() -> None:
+def test_every_passage_heading_and_ask_has_its_vector() -> None:
     texts = bundled_texts()
     carried = carried_vectors(default_identity(), set(texts))
     assert carried.keys() == texts.keys(), "run `just vectors`"
@@ -18,6 +21,14 @@ def test_every_passage_has_its_vector() -> None:
     fresh = DefaultEncoder().encode([texts[key] for key in some])
     for key, vector in zip(some, fresh, strict=True):
         assert float(np.frombuffer(carried[key], np.float32) @ vector) > 0.999
+
+
+def test_headings_and_asks_are_carried() -> None:
+    texts = set(bundled_texts().values())
+    pages = [page for page in bundled_wiki().pages(vocabulary()) if isinstance(page, Page)]
+    asked = [ask for page in pages for section in page.sections for ask in section.asks]
+    assert asked
+    assert texts.issuperset(asked)
 
 
 def test_another_model_gets_none() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
@@ -39,14 +40,16 @@ def test_the_passages_of_a_real_page(found: Page) -> None:
         covered += range(cited.line_start, cited.line_end + 1)
     assert len(covered) == len(set(covered)), "two passages share a line"
     assert covered == sorted(covered)
-    prose = {n for b in found.blocks if b.kind != "footnote" for n in range(b.line_start, b.line_end + 1)}
+    prose = {n for b in found.blocks if b.kind not in ("footnote", "asks") for n in range(b.line_start, b.line_end + 1)}
     assert {n for n in prose if found.lines[n - 1].strip()} <= set(covered)
     for block in found.blocks:
         if block.kind in ("table", "code"):
             spans = [(p.citation.line_start, p.citation.line_end) for p in passages]
             assert any(a <= block.line_start and block.line_end <= b for a, b in spans), "a block was cut"
-        if block.kind == "footnote":
-            assert block.line_start not in covered
+        if block.kind in ("footnote", "asks"):
+            assert not set(range(block.line_start, block.line_end + 1)) & set(covered)
+    assert all(a.place <= b.place for a, b in pairwise(passages))
+    assert {(p.place, p.asks) for p in passages} <= {(s.place, s.asks) for s in found.sections}
     assert len({p.id for p in passages}) == len(passages)
 
 

@@ -25,6 +25,8 @@ from kbs.experience.log import ExperienceLog, now_utc
 from kbs.index.chroma import VectorIndex, VectorIndexError, Writer
 from kbs.index.encoder import Vectors
 from kbs.index.passages import Chosen
+from kbs.index.search import Query
+from kbs.index.sections import find_sections
 from kbs.index.sqlite_file import DamagedIndexError, index_lock
 from kbs.index.store import Store
 from tests.kbs.experience.records import experiment
@@ -131,6 +133,51 @@ def test_a_touched_file_is_read_and_not_embedded(team: Team) -> None:
     assert (result.pages_read, result.generation, team.encoder.asked) == (0, 1, [])
     with team.index.open() as store:
         assert team.index.is_fresh(store, [team.wiki], team.encoder.identity)
+
+
+ASKED = "# b\n\nLead of b.\n\n## How do I use b?\n<!-- asks: {} -->\n\nText of b."
+
+
+def test_a_section_with_asks_has_a_vector_of_its_heading_and_of_each(team: Team) -> None:
+    team.update()
+    before = team.texts()
+    team.write("b", ASKED.format("use of b · b in practice"))
+    result = team.update()
+    assert sorted(team.encoder.asked) == [
+        *("How do I use b?", "b > How do I use b?\nText of b.", "b in practice", "use of b"),
+    ]
+    assert (result.passages, team.texts()) == (6, before)
+    with team.index.open() as store:
+        assert (store.asked_count(), store.vector_count()) == (3, 9)
+        section = store.section("technique/b", 1)
+        assert section is not None
+        assert (section.heading, section.asks) == ("How do I use b?", ("use of b", "b in practice"))
+    team.assert_sound()
+    team.write("b", ASKED.format("b in practice · when b"))
+    assert team.update().passages == 6
+    assert team.encoder.asked == ["when b"]
+    team.assert_sound()
+    team.write("b", "# b\n\nLead of b.")
+    assert (team.update().passages, team.encoder.asked) == (5, [])
+    with team.index.open() as store:
+        assert store.asked_count() == 0
+    team.assert_sound()
+
+
+def test_the_same_ask_in_two_sections_has_one_vector_and_finds_both(team: Team) -> None:
+    for name in ("b", "c"):
+        team.write(name, f"# {name}\n<!-- asks: what is it -->\n\nLead of {name}.")
+    assert team.update().passages == 4
+    assert team.encoder.asked.count("what is it") == 1
+    with team.index.open() as store:
+        vector = np.frombuffer(dict(store.vectors(team.encoder.identity))[store.vector_ids()[-1]], np.float32)
+        query = Query("zzz", vector)
+        found = find_sections(store, query, vocabulary(), team.encoder.identity, None, 2)
+    assert {(hit.section.page_id, round(hit.asked, 5)) for hit in found.hits} == {
+        ("technique/b", 1),
+        ("technique/c", 1),
+    }
+    team.assert_sound()
 
 
 def test_a_changed_page_replaces_its_passages_and_embeds_the_new_ones(team: Team) -> None:
@@ -533,7 +580,7 @@ def test_progress_tells_each_step(team: Team) -> None:
         [team.wiki], vocabulary(), team.encoder, progress=lambda step, done, total: told.append((step, done, total))
     )
     assert [step for step, done, total in told if done == total] == [
-        *("reading pages", "embedding passages", "indexing vectors")
+        *("reading pages", "embedding texts", "indexing vectors")
     ]
 
 

@@ -66,7 +66,8 @@ class Situation:
 
 
 def similarities(rows: NDArray[Any], asked: Situation, today: float) -> dict[str, NDArray[np.float64]]:
-    """Factor → its similarity for each row. `today` is in days since 1970. What was not asked about is 1 everywhere."""
+    """Factor → its similarity for each row. `today` is in days since 1970; what is asked twice in a day has one answer.
+    What was not asked about is 1 everywhere."""
     return {
         "op": _named(rows["op"], like_ops(asked.op), OTHER_OP, OTHER_OP),
         "shape": _shape(rows, asked.dims),
@@ -74,7 +75,7 @@ def similarities(rows: NDArray[Any], asked: Situation, today: float) -> dict[str
         "gpu": _named(rows["gpu"], _gpus(asked.gpu), OTHER_GPU),
         "backend": _named(rows["backend"], {asked.backend: 1.0} if asked.backend else {}, OTHER_BACKEND),
         "bottleneck": _named(rows["bottleneck"], _bottlenecks(asked.bottleneck), OTHER_BOTTLENECK),
-        "recency": 0.5 ** (np.maximum(0.0, today - rows["day"]) / HALF_LIFE),
+        "recency": 0.5 ** (np.maximum(0.0, np.floor(today) - rows["day"]) / HALF_LIFE),
     }
 
 

@@ -9,29 +9,63 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any
 
+from kbs.common.plain_yaml import plain_documents
 from kbs.evidence.vocabulary import vocabulary
 from kbs.experience.experiment import op_name
-from kbs.experience.transfer.fields import CAME, SHARED, TRIED, plain_name, roles_in, roles_of, shared_by, words_of
+from kbs.experience.transfer.fields import (
+    CAME,
+    MEASURES,
+    SHARED,
+    TRIED,
+    flat,
+    plain_name,
+    roles_in,
+    roles_of,
+    says,
+    shared_by,
+    words_of,
+)
 
 _DIGITS = 100
 """A whole number with more is read as a text."""
+_YAML_NODES = 500_000
+_LONGEST_TITLE = 400
 _DEEPEST = 8
 """Levels of a document in which records are looked for."""
 _AS_PART = {"correct", "failing", "error", "outcome", "speedup", "elapsed"}
 """Fields whose names are those of parts of a record."""
-_RULE = re.compile(r"\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?")
+_RULE = re.compile(r"\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?")
 _PIPE = re.compile(r"(?<!\\)\|")
 _MARKED = re.compile(r"(\*\*|__|\*|`)((?:(?!\1).)*)\1")
-_STATED = re.compile(r"(?:[-*+]\s+)?\**([^:*|#\d][^:*|]{0,40}?)\**\s*:\**\s+(.+)")
-_NUMBERED = re.compile(r"(?:[\d.]+\s*[.)]?\s+)?(.*)")
-_ATTEMPT = re.compile(
-    r"(?:attempt|experiment|trial|iteration|iter|step|exp|version|try|change|v)\s*#?(\d{1,6})\s*[:.)–—-]\s*(.+)",
+_LINK = re.compile(r"\[([^\[\]]+)\]\([^()\s]*\)")
+_STATED = re.compile(r"(?:[-*+]\s+)?\**([^:*|#\d][^:*|]{0,40}?)\**(?:\s*\([^()]*\))?\s*:\**(?:\s+(.*)|$)")
+_DAY = re.compile(r"(\d{4}-\d\d-\d\d)\s*(?:[:–—-]\s*)?(.*)")
+_SIGNED = re.compile(r"[+\u2212-]\d[\d.]*\s*%")
+_UNSURE = re.compile(
+    r"\b(?:if\b|unless|expect|should|would|could|might|may|hope|predict|plan|goal|idea|benefit|risk|next)",
     re.IGNORECASE,
 )
+_SENTENCE = re.compile(r"(?<=[.;])\s+")
+_NUMBERED = re.compile(r"(?:[\d.]+\s*[.)]?\s+)?(.*)")
+_ATTEMPT = re.compile(
+    r"(attempt|experiment|trial|iteration|iter|step|exp|version|try|change|v)\s*#?(\d{1,6})\s*[:.)–—-]\s*(.+)",
+    re.IGNORECASE,
+)
+_CAME_TO = re.compile(
+    r"(.{1,200}?)\s*(?:[:=→–—]|->|\s-)\s*(\d[\d.,]{0,20}(?:\s*(?:[munµμ]?s|[kmgtp]flop/?s|[gt]b/s)\b"
+    r"|\s*[x×%](?!\w)|(?=\s*\()).{0,300})",
+    re.IGNORECASE,
+)
+"""A change, and the time or the ratio that it came to."""
+_TOLD = {"slower", "better", "kept", "neutral", "failed", "unkept"}
+_TRYING = re.compile(r"\b(?:tried|attempted)\b|^attempts", re.IGNORECASE)
+_LONGEST_TEXT = 4000
+_TRIED = re.compile(r"(?:we |i |also )?tried (.{3,300})", re.IGNORECASE)
 _ABOUT = re.compile(
     r"\s+(?:-|–|—)\s.*|\s*\b(?:optimi[sz]ation|experiments?|journal|log|history|report|notes|results|tuning|on)\b.*",
     re.IGNORECASE,
@@ -49,6 +83,8 @@ class Piece:
     """What is said of it around it."""
     title: str = ""
     """The headings above it."""
+    table: str = ""
+    """Where the table begins in which it is."""
 
 
 def loads(text: str) -> Any:
@@ -80,6 +116,13 @@ def objects(text: str) -> Iterator[Piece]:
                     yield Piece(f"line {number}", ValueError(f"it is not JSON: {wrong}"))
         return
     for number, (found, around) in enumerate(_records(document), start=1):
+        yield Piece(f"record {number}", found, around)
+
+
+def yaml_objects(text: str) -> Iterator[Piece]:
+    """Those of YAML documents. Raises ValueError."""
+    documents = [one for one in plain_documents(text, _YAML_NODES) if one is not None]
+    for number, (found, around) in enumerate(_records(documents), start=1):
         yield Piece(f"record {number}", found, around)
 
 
@@ -187,13 +230,15 @@ def rows_of(text: str) -> tuple[list[str], list[Piece]]:
     try:
         header = [name.strip() for name in next(reader, [])]
         return header, [
-            Piece(f"line {reader.line_num}", _row(header, row)) for row in reader if any(map(str.strip, row))
+            Piece(f"line {reader.line_num}", _row(header, [cell.strip() for cell in row]))
+            for row in reader
+            if any(map(str.strip, row))
         ]
     except csv.Error:
         return [], []
 
 
-def _row(header: list[str], cells: list[str]) -> dict[str, str]:
+def _row(header: list[str], cells: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for place, cell in enumerate(cells):
         name = header[place] if place < len(header) else f"column {place + 1}"
@@ -221,16 +266,27 @@ class Markdown:
         self.pieces: list[Piece] = []
         self._sections = [_Section(0, "")]
         self._attempt: tuple[str, str, dict[str, Any]] = ("", "", {})
-        self._read([line.strip() for line in text.split("\n")])
+        self._prose: list[str] = []
+        self._open = ""
+        """The bullet to which lines that stand further in belong."""
+        self._tabled = False
+        self.title = ""
+        """The first heading."""
+        self._read(text.split("\n"))
         self._close()
+        if self.title and len(self.pieces) > 1:  # what is said below a title is said of the whole text
+            self.pieces = [one for one in self.pieces if one.found.get("change") != self.title]
 
-    def _read(self, lines: list[str]) -> None:
-        place = 0
+    def _read(self, written: list[str]) -> None:
+        place, fenced, lines = 0, False, [line.strip() for line in written]
         while place < len(lines):
             line, after = lines[place], lines[place + 1] if place + 1 < len(lines) else ""
             place += 1
-            if re.match(r"#{1,6}\s*[^#\s]", line):
-                self._heading(line, place)
+            if line.startswith(("```", "~~~")):
+                fenced = not fenced
+            elif re.match(r"#{1,6}\s*[^#\s]", line):
+                if not fenced:
+                    self._heading(line, place)
             elif "|" in after and _RULE.fullmatch(after) and any(header := _cells(line)):
                 start, place = place + 1, place + 1
                 while place < len(lines) and "|" in lines[place]:
@@ -238,55 +294,92 @@ class Markdown:
                 if not is_header(header):
                     self.columns += header
                     continue
+                self._tabled = True
                 for number, row in enumerate(lines[start:place], start=start + 1):
-                    self._put(f"line {number}", _row(header, _cells(row)))
+                    self._put(f"line {number}", _row(_labelled(header), _cells(row)), f"table {start}")
+            elif self._open and line and written[place - 1][0].isspace():
+                self._attempt[2][self._open] = f"{self._attempt[2][self._open]} {line}"[:_LONGEST_TEXT]
+                if match := _STATED.match(line):
+                    self._stated(match[1], match[2] or "", line)
             elif match := _STATED.match(line):
-                self._stated(match[1], match[2], line)
+                self._stated(match[1], match[2] or "", line)
+                self._open = match[1].strip() if match[1].strip() in self._attempt[2] else ""
+            elif (match := _TRIED.match(line)) and says(line) & _TOLD:
+                self._close()
+                self._put(f"line {place}", {"change": match[1], "result": match[1]})
+            elif not fenced:
+                self._open = ""
+                self._prose.append(line.lstrip("-*+ "))
 
     def _heading(self, line: str, number: int) -> None:
         self._close()
         level = len(line) - len(line.lstrip("#"))
+        line = " ".join(line[:_LONGEST_TITLE].split())
         match = _NUMBERED.fullmatch(_unmarked(line.lstrip("#").strip()))
-        title = (match[1] if match else "") or line.lstrip("#").strip()
+        title = re.sub(r"^[^\w\s`([\"'+-]+\s+", "", (match[1] if match else "") or line.lstrip("#").strip())
         while self._sections[-1].level >= level:
             self._sections.pop()
         section = _Section(level, title)
         self._sections.append(section)
+        self.title = self.title or title
         stated, attempt = _STATED.match(title), _ATTEMPT.match(title)
+        steps = words_of("rows")["steps"]
+        counted = {attempt[1].lower() if attempt[1].lower() in steps else "iteration": attempt[2]} if attempt else {}
+        if came_to := _CAME_TO.fullmatch(attempt[3] if attempt else title):
+            figure = re.split(r"[\s(]*\(|,\s", came_to[2])[0]
+            said = {"result": came_to[2], **({} if figure.endswith(("x", "×", "%")) else {"latency": figure})}
+            self._attempt = (f"line {number}", came_to[1], {**counted, **said})
+            return
         if attempt:
-            self._attempt = (f"line {number}", attempt[2].strip(), {"iteration": attempt[1]})
+            if day := _DAY.match(attempt[3]):
+                counted["date"] = day[1]
+            self._attempt = (f"line {number}", (day[2] or title) if day else attempt[3].strip(), counted)
             return
         if stated and _is_shared(stated[1]):
-            self._stated(stated[1], stated[2], line)
+            self._stated(stated[1], stated[2] or "", line)
             return
         section.kernel = _kernel_of(title)
         products = {one.id for one in vocabulary().find(title, "product")}
         if len(products) == 1:
             section.shared["gpu"] = products.pop()
-        if re.search(r"\b(?:19|20)\d\d\b", title) and not section.kernel:
-            section.shared["date"] = title
+        day = _DAY.match(title)
+        if day or (re.search(r"\b(?:19|20)\d\d\b", title) and not section.kernel):
+            section.shared["date"] = day[1] if day else title
         self._attempt = (f"line {number}", title, {})
 
     def _stated(self, written: str, value: str, line: str) -> None:
         """A line such as `GPU: L4`, or a bullet; several sentences may each state something."""
         where, _, fields = self._attempt
-        if where and (not _is_shared(written) or line.startswith(("-", "*", "+"))) and not line.startswith("#"):
+        if where and (not _is_shared(written) or re.match(r"[-*+]\s", line)) and not line.startswith("#"):
             fields.setdefault(written.strip(), _unmarked(value.strip()))
+            if not roles_of((written,))[0]:
+                self._prose.append(line.lstrip("-*+ "))
             return
         target = self._sections[-1] if self.pieces else self._sections[0]
         for part in re.split(r"(?<=[.)])\s+(?=[A-Z][\w ]{0,30}:)", f"{written}: {value}"):
             stated = _STATED.match(part)
             if stated and _is_shared(stated[1]):
-                target.shared[stated[1].strip()] = _unmarked(stated[2].strip().rstrip("."))
+                target.shared[stated[1].strip()] = _unmarked((stated[2] or "").strip().rstrip("."))
 
     def _close(self) -> None:
         """End a heading; what was stated below it is a record where it says what came of an attempt."""
         (where, title, fields), self._attempt = self._attempt, ("", "", {})
+        prose, self._prose, self._open = " ".join(filter(None, self._prose))[:_LONGEST_TEXT], [], ""
+        tabled, self._tabled = self._tabled, False
         said = roles_in(fields)
-        if where and (said.intersection(CAME) or ("iteration" in fields and said - {"iteration"})):
+        result = " ".join(str(one.value) for one in flat(fields) if one.role == "outcome")
+        if plain_name(title) in words_of("rows")["sums"] or (tabled and not says(result) & _TOLD):
+            return  # the rows are the records
+        above = self._sections[-2].title if len(self._sections) > 1 else ""
+        if where and prose and not said.intersection(CAME) and ("iteration" in fields or _TRYING.search(above)):
+            sure = (one for one in _SENTENCE.split(prose) if not _UNSURE.search(one))
+            told = [one for one in sure if says(one) & {*_TOLD, "incorrect"} or _SIGNED.search(one)]
+            fields = {**fields, "result": " ".join(told) or (above if says(above) & _TOLD else ""), "notes": prose}
+            said = {*said, "outcome"}
+        if where and (said.intersection(CAME) or "iteration" in fields):
             self._put(where, fields if said.intersection(TRIED) else {"change": title, **fields})
 
-    def _put(self, where: str, fields: dict[str, Any]) -> None:
+    def _put(self, where: str, fields: dict[str, Any], table: str = "") -> None:
         around: dict[str, Any] = {}
         for section in self._sections:
             around.update(section.shared)
@@ -294,7 +387,14 @@ class Markdown:
         if headed:
             around = {"kernel": headed, **{name: one for name, one in around.items() if plain_name(name) != "kernel"}}
         title = " / ".join(one.title for one in self._sections[-2:] if one.title)
-        self.pieces.append(Piece(where, fields, around, title))
+        self.pieces.append(Piece(where, fields, around, title, table))
+
+
+def subject_of(title: str, path: PurePath) -> str:
+    """What a file is about, by its title, its name and its folders', the nearest that names an operation."""
+    plain = _ABOUT.sub("", re.split(r"[\[(:]", title)[0]).strip()
+    names = (plain, title, path.stem, *(one.name for one in [*path.parents][:3]))
+    return next((name if len(name) <= 60 else op_name(name) for name in names if name and op_name(name)), "")
 
 
 def _is_shared(name: str) -> bool:
@@ -303,14 +403,24 @@ def _is_shared(name: str) -> bool:
 
 def _kernel_of(title: str) -> str:
     """The kernel that a heading names: it has the name of an operation, or calls it a kernel; empty if it has none."""
-    plain = _ABOUT.sub("", re.split(r"[\[(]", title)[0]).strip()
+    day = _DAY.match(title)
+    plain = _ABOUT.sub("", re.split(r"[\[(]", day[2] if day else title)[0]).strip()
     named = op_name(plain) or re.fullmatch(r".*\w\s+kernel", plain, re.IGNORECASE) or re.fullmatch(r"\w+_\w+", plain)
     return plain if named and len(plain.split()) <= 6 else ""
 
 
 def _unmarked(text: str) -> str:
+    text = _LINK.sub(r"\1", text)
     match = _MARKED.fullmatch(text)
     return match[2].strip() if match else text
+
+
+def _labelled(header: list[str]) -> list[str]:
+    """Columns of a table that only measures: what stands in the first is what its rows are called."""
+    said = {role for name in header for role, _ in roles_of((name,))[0]}
+    figures = sum(bool({role for role, _ in roles_of((name,))[0]}.intersection(MEASURES)) for name in header)
+    known = said - {*MEASURES[1:], "parameters"} or figures < 2 or roles_of((header[0],))[0]
+    return header if known or plain_name(header[0]) in words_of("rows")["sizes"] else ["label", *header[1:]]
 
 
 def _cells(line: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The fields of a record in somebody's log: a flat bag of keys, recognized by the names in kbs/data/log_words.toml."""
+"""The fields of a record in somebody's log: a flat bag of keys, recognized by the words in kbs/data/log_words.toml."""
 
 from __future__ import annotations
 
@@ -15,17 +15,22 @@ WHOLE = ("dims", "metrics_before", "metrics_after", "parameters")
 SHARED = ("kernel", "op", "backend", "chip", "dims", "dtype", "date")
 """Fields that an object or a heading may state for all records in it."""
 TRIED = ("optimization", "methods")
-CAME = ("outcome", "correct", "failing", "error", "decision", "speedup", "gain", "before", "after", "elapsed")
+MEASURES = ("before", "after", "elapsed", "best")
+CAME = ("outcome", "correct", "failing", "error", "decision", "speedup", "gain", *MEASURES)
 _NOTHING = ("", "-", "–", "—", "n/a", "na", "none", "null", "nan", "?", "unknown")
-_UNIT = re.compile(r"(?:^|_)(us|ms|ns|s|sec|usec|msec|seconds|microseconds|milliseconds)$")
+_UNIT = re.compile(r"us|ms|ns|s|sec|usec|msec|seconds|microseconds|milliseconds|nanoseconds")
 _SCALES = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "s": 1.0}
-_CLOCK = re.compile(r"_(?:time|latency|runtime|duration)$|^(?:time|latency|runtime|duration)_(?=\w)")
+RATE = -1.0
+"""The unit of what is better when it is more, such as TFLOPS: its inverse stands for the time."""
+_RATE = re.compile(
+    r"(?<![a-z0-9])(?:[kmgtp](?:flop|op)s?(?:_s)?|[kmgt]i?b_?(?:p|per_)?s(?:ec)?|(?:iter|it|token|tok|hashe|h|req|img|sample)s?_(?:per_)?s(?:ec)?"
+    r"|throughput|bandwidth)(?![a-z0-9])"
+)
 _DEEPEST = 6
 _LOOSE = 50
 """Rank of a name that only has a word of the field."""
 _MOMENT = 1e8
 """A greater number is a date in seconds since 1970, and no time that something took."""
-_TIMES = ("before", "after", "elapsed")
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ class Field:
     """Its name's place among those of the field."""
     value: Any
     unit: float = 0.0
-    """Seconds of one, if it is a time: as its key says, or else milliseconds."""
+    """Seconds of one, if it is a time: as its key says, or else milliseconds. RATE for a rate."""
     key: str = ""
 
 
@@ -56,7 +61,16 @@ def words_of(table: str) -> dict[str, list[str]]:
 def plain_name(name: str) -> str:
     """A key as the names are written: `GPU name` is `gpu_name`; what stands in brackets does not count."""
     outside = re.sub(r"[(\[][^)\]]*[)\]]", " ", name)
-    return re.sub(r"[^a-z0-9]+", "_", (outside if re.search(r"\w", outside) else name).lower()).strip("_")
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "_", outside if re.search(r"\w", outside) else name)
+    return re.sub(r"[^a-z0-9]+", "_", spaced.lower()).strip("_")
+
+
+def _stem(name: str) -> str:
+    return re.sub(r"(?<=\w\w[^\Ws])s(?=_|$)", "", name)
+
+
+_WHOLE_NAMES = ("error", "failing", "label", "date")
+"""Fields whose names count in no other number: `errors` may be a count, and `times` many."""
 
 
 @cache
@@ -68,28 +82,63 @@ def _ranks() -> dict[str, list[tuple[str, int]]]:
     return ranks
 
 
+def _named(name: str) -> list[tuple[str, int]]:
+    """(field, rank) of a name, or else of its stem."""
+    return _ranks().get(name) or [one for one in _stems().get(_stem(name), ()) if one[0] not in _WHOLE_NAMES]
+
+
+@cache
+def _stems() -> dict[str, list[tuple[str, int]]]:
+    return {_stem(name): known for name, known in reversed(_ranks().items())}
+
+
 @lru_cache(maxsize=4096)
 def roles_of(path: tuple[str, ...]) -> tuple[tuple[tuple[str, int], ...], float]:
-    """((field, rank) that keys name, the longest end of the path first; seconds of one, if it is a time)."""
+    """((field, rank) that keys name, the longest end of the path first; the unit, if it is measured)."""
     plain = [plain_name(key) for key in path[-3:]]
-    bracket = re.search(r"[(\[]\s*([a-zµμ]+)\s*[)\]]", path[-1].lower())
+    role, rank, unit = _measure(plain, path[-1])
+    measured = ((role, rank),) if role else ()
     for start in range(len(plain)):
         name = "_".join(filter(None, plain[start:]))
-        unit = _UNIT.search(name) or (_UNIT.search(re.sub("[µμ]", "u", bracket[1])) if bracket else None)
-        base = _UNIT.sub("", name)
-        known = _ranks().get(name) or _ranks().get(base) or _ranks().get(_CLOCK.sub("", base), [])
-        scale = _SCALES[unit[1][0]] if unit else 1e-3 if base != _CLOCK.sub("", base) or base not in _ranks() else 0.0
-        timed = tuple(one for one in known if one[0] in _TIMES)
-        if unit or base not in _ranks():
-            known = list(timed)
-        elif not scale:  # a baseline may be any number, unless its key says that it is a time
-            known = [one for one in known if one[0] not in ("before", "after")] or [(role, -1) for role, _ in timed]
-        if known:
-            return tuple(known), scale or 1e-3
-        if re.match(r"speed_?up_(?:vs|over|against|to|compared)_", base) or base.endswith("_speedup"):
-            return (("speedup", 90 + len(base)),), 0.0
-    last = set(plain[-1].split("_"))
-    return tuple((role, _LOOSE) for role, having in words_of("having").items() if last.intersection(having)), 0.0
+        if known := _named(name):
+            return (*known, *measured), unit
+        if re.match(r"speed_?up_(?:vs|over|against|to|compared)_", name) or name.endswith("_speedup"):
+            return (("speedup", 90 + len(name)),), 0.0
+    last = {*plain[-1].split("_"), *_stem(plain[-1]).split("_")}
+    loose = tuple((role, _LOOSE) for role, having in words_of("having").items() if last.intersection(having))
+    return (measured or loose), unit
+
+
+def _measure(plain: list[str], key: str) -> tuple[str, int, float]:
+    """(field, rank, unit) of a key that is that of a time or a rate, by its words; the field is empty if it is none.
+
+    With the rank -1 only the value can say that it is one.
+    """
+    words = words_of("measures")
+    bracket = re.search(r"[(\[]\s*([a-zµμ/]+)\s*[)\]]", key.lower())
+    name = plain[-1] + (f"_{plain_name(re.sub('[µμ]', 'u', bracket[1]))}" if bracket else "")
+    tokens = name.split("_")
+    bare = _RATE.sub("", name)
+    clock = bool(set(tokens).intersection(words["clock"]))
+    timed = _UNIT.fullmatch(tokens[-1]) and (tokens[-1] != "s" or len(tokens) > 2 or clock or bracket)
+    unit = RATE if bare != name else _SCALES[tokens[-1][0]] if timed else 0.0
+    rest = {*bare.split("_")} - {"", *words["clock"]}
+    rest -= {tokens[-1]} if unit > 0 else set()
+    above = set(plain[:-1])
+    if ((unit or clock) and rest.intersection(words["other"])) or not plain[-1] or "%" in key:
+        return "", 0, 0.0
+    for role in ("before", "after"):
+        if rest.intersection(words[role]) and not (role == "before" and rest.intersection(words["after"]) - {"kernel"}):
+            whole = unit or clock
+            return (role, 0 if whole else -1, unit or 1e-3) if whole or rest <= {*words[role]} else ("", 0, 0.0)
+    if not (unit or clock):
+        return "", 0, 0.0
+    for role in ("before", "after"):
+        if above.intersection(words[role]):
+            return role, 0, unit or 1e-3
+    if "best" in rest:
+        return "best", 0, unit or 1e-3
+    return ("elapsed", len(rest), unit or 1e-3) if rest <= {*words["neutral"]} else ("", 0, 0.0)
 
 
 def is_nothing(value: Any) -> bool:
@@ -110,8 +159,34 @@ def flat(found: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[Field
             if inner and (any(one.role for one in inner) or not names or set(names) <= {*CAME}):
                 yield from inner
                 continue
-        fitting = [(role, rank) for role, rank in roles if _fits(role, rank, value, names)] or [("", 0)]
-        yield from (Field(".".join(keys), role, rank, value, unit, keys[-1]) for role, rank in fitting)
+        fitting = [(role, rank) for role, rank in roles if _fits(role, rank, value, names)]
+        if isinstance(value, str) and not set(names).intersection(("outcome", *TRIED)) and _judges(value, names):
+            fitting = [*fitting, ("outcome", _LOOSE)]
+        yield from (Field(".".join(keys), role, rank, value, unit, keys[-1]) for role, rank in fitting or [("", 0)])
+
+
+def _judges(text: str, roles: list[str]) -> bool:
+    """Whether a word in another column is a verdict: one such as `kept`, and any mishap in that of a figure."""
+    if set(roles).intersection((*MEASURES, "speedup")):
+        return bool(says(text) & {"failed", "incorrect", "fail", "unkept", "rejected"})
+    return (not roles or "label" in roles) and len(text.split()) == 1 and bool(says(text) & {"judged"})
+
+
+@cache
+def _patterns() -> dict[str, re.Pattern[str]]:
+    denied = "".join(rf"(?<!\b{word} )" for word in ("no", "not", "without", "zero", "fixes", "fixed"))
+    return {
+        name: re.compile(rf"{denied}(?<![\w]){'(?:' + '|'.join(forms) + ')'}(?![\w])")
+        for name, forms in words_of("says").items()
+    }
+
+
+def says(text: str) -> set[str]:
+    """The kinds of words in a text, such as `slower` and `failed`."""
+    split = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", text[:4000])
+    split = re.sub(r"[*`]", "", split.replace("\u2212", "-"))
+    plain = " ".join(re.sub(r"_|(?<=[a-zA-Z])-(?=[a-zA-Z])", " ", split).lower().split())
+    return {name for name, pattern in _patterns().items() if pattern.search(plain)}
 
 
 def _fits(role: str, rank: int, value: Any, others: list[str]) -> bool:
@@ -121,21 +196,25 @@ def _fits(role: str, rank: int, value: Any, others: list[str]) -> bool:
         return value is True or (isinstance(value, str | list) and not number)
     if rank == _LOOSE and role in ("correct", "failing"):
         return isinstance(value, bool) or (isinstance(value, str | int) and (role == "failing" or not number))
+    if rank == _LOOSE and role in ("outcome", "optimization", "observed"):
+        return isinstance(value, str) and not number
     if role == "parameters" and rank == _LOOSE:
         return number
-    if role in ("before", "after"):
+    if role in ("before", "after", "best"):
         form = r"\s*[*~]*\d" if rank >= 0 else r"\s*[*~]*\d[\d.]*\s*[munµμ]?s\b"
         return not isinstance(value, bool) and bool(re.match(form, str(value)))
-    if role == "outcome" and rank == _LOOSE:
-        return isinstance(value, str)
-    moment = number and float(value) > _MOMENT
+    moment = number and float(str(value).strip().replace(",", "")) > _MOMENT
     if role == "elapsed":
         return not moment and (number or ("date" not in others and bool(re.match(r"\s*[*~]*\d", str(value)))))
-    return not (role == "date" and "elapsed" in others and number and not moment)
+    if role == "date":
+        return isinstance(value, str | int | float) and not ("elapsed" in others and number and not moment)
+    return True
 
 
 def _number_like(value: Any) -> bool:
-    return isinstance(value, str) and bool(re.fullmatch(r"\s*[+-]?[\d.]+(?:e[+-]?\d+)?\s*", value, re.IGNORECASE))
+    return isinstance(value, str) and bool(
+        re.fullmatch(r"\s*[+-]?(?:\d+(?:,\d{3})*(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,3})?\s*", value, re.IGNORECASE)
+    )
 
 
 def roles_in(found: Mapping[str, Any]) -> set[str]:

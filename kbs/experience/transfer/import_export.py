@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -23,7 +24,16 @@ from kbs.experience.entry import Entry
 from kbs.experience.experiment import Experiment, Reason
 from kbs.experience.files import first_problem
 from kbs.experience.method_names import MethodNames
-from kbs.experience.transfer.documents import Markdown, Piece, is_header, loads, objects, rows_of
+from kbs.experience.transfer.documents import (
+    Markdown,
+    Piece,
+    is_header,
+    loads,
+    objects,
+    rows_of,
+    subject_of,
+    yaml_objects,
+)
 from kbs.experience.transfer.fields import words_of
 from kbs.experience.transfer.public_form import Reader
 from kbs.experience.transfer.run_folder import Verify, read_run
@@ -43,6 +53,8 @@ _NESTED = (
     "ids",
 )
 _SPEEDUP = ("speedup_median", "speedup_low", "speedup_high")
+_MAX_YAML = 5_000_000
+"""Characters of YAML that are read: it takes a second for each million."""
 _REASON: TypeAdapter[str] = TypeAdapter(Reason)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 """First characters that a spreadsheet may take for a formula; such a text gets a quote before it."""
@@ -161,25 +173,31 @@ def read(path: Path, verify: Verify, names: MethodNames | None = None) -> Import
     if len(data) > MAX_BYTES:
         raise UsageError(f"{path} has more than {MAX_BYTES} bytes", code="import_unreadable", hint=_HINT)
     undated = min(datetime.fromtimestamp(max(0.0, changed), UTC), datetime.now(UTC))
-    return _gathered(_found_in(text, path), visible(path.name), names or MethodNames(), undated)
+    found, title = _found_in(text, path)
+    reader = Reader(visible(path.name), names or MethodNames(), undated, subject_of(title, path.absolute()))
+    return _gathered(found, reader)
 
 
-def _found_in(text: str, path: Path) -> Iterable[Piece]:
-    """What may be records of a file's text."""
+def _found_in(text: str, path: Path) -> tuple[Iterable[Piece], str]:
+    """(what may be records of a file's text, its title)."""
     if text.startswith(",".join(columns()[:3])):
-        return (Piece(where, one) for where, one in _exported_rows(text))
+        return (Piece(where, one) for where, one in _exported_rows(text)), ""
     wrong = f"{path} is neither JSON nor a table"
     if text.lstrip()[:1] in ("[", "{"):
         try:
-            return list(objects(text))
+            return list(objects(text)), ""
         except ValueError as error:
             wrong = f"{path} is not JSON: {error}"
     told = Markdown(text)
     header, rows = rows_of(text)
     if told.pieces:
-        return told.pieces
+        return told.pieces, told.title
+    if len(text) < _MAX_YAML and re.match(r"(?:#.*\n|\s)*(?:---|(?:- )?[\w'\"-]+:\s)", text):
+        with contextlib.suppress(ValueError):
+            if items := [one for one in yaml_objects(text) if isinstance(one.found, dict)]:
+                return items, ""
     if rows and is_header(header):
-        return rows
+        return rows, ""
     if wrong.endswith("table"):
         found = told.columns or (header if len(header) > 1 else [])
         shown = ", ".join(visible(name[:30]) for name in found[:20])
@@ -213,7 +231,7 @@ def _exported_rows(text: str) -> Iterator[tuple[str, Any]]:
             yield f"row {number}", ValueError(f"it is not as kopt writes it: {error}")
 
 
-def _gathered(found: Iterable[Piece], source: str, names: MethodNames, undated: datetime) -> Import:
+def _gathered(found: Iterable[Piece], reader: Reader) -> Import:
     experiments: dict[str, Experiment] = {}
     masked: list[tuple[str, bool, str]] = []
     joined: list[tuple[str, ...]] = []
@@ -221,7 +239,6 @@ def _gathered(found: Iterable[Piece], source: str, names: MethodNames, undated: 
     notes: list[str] = []
     unknown: Counter[str] = Counter()
     repeated = 0
-    reader = Reader(source, names, undated)
     for piece in found:
         where = piece.where
         try:

@@ -101,6 +101,17 @@ def test_a_head_with_two_readings(library: Wikis) -> None:
     assert "is not 3.35" in check(f"H100 PCIe bandwidth: 3.36 TB/s <- {reference}", library).detail
 
 
+def test_the_longer_metric_is_meant_where_one_product_has_both_readings(library: Wikis) -> None:
+    """The A40 is called "A40 PCIe" too, so its memory bandwidth would pass for its PCIe bandwidth."""
+    root = library.all["gpu-wiki"].root
+    page = (root / H100).read_text("utf-8").replace("h100-sxm", "a40").replace("H100 SXM", "A40")
+    (root / "hardware/a40.md").write_text(page, "utf-8")
+    number = page.split("\n").index("| HBM bandwidth | 3.35 | TB/s | | verified | ds p. 2 |") + 1
+    reference = f"gpu-wiki/hardware/a40.md:L{number}"
+    assert check(f"A40 PCIe bandwidth: 3.35 TB/s <- {reference}", library).status is Status.MISMATCH
+    assert check(f"A40 bandwidth: 3.35 TB/s <- {reference}", library).status is Status.OK
+
+
 def test_a_span_holds_if_one_of_its_lines_does(library: Wikis, at: At) -> None:
     first = at("| 989.4")
     last = int(first.rsplit("L", 1)[1]) + 1

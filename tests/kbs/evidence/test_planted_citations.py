@@ -76,6 +76,7 @@ FAMILIES: dict[str, dict[str, Fraction]] = {
     "W": WATTS,
     "bit": BITS,
     "SM": plain("SM", "SMs"),
+    "CU": plain("CU", "CUs"),
     "threads": plain("threads", "thread"),
     "warps": plain("warps", "warp"),
     "blocks": plain("blocks", "CTAs"),
@@ -163,7 +164,7 @@ def in_digits(value: Fraction, digits: int) -> tuple[int, int]:
     place = 0
     while value >= 10**digits:
         value, place = value / 10, place + 1
-    while value < 10 ** (digits - 1):
+    while 0 < value < 10 ** (digits - 1):
         value, place = value * 10, place - 1
     return round(value), place
 
@@ -418,6 +419,7 @@ def faithful(rows: list[Row]) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.processes  # a stale citation is looked for in the history of git
 def test_wrong_citations_are_all_rejected(planted: list[tuple[str, str]], library: Wikis) -> None:
     kinds = Counter(kind for kind, _ in planted)
     assert len(kinds) == 9

@@ -23,7 +23,7 @@ from wiki.page import Page
 from wiki.reader import read_page
 
 V = vocabulary()
-CAPABILITIES = ("8.0", "8.6", "8.9", "9.0", "10.0", "12.0")
+CAPABILITIES = ("7.0", "7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "10.3", "12.0")
 CASES = 10_000
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -114,9 +114,11 @@ def nvidia(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, list[tupl
     def ask(capability: str, cases: list[tuple[int, ...]]) -> list[list[int]]:
         # What cudaGetDeviceProperties reports of a device of this capability, independent of the pages under test.
         small = capability in ("8.6", "8.9", "12.0")
-        shared = 100 if small else 164 if capability == "8.0" else 228
-        device = [*capability.split("."), 1024, 1536 if small else 2048, 65536, 65536, 32, 48 << 10, shared << 10, 100]
-        words = [str(word) for word in [*device, (shared - 1) << 10, 1024]]
+        shared = {"7.0": 96, "7.5": 64, "8.0": 164}.get(capability, 100 if small else 228)
+        reserved = 0 if capability.startswith("7.") else 1
+        threads = 1536 if small else 1024 if capability == "7.5" else 2048
+        device = [*capability.split("."), 1024, threads, 65536, 65536, 32, 48 << 10, shared << 10, 100]
+        words = [str(word) for word in [*device, (shared - reserved) << 10, reserved << 10]]
         lines = "\n".join(" ".join(map(str, case)) for case in cases) + "\n"
         done = subprocess.run(
             [str(program), *words], input=lines, capture_output=True, text=True, check=True, timeout=120
@@ -216,6 +218,7 @@ def test_what_is_beyond_the_hardware_runs_nowhere(
         ("9.0", Usage(256, 64, 48 << 10), 4, ("registers", "shared memory")),
         ("9.0", Usage(256, 80, 48 << 10), 3, ("registers",)),
         ("9.0", Usage(128, 0, 12 << 10), 16, ("warps",)),
+        ("7.5", Usage(256, 32, 0), 4, ("warps",)),
         ("8.0", Usage(32, 16, 0), 32, ("blocks",)),
         ("8.6", Usage(32, 16, 0), 16, ("blocks",)),
         ("12.0", Usage(1024, 40, 0), 1, ("warps", "registers")),
@@ -253,7 +256,7 @@ LIMITS = {capability: limits_of(capability) for capability in CAPABILITIES}
 def test_what_one_more_block_needs(capability: str, threads: int, registers: int, shared: int, barriers: int) -> None:
     """With every need met one more block fits; with one unit more of a resource it does not."""
     limits = LIMITS[capability]
-    usage = Usage(threads, registers, shared, barriers)
+    usage = Usage(threads, registers, min(shared, limits.shared_memory_per_block), barriers)
     found = occupancy(usage, limits)
     names = {"warps": "threads", "registers": "registers", "shared memory": "shared_memory", "barriers": "barriers"}
     assert {need.resource for need in found.needs} == set(found.limiters)

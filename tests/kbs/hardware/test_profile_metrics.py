@@ -40,7 +40,7 @@ def test_a_label_and_a_unit_name_one_metric() -> None:
 
 def test_all_stall_reasons_of_the_wiki_have_a_metric_and_a_symptom() -> None:
     page = (bundled_wiki().root / "profiling" / "warp-stall-reasons.md").read_text("utf-8")
-    table = page.split("## Every reason")[1].split("## ")[0]
+    table = page.split("## What does each stall reason mean")[1].split("## ")[0]
     reasons = [row for row in re.findall(r"(?m)^\| ([a-z_]+) \|", table) if row != "reason"]
     assert len(reasons) == 19
     spelled = {"no_instructions": "no_instruction", "warpgroup_arrive": "gmma"}

@@ -136,7 +136,7 @@ def test_a_missing_index_is_said_to_be_and_is_not_made(index: VectorIndex) -> No
 def test_an_index_that_holds_too_little_is_lost(index: VectorIndex) -> None:
     fill(index, made(5))
     index.check(Known(("first",), 5))
-    with pytest.raises(LostCollectionError, match="holds 5 of 6 passages"):
+    with pytest.raises(LostCollectionError, match="holds 5 of 6 vectors"):
         index.check(Known(("first",), 6))
 
 

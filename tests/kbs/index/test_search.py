@@ -171,7 +171,7 @@ def test_the_vector_index_gives_what_a_scan_gives(store: Store) -> None:
     scanned, indexed = (search(store, query, V, MODEL, use) for use in (None, nearest))
     assert nearest.asked == [(7, None)]
     assert scores(scanned) == scores(indexed)
-    assert (scanned.asked, indexed.asked) == (["vectors compared one by one"], ["Chroma, 7 nearest of 7 passages"])
+    assert (scanned.asked, indexed.asked) == (["vectors compared one by one"], ["Chroma, 7 nearest of 7 vectors"])
     assert indexed.degraded == []
 
 

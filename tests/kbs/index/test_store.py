@@ -292,18 +292,23 @@ def keys(store: Store, condition: str = "TRUE") -> set[str]:
     return {str(key) for (key,) in store.db.execute(f"SELECT key FROM embeddings WHERE {condition}")}
 
 
+def embedding_keys(store: Store) -> dict[str, str]:
+    """id → hash of its text, of passages, headings and asks."""
+    return dict(store.db.execute("SELECT passage, embedding_key FROM passages"))
+
+
 def test_vectors_are_kept_by_the_text(store: Store) -> None:
-    passages = store.passages(store.passage_ids())
-    wanted = {p.embedding_key for p in passages.values()}
+    of = embedding_keys(store)
+    wanted = set(of.values())
     assert {key for key, _ in store.missing_embeddings("m", 1000)} == wanted
     assert store.missing_count("m") == len(wanted)
     assert len(store.missing_embeddings("m", 2)) == 2
     vectors = embed(store)
     assert store.missing_embeddings("m", 1000) == []
     assert store.missing_count("other") == len(wanted)
-    assert dict(store.vectors("m")) == {id: vectors[p.embedding_key] for id, p in passages.items()}
-    some = sorted(passages)[:2]
-    assert dict(store.vectors("m", some)) == {id: vectors[passages[id].embedding_key] for id in some}
+    assert dict(store.vectors("m")) == {id: vectors[key] for id, key in of.items()}
+    some = sorted(of)[:2]
+    assert dict(store.vectors("m", some)) == {id: vectors[of[id]] for id in some}
     assert dict(store.vectors("other")) == {}
 
 
@@ -312,7 +317,7 @@ def test_vectors_that_nothing_needs_are_kept_for_a_time(store: Store, library: W
     with store.transaction():
         store.set_meta("vector_model", "m")
         store.remove_page("gpu-wiki", SOFTMAX)
-    left = {p.embedding_key for p in store.passages(store.passage_ids()).values()}
+    left = set(embedding_keys(store).values())
     assert keys(store) == vectors.keys()
     assert keys(store, "unused IS NULL") == left
     (since,) = store.db.execute("SELECT DISTINCT unused FROM embeddings WHERE unused IS NOT NULL").fetchone()
@@ -341,7 +346,7 @@ def test_a_vector_that_another_page_needs_is_not_unused(store: Store, library: W
 
 
 def test_pending_is_what_the_vector_index_may_not_hold(store: Store, library: Wikis) -> None:
-    ids = set(store.passage_ids())
+    ids = set(store.vector_ids())
     assert set(store.pending()) == ids
     assert (store.pending_count(), len(store.pending(2))) == (len(ids), 2)
     with store.transaction():
@@ -352,15 +357,15 @@ def test_pending_is_what_the_vector_index_may_not_hold(store: Store, library: Wi
         store.set_meta("vector_model", "m")
         store.settle("m")
     assert store.pending() == []
-    gone = set(store.passage_ids("kernel/softmax"))
+    gone = {id for id, spot in store.spots(ids).items() if spot.page_id == "kernel/softmax"}
     with store.transaction():
         store.remove_page("gpu-wiki", SOFTMAX)
     assert set(store.pending()) == gone
     put(store, page_of(library, SOFTMAX))
     assert set(store.pending()) == gone
-    assert set(store.passage_ids(pending=True)) == gone
-    assert set(store.passage_ids(pending=False)) == ids - gone
-    assert store.passage_count(settled=True) == store.passage_count(Chosen({}), settled=True) == len(ids - gone)
+    assert set(store.vector_ids(pending=True)) == gone
+    assert set(store.vector_ids(pending=False)) == ids - gone
+    assert store.vector_count(settled=True) == store.vector_count(Chosen({}), settled=True) == len(ids - gone)
     with store.transaction():
         store.settle("m")
     assert store.pending() == []

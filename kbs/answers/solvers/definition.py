@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from kbs.answers.knowledge import Knowledge, sentences
 from kbs.answers.model import Claim
 from kbs.evidence.vocabulary import words
+from kbs.questions.forms import Form
 from kbs.questions.question import Question
 
 TAG = "terms"
@@ -46,7 +47,7 @@ def names_of(sentence: str) -> list[str]:
 
 
 def _sentence(question: Question, knowledge: Knowledge) -> Claim | None:
-    term = _key(term_of(question.text))
+    term = _key(term_of(question.read))
     if not term:
         return None
     terms = [term, term[1:]] if term[0] in _FIELD and len(term) > 1 else [term]
@@ -56,7 +57,7 @@ def _sentence(question: Question, knowledge: Knowledge) -> Claim | None:
 
 def _row(question: Question, knowledge: Knowledge) -> Claim | None:
     """The row of a glossary that says what the symptom of the question means: its first cell is wholly that name."""
-    for symptom in question.symptoms if question.intent == "definition" else ():
+    for symptom in question.symptoms if question.form is Form.DEFINITION else ():
         for claim in _claims(knowledge, knowledge.store.page_ids("symptom", symptom)):
             cells = claim.citations[0].quote.strip().strip("|").split("|")
             name = words(cells[0].strip(" `"))

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbs.answers.definition import _key, names_of, term_of
+from kbs.answers.solvers.definition import _key, names_of, term_of
 from kopt.services.engine import Engine
 from kopt.services.knowledge.answers import Asked, ask
 
-PAGE = Path(__file__).parents[3] / "wiki/pages/language/gpu-terms.md"
+PAGE = Path(__file__).parents[4] / "wiki/pages/language/gpu-terms.md"
 SENTENCES = [
     line
-    for line in PAGE.read_text("utf-8").partition("\n## How work")[2].splitlines()[1:]
+    for line in PAGE.read_text("utf-8").partition("\n## ")[2].splitlines()[1:]
     if re.match(r"[A-Z]", line) and not line.startswith("[^")
 ]
 TERMS = [name for line in SENTENCES for name in names_of(line)]

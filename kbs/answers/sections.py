@@ -1,0 +1,186 @@
+"""Answers by sections: whole sections of pages in their order, or the nearest ones offered by their headings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from kbs.answers.knowledge import NOTE, Knowledge, is_read_by_row, sentences
+from kbs.answers.model import Claim, ClaimKind
+from kbs.index.section import Section as PageSection
+from kbs.index.sections import SECTION_WORDS, SectionHit
+from kbs.questions.forms import Form
+from kbs.questions.question import Question
+
+HIGH = 0.80
+"""From this score on a section answers. Measured: docs/decisions/0033-sections.md."""
+MIDDLE = 0.55
+"""From this score on the nearest sections are offered; below it, nothing is near."""
+NAMED = 0.05
+"""For each operation, symptom, technique, bottleneck, language or product of the question that the page is about."""
+ROWS = 0.1
+WORDLESS = 0.3
+"""What the words of a section lack of a score where there are no vectors: half of all there could be then answer."""
+MISSING = 0.5
+_STEM = 6
+"""Letters in which two forms of a word agree."""
+OFFERED = 3
+_POINTS = re.compile(
+    r"\b(?:stands?|is|are) (?:told )?on (?:the page of )?\[[^\]]*\]\([^)]*\.md|\b[Ss]ee \[[^\]]*\]\([^)]*\.md"
+)
+"""A sentence that only says on which page something stands."""
+CLEARLY = 0.3
+"""How much more of the weight of a question's words a later sentence of a section has that leads in place of the first.
+From 0.2 to 0.35 it makes no difference on the development questions (52.0 % right of 415; without it 50.8 %)."""
+_ANSWERS = re.compile(r"^(?:Yes|No)[:,] ")
+SAME = 0.85
+"""From this cosine on, a question asks what the heading or an ask of a section does."""
+LONGEST = 12
+"""Sentences of a section that are quoted."""
+
+
+def fitting(
+    hits: Sequence[SectionHit], question: Question, knowledge: Knowledge, weights: Mapping[str, float]
+) -> list[SectionHit]:
+    """The sections that are of no other product, operation or cause than the question is, best first: one that is about
+    what the question names goes before one that is not. `weights`: of the words of the question."""
+    kept = [
+        replace(
+            hit, score=hit.score + _about(hit.section, question) - _data(hit.section) - _missing(hit, question, weights)
+        )
+        for hit in hits
+    ]
+    if not any(hit.dense for hit in hits):  # no vectors: the words alone have to say it
+        kept = [replace(hit, score=hit.score - SECTION_WORDS * hit.words + WORDLESS + hit.words) for hit in kept]
+    return sorted((hit for hit in kept if _fits(hit.section, question, knowledge)), key=lambda hit: -hit.score)
+
+
+def _about(section: PageSection, question: Question) -> float:
+    return NAMED * sum(bool(set(ids) & set(section.about.get(facet, ()))) for facet, ids in question.names.items())
+
+
+def _data(section: PageSection) -> float:
+    """What a section loses whose rows are read one by one: solvers answer from these."""
+    lines = [line for passage in section.passages for line in passage.text.split("\n")]
+    return ROWS if any(is_read_by_row(line) for line in lines) else 0.0
+
+
+def _missing(hit: SectionHit, question: Question, weights: Mapping[str, float]) -> float:
+    """What a section loses that has little of what is asked beside the name of a GPU: of a GPU's page, all of whose
+    sections have its name, as much as it lacks; of another, only if it has no word of a question for a value."""
+    value_of_gpu = question.form is Form.VALUE and bool(question.products)
+    wanted = {word: weight for word in question.left("product") if (weight := weights.get(word))}
+    text = " ".join([hit.section.heading, *hit.section.asks, *(one.text for one in hit.section.passages)])
+    has = _share(wanted, text)
+    if not wanted or (hit.section.about.get("kind", ("",))[0] != "hardware" and (has or not value_of_gpu)):
+        return 0.0
+    return MISSING * (1 - has)
+
+
+def _fits(section: PageSection, question: Question, knowledge: Knowledge) -> bool:
+    about = section.about
+    kind = about.get("kind", ("",))[0]
+    if _of_another_product(section, question, knowledge):
+        return False
+    operations = about.get("operation", ())
+    if kind == "kernel" and question.operation and operations and question.operation not in operations:
+        return False
+    if all(_is_row(claim) for claim in claims_of(section)):
+        return False
+    if kind == "hardware":
+        return bool(section.asks) and _of_these_products(section, question, knowledge)
+    return True
+
+
+def _of_another_product(section: PageSection, question: Question, knowledge: Knowledge) -> bool:
+    """Whether its heading or first sentence names GPUs, and none of those that the question names."""
+    first = next(claims_of(section), None)
+    return of_others(f"{section.heading} . {first.text if first else ''}", question, knowledge)
+
+
+def of_others(text: str, question: Question, knowledge: Knowledge) -> bool:
+    """Whether a text names GPUs, and none of those that the question names; a question that names none is about all."""
+    if not (question.products or question.unknown_products):
+        return False
+    terms = knowledge.vocabulary
+    named = {
+        product
+        for mention in terms.find(text, "product")
+        for product in ([mention.id] if mention.kind == "product" else terms.family_members(mention.id))
+    }
+    mine = set(question.products) | {knowledge.capability(product) for product in question.products}
+    return bool(named) and not named & mine
+
+
+def _of_these_products(section: PageSection, question: Question, knowledge: Knowledge) -> bool:
+    """Whether a page of a GPU is one of those of the question, or of their compute capability. A question that names
+    none is answered by no page of one."""
+    mine = set(question.products) | {knowledge.capability(product) for product in question.products}
+    here = set(section.about.get("product", ()))
+    return bool(here & mine) or (
+        not question.products and bool(set(section.about.get("arch", ())) & set(question.architectures))
+    )
+
+
+def claims_of(section: PageSection) -> Iterator[Claim]:
+    """What a section says, sentence by sentence."""
+    for passage in section.passages:
+        if passage.cited is not None:
+            yield from (claim for claim in sentences(passage) if not _POINTS.search(claim.citations[0].quote))
+
+
+def answer_of(
+    section: PageSection, question: Question, knowledge: Knowledge, weights: Mapping[str, float]
+) -> tuple[list[Claim], list[Claim]]:
+    """(the sentence that answers, the rest), in their order, without what is said of other GPUs than those of the
+    question. The first sentence answers, unless another has clearly more of what is asked. `weights`: of the words of
+    the question.
+    """
+    said = [claim for claim in claims_of(section) if not of_others(claim.text, question, knowledge)][:LONGEST]
+    places = [place for place, claim in enumerate(said) if not _is_row(claim)]
+    if not places:
+        return said[:1], said[1:]
+    words = {word: weight for word in question.left("product") if (weight := weights.get(word))}
+    share = {place: _share(words, said[place].text) for place in places}
+    best = max(places, key=lambda place: share[place])
+    lead = best if share[best] > share[places[0]] + CLEARLY else places[0]
+    return said[lead : lead + 1], said[:lead] + said[lead + 1 :]
+
+
+def _share(wanted: Mapping[str, float], text: str) -> float:
+    """What part of the weight of some words a text has."""
+    has = sum(weight for word, weight in wanted.items() if re.search(rf"\b{re.escape(word[:_STEM])}", text.lower()))
+    return has / sum(wanted.values()) if wanted else 0.0
+
+
+def plainly(claims: Sequence[Claim]) -> list[Claim]:
+    """Claims without the "Yes:" or "No:" with which they answer the heading of their section: the question is
+    another."""
+    return [replace(one, text=text[:1].upper() + text[1:]) if (text := _ANSWERS.sub("", one.text)) != one.text else one
+            for one in claims]  # fmt: skip
+
+
+def _is_row(claim: Claim) -> bool:
+    return claim.citations[0].quote.lstrip().startswith("|")
+
+
+def offer(hits: Sequence[SectionHit]) -> list[Claim]:
+    """The nearest sections by their headings, each with the command that shows it."""
+    return [
+        Claim(
+            f"{hit.section.heading} ({hit.section.title}): kopt show {hit.section.reference}",
+            ClaimKind.ABSENCE,
+            (hit.section.citation,) if hit.section.cited else (),
+        )
+        for hit in hits[: OFFERED - 2]
+    ]
+
+
+def is_note(claims: Sequence[Claim]) -> bool:
+    """Whether what is said stands in notes, which nobody has reviewed."""
+    return any(claim.note == NOTE for claim in claims)
+
+
+PREFERRED = (Form.REASON, Form.REMEDY, Form.HOW_TO, Form.DIFFERENCE, Form.DEFINITION, Form.TOPIC, Form.YES_NO)
+"""Forms of question that a section answers rather than a sum or a value."""

@@ -1,0 +1,198 @@
+"""Values of hardware: one, several, whether a GPU has a feature; measured ones where those are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kbs.answers.calculation import MEASURED_OF
+from kbs.answers.knowledge import Knowledge, join
+from kbs.answers.model import Claim, ClaimKind
+from kbs.answers.solvers.part import Part, parts
+from kbs.evidence.spec import ABSENT, Spec
+from kbs.evidence.vocabulary import SPEC_SHEET
+from kbs.questions.forms import Form, denies
+from kbs.questions.question import Question
+
+USES = ("product", "metric", "dtype", "qualifier", "architecture", "level", "number")
+SUPPORT = "technique"
+"""The kind of slot that a question about the support of a feature has beside these."""
+FORMS = (Form.VALUE, Form.YES_NO, Form.TOPIC, Form.DEFINITION, Form.CALCULATION, Form.DIFFERENCE)
+MEASURED = "measured_"
+"""What ids of measured metrics begin with."""
+
+
+def specs(question: Question, knowledge: Knowledge) -> Part | None:
+    """Values by lookup, each with its line; unpublished and unknown ones are said to be so."""
+    metrics = question.metrics or dtype_rates(question, knowledge)
+    if question.measured and question.products:
+        return _measured(question, knowledge, metrics)
+    if not metrics and not (question.products and _sheet(question)):
+        return None
+    metrics = metrics or knowledge.vocabulary.metric_groups[SPEC_SHEET].metrics
+    if not question.products:
+        return _of_every(question, knowledge, metrics)
+    asked = bool(question.metrics or question.dtype)
+    said: list[Claim] = []
+    others: list[Claim] = []
+    silent: list[Spec] = []
+    read_off: list[Claim] = []
+    gaps: list[str] = []
+    for product in question.products:
+        for metric in metrics:
+            found = qualified(knowledge.stated(product, metric), question)
+            withheld = any(not spec.published and not spec.qualifier for spec in found)
+            # What a device reports is shown, but is not what its vendor publishes.
+            (read_off if withheld else said).extend(
+                _said(spec, question, knowledge) for spec in found if spec.published
+            )
+            others += [knowledge.spec_claim(spec) for spec in knowledge.others(product, metric) if spec.published]
+            silent += [spec for spec in found if not spec.published]
+            if not found and asked:
+                gaps.append(f"{knowledge.name(product)} {knowledge.vocabulary.metrics[metric].name}: I found no line.")
+    for spec in silent:
+        qualifier = f" ({spec.qualifier})" if spec.qualifier else ""
+        metric = knowledge.vocabulary.metrics[spec.metric].name
+        gaps.append(f"{knowledge.name(spec.product)} {metric}{qualifier}: its vendor publishes no value.")
+    unpublished = [
+        Claim(spec.statement(knowledge.vocabulary), ClaimKind.SPEC, (spec.citation,), subject=spec.product)
+        for spec in silent
+    ]
+    if said:
+        said, alike = _together(said, knowledge)
+        titled = {
+            "Values": alike,
+            "Read off a device, where the vendor publishes nothing": read_off,
+            "Where sources disagree": others,
+            "Not published": unpublished,
+        }
+        of_feature = any(knowledge.vocabulary.metrics[metric].support for metric in metrics)
+        uses = (*USES, SUPPORT) if of_feature else USES
+        return Part(tuple(said), uses, FORMS, parts(titled), tuple(gaps))
+    what = join([knowledge.vocabulary.metrics[metric].name for metric in metrics])
+    why = "its vendor publishes no value" if silent else "I found no line about it"
+    direct = Claim(
+        f"Not known: {what} of {knowledge.names(question.products)}; {why}.",
+        ClaimKind.ABSENCE,
+        tuple(spec.citation for spec in silent),
+    )
+    titled = {"What the wiki says": unpublished, "What is known instead": [*read_off, *others]}
+    return Part((direct,), USES, FORMS, parts(titled), tuple(gaps), "unpublished" if silent else "not_in_wiki")
+
+
+def _together(said: list[Claim], knowledge: Knowledge) -> tuple[list[Claim], list[Claim]]:
+    """(one line for GPUs that have the same value, the lines themselves); (the lines, none) where they differ."""
+    tails = {claim.text.replace(knowledge.name(claim.subject), "", 1) for claim in said}
+    if len(said) < 2 or len(tails) > 1:
+        return said, []
+    names = knowledge.names([claim.subject for claim in said])
+    head, _, rest = said[0].text.partition(knowledge.name(said[0].subject))
+    text = f"{head}{names}{rest.replace(' has no ', ' have no ')}".rstrip(".")
+    citations = tuple(citation for claim in said for citation in claim.citations)
+    return [Claim(f"{text}.", ClaimKind.DERIVED, citations)], said if said[0].kind is ClaimKind.SPEC else []
+
+
+def dtype_rates(question: Question, knowledge: Knowledge) -> tuple[str, ...]:
+    """The rates of the element type that a question names with no metric: does it have FP8, how fast is FP64."""
+    if not question.dtype or question.operation or not question.products:
+        return ()
+    dtype = knowledge.vocabulary.dtypes[question.dtype]
+    vector = f"{question.dtype}_throughput"  # some GPUs have a type without tensor cores for it
+    held = any(knowledge.stated(product, vector) for product in question.products)
+    named = (dtype.tensor, vector if held else dtype.vector)
+    own = [metric for metric in named if metric.startswith(question.dtype)]
+    return tuple(dict.fromkeys(filter(None, own or [dtype.tensor or dtype.vector])))
+
+
+def qualified(found: Sequence[Spec], question: Question) -> list[Spec]:
+    """The specs of the qualifiers that the question names, where one has them; else all."""
+    wanted = {*question.qualifiers, *question.levels}
+    return [spec for spec in found if spec.qualifier in wanted] or list(found)
+
+
+def _said(spec: Spec, question: Question, knowledge: Knowledge) -> Claim:
+    """The value; where a question wants a yes or no of something that a GPU has or has not, with that word."""
+    claim = knowledge.spec_claim(spec)
+    metric = knowledge.vocabulary.metrics[spec.metric]
+    lacks = spec.value in (ABSENT, "no")
+    if not lacks and not (question.form is Form.YES_NO and _confirms(spec, question, knowledge)):
+        return claim
+    word = "No" if lacks is not denies(question.read) else "Yes"
+    has = f"has no {metric.name}" if lacks else f"{metric.name}: {spec.value} {spec.unit}".rstrip()
+    text = f"{word}: {knowledge.name(spec.product)} {has}{f' ({spec.qualifier})' if spec.qualifier else ''}."
+    return Claim(text, ClaimKind.DERIVED, (spec.citation,), subject=spec.product, note=claim.note)
+
+
+def _confirms(spec: Spec, question: Question, knowledge: Knowledge) -> bool:
+    """Whether a value says yes to what is asked: to a feature or an element type, or because the question names it."""
+    metric = knowledge.vocabulary.metrics[spec.metric]
+    if metric.support or (question.dtype and not question.premises):
+        return True
+    return metric.text and spec.value.lower() in question.read.lower()
+
+
+def _sheet(question: Question) -> bool:
+    """Whether a question that names a GPU and no metric asks for nothing else."""
+    return not question.left(*USES) and not (
+        question.dtype or question.operation or question.symptoms or question.bottlenecks or question.techniques
+    )
+
+
+def _of_every(question: Question, knowledge: Knowledge, metrics: Sequence[str]) -> Part | None:
+    """A metric of all GPUs, one line for each value."""
+    of_feature = question.form is Form.YES_NO and (
+        question.dtype or any(knowledge.vocabulary.metrics[metric].support for metric in metrics)
+    )
+    if not of_feature and (question.form is Form.YES_NO or (question.left(*USES) and question.form is not Form.VALUE)):
+        return None
+    claims: list[Claim] = []
+    for metric in metrics:
+        by_value: dict[str, list[Spec]] = {}
+        for product in _documented(question, knowledge):
+            for spec in qualified(knowledge.of(product, metric), question):
+                if spec.published:
+                    by_value.setdefault(f"{spec.value} {spec.unit} {spec.qualifier}".strip(), []).append(spec)
+        name = knowledge.vocabulary.metrics[metric].name
+        for value, having in sorted(by_value.items(), key=lambda pair: -len(pair[1])):
+            names = knowledge.names([spec.product for spec in having])
+            text = f"{name}: {value} on {names}."
+            claims.append(Claim(text, ClaimKind.DERIVED, tuple(spec.citation for spec in having)))
+    return Part(tuple(claims), USES, FORMS) if claims else None
+
+
+def _documented(question: Question, knowledge: Knowledge) -> list[str]:
+    terms = knowledge.vocabulary
+    of = set(question.architectures)
+    return [p for p in knowledge.documented if not of or terms.products[p].architecture in of]
+
+
+def _measured(question: Question, knowledge: Knowledge, metrics: Sequence[str]) -> Part | None:
+    """What was measured on the GPUs of a question, and the peak beside it."""
+    wanted = [metric for metric in metrics if metric.startswith(MEASURED)]
+    wanted += [measured for metric in metrics for measured in MEASURED_OF.get(metric, ())]
+    if not wanted:
+        return None
+    found = [
+        knowledge.spec_claim(spec)
+        for product in question.products
+        for metric in dict.fromkeys(wanted)
+        for spec in qualified(knowledge.stated(product, metric), question)
+        if spec.published
+    ]
+    peaks = [
+        knowledge.spec_claim(spec)
+        for product in question.products
+        for metric in metrics
+        if not metric.startswith(MEASURED)
+        for spec in knowledge.of(product, metric)
+        if spec.published and spec.qualifier in ("", "dense")
+    ]
+    uses = (*USES, "measured", "operation")
+    if found:
+        return Part(tuple(found), uses, FORMS, parts({"The peak": peaks}))
+    names = knowledge.names(question.products)
+    what = [knowledge.vocabulary.metrics[metric].name for metric in dict.fromkeys(wanted)]
+    text = f"Not known: I found no {join([name[:1].lower() + name[1:] for name in what])} of {names}."
+    return Part(
+        (Claim(text, ClaimKind.ABSENCE),), uses, FORMS, parts({"The peak, which is not what was asked": peaks}),
+        refusal="not_in_wiki",
+    )  # fmt: skip
