@@ -25,9 +25,10 @@ fix:
     {{venv}}/bin/ruff check --fix .
     {{venv}}/bin/kopt wiki lint --wiki gpu-wiki --fix --yes
 
-# write the generated pages of docs/ again: commands, gate rules, lint rules, cheats
+# write the generated pages of docs/ again (commands, gate rules, lint rules, cheats), and the figures of the wiki
 docs:
     {{venv}}/bin/python -m scripts.generated_docs
+    {{venv}}/bin/python -m scripts.figures
 
 # record what commands print where tests/kopt/test_contract.py says that it differs, and that is meant
 record *GROUPS:
@@ -36,6 +37,10 @@ record *GROUPS:
 # compute the embeddings of the bundled wiki again, after pages changed
 vectors:
     {{venv}}/bin/python -m ingest.carried
+
+# measure search, answers and citations on the development questions; arguments go to `kopt eval`
+eval *ARGS:
+    {{venv}}/bin/kopt eval {{ARGS}}
 
 # time a cold question against a bare import of chromadb
 bench:

@@ -19,7 +19,7 @@ GATE_HEADING = "## The rules\n"
 
 def commands_page() -> str:
     """docs/commands.md, from the help of the commands."""
-    words = [sys.executable, "-m", "typer", "kopt.cli.main", "utils", "docs", "--name", "kopt"]
+    words = [sys.executable, "-m", "typer", "--app", "app", "kopt.cli.main", "utils", "docs", "--name", "kopt"]
     printed = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT, timeout=120).stdout
     return printed.rstrip("\n") + "\n"
 

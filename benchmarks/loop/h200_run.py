@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.loop.softmax_steps import BASELINE, REFERENCE, proposal  # noqa: E402  # ROOT must be on the path first
-from tests.loop.proposers.model_server import KEY, Asked, model_server, well  # noqa: E402  # likewise
+from tests.kbs.language_model.model_server import KEY, Asked, model_server, well  # noqa: E402  # likewise
 
 LARGEST = 1_000_000
 """Bytes of a report of ncu that is kept."""
