@@ -67,15 +67,18 @@ def _data(section: PageSection) -> float:
 
 
 def _missing(hit: SectionHit, question: Question, weights: Mapping[str, float]) -> float:
-    """What a section loses that has little of what is asked beside the name of a GPU: of a GPU's page, all of whose
-    sections have its name, as much as it lacks; of another, only if it has no word of a question for a value."""
-    value_of_gpu = question.form is Form.VALUE and bool(question.products)
+    """What a section loses that has little of what is asked beside the name of a GPU: as much as it lacks, if it is of
+    a GPU's page, all of whose sections have the name, or if the question names a value and no more; else only if it has
+    no word of a question for a value."""
     wanted = {word: weight for word in question.left("product") if (weight := weights.get(word))}
     text = " ".join([hit.section.heading, *hit.section.asks, *(one.text for one in hit.section.passages)])
-    has = _share(wanted, text)
-    if not wanted or (hit.section.about.get("kind", ("",))[0] != "hardware" and (has or not value_of_gpu)):
+    if not wanted:
         return 0.0
-    return MISSING * (1 - has)
+    lacks = 1 - _share(wanted, text)
+    value_named = question.form is Form.TOPIC and question.products and question.metrics
+    if value_named or hit.section.about.get("kind", ("",))[0] == "hardware":
+        return MISSING * lacks
+    return MISSING if lacks == 1 and question.form is Form.VALUE and question.products else 0.0
 
 
 def _fits(section: PageSection, question: Question, knowledge: Knowledge) -> bool:

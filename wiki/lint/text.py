@@ -30,9 +30,8 @@ def placeholder(view: WikiView) -> Iterator[Finding]:
     Example: `TODO: say in one to three sentences what a swizzle is`.
     """
     for page in view.pages:
-        shown = text_lines(page)
         asks = (n for block in page.blocks if block.kind == "asks" for n in range(block.line_start, block.line_end + 1))
-        shown |= {n: page.lines[n - 1] for n in (*range(1, page.body_start), *asks)}
+        shown = {**text_lines(page), **{n: page.lines[n - 1] for n in (*range(1, page.body_start), *asks)}}
         for number, line in sorted(shown.items()):
             if found := _OPEN.search(line):
                 said = line[found.end() :].strip()[:80]

@@ -173,7 +173,7 @@ def code_blocks(page: Page) -> Iterator[CodeBlock]:
 
 
 @once_a_page
-def text_lines(page: Page) -> dict[int, str]:
+def text_lines(page: Page) -> Mapping[int, str]:
     """Every line of the page's body that is not code or asks, by number: headings, prose, tables and footnotes.
 
     What stands between backticks is replaced by blanks. Lines longer than a citation may name are left out.
@@ -189,7 +189,7 @@ def text_lines(page: Page) -> dict[int, str]:
 
 
 @once_a_page
-def prose_lines(page: Page) -> dict[int, str]:
+def prose_lines(page: Page) -> Mapping[int, str]:
     """The lines of `text_lines` that are sentences: no headings, tables or footnote definitions."""
     prose = {n for block in page.blocks if block.kind == "text" for n in range(block.line_start, block.line_end + 1)}
     return {

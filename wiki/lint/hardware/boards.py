@@ -73,7 +73,7 @@ _LESS = (
     ("measured_bf16_matmul", "bf16_tensor_throughput"),
 )
 """Metrics of which the first cannot exceed the second on one board."""
-_MEASURED = ("throughput", "bandwidth", "matmul")
+_MEASURED = ("_throughput", "_bandwidth", "_matmul")
 """What metrics end with that are rounded."""
 PIN_RATES = {
     "gddr5": (5, 9),
@@ -237,7 +237,7 @@ def board_named(view: WikiView) -> Iterator[Finding]:
         prose, leading = prose_lines(page), _leading(page)
         heads = {section.line_start: page.lines[section.line_start - 1] for section in page.sections}
         checked = {*leading, *heads, *(n for n, text in prose.items() if is_derived(text) and _RIDGE.search(text))}
-        for number, line in (prose | heads).items():
+        for number, line in {**prose, **heads}.items():
             named = [name for name in names.boards(line) if not re.match(r"(?:compute|cc|sm|gfx)", name, re.IGNORECASE)]
             begun = None if _COMPARES.search(line) else _SUBJECT.match(line)
             if number not in checked and not (named and begun and line.startswith(named[0], begun.end())):
