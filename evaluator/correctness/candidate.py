@@ -11,7 +11,7 @@ import torch
 
 from evaluator.correctness.reference import Shape, Values, _wait, copied
 from evaluator.sandbox.replies import checked_reply
-from evaluator.sandbox.shared_buffers import SharedTensor, contiguous, shared_tensors
+from evaluator.sandbox.shared_buffers import SharedRow, SharedTensor, contiguous, shared_tensors
 from evaluator.sandbox.worker_process import Worker
 
 NAN = {
@@ -92,7 +92,9 @@ class KernelProcess:
     _shapes: Any = field(default=None, init=False)
     _last: int = field(default=-1, init=False)
 
-    def ask(self, op: str, seconds: float, lent: Sequence[SharedTensor] = (), **fields: Any) -> dict[str, Any]:
+    def ask(
+        self, op: str, seconds: float, lent: Sequence[SharedTensor | SharedRow] = (), **fields: Any
+    ) -> dict[str, Any]:
         """A request; raises `CandidateError` when the candidate raised, `WorkerLostError` when it ended."""
         reply = checked_reply(self.worker, self.worker.request(op, seconds, [t.buffer for t in lent], **fields))
         if not reply["ok"]:

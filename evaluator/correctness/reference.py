@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from evaluator.sandbox.replies import checked_reply
-from evaluator.sandbox.shared_buffers import SharedTensor, contiguous, shared_tensors
+from evaluator.sandbox.shared_buffers import SharedRow, SharedTensor, contiguous, shared_tensors
 from evaluator.sandbox.worker_process import Worker, WorkerLostError
 from evaluator.worker.memory import tensors as memory
 from kbs.common.errors import KoptError, UsageError
@@ -76,7 +76,9 @@ class ReferenceProcess:
     """The process that makes the inputs, where the candidate's own `setup` does: no code of it runs beside the
     reference."""
 
-    def ask(self, op: str, seconds: float, lent: Sequence[SharedTensor] = (), **fields: Any) -> dict[str, Any]:
+    def ask(
+        self, op: str, seconds: float, lent: Sequence[SharedTensor | SharedRow] = (), **fields: Any
+    ) -> dict[str, Any]:
         """A request whose failure is the problem's own fault: raises the error that says so."""
         try:
             reply = checked_reply(self.worker, self.worker.request(op, seconds, [t.buffer for t in lent], **fields))

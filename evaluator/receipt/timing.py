@@ -164,6 +164,9 @@ class SpanWitness(Record):
 class AuditWitness(Record):
     """Samples of several calls on as many inputs, with no flush and no spin, timed by kopt's own clock."""
 
+    captured: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Whether the device replayed the calls from a graph that was made before their inputs."""
+
     status: Literal["confirmed", "refuted", "not binding", "not run"]
     """`not binding`: the host or the resolution of the clock leaves room for anything."""
     calls: int = Field(ge=0)
@@ -188,15 +191,17 @@ def quotient(baseline_us: float, candidate_us: float) -> float | None:
 
 
 class Row(Record):
-    """A kernel's calls one behind the other, on as many inputs, in two halves."""
+    """A kernel's calls one behind the other, on as many inputs; of long kernels, in two halves."""
 
     name: Line
     """`candidate`, or the baseline's name."""
     calls: int = Field(ge=1)
-    """Calls in a half."""
+    """Calls in a half, or in all."""
+    captured: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Whether the device replayed them from a graph."""
     per_call_us: Micros
-    """Wall time of a call in the longer half by kopt's own clock, less that of a sample with no calls: the median of
-    three rows."""
+    """Wall time of a call by kopt's own clock, less that of a sample with no calls: of a long kernel in the longer
+    half, the median of three rows; else in the fastest of three."""
     alone_us: Positive
     """Its median over all timed samples of the same process, with the rest between them."""
     min_mhz: int = Field(default=0, ge=0)
@@ -206,7 +211,7 @@ class Row(Record):
 
 
 class BackToBack(Record):
-    """Long kernels called without a pause. It confirms nothing; it makes a ratio that it contradicts `unstable`."""
+    """Calls without a pause, by kopt's own clock: a ratio that they contradict is `unstable`."""
 
     candidate: Row
     """The candidate's row."""

@@ -28,6 +28,8 @@ from evaluator.receipt.timing import (
 from evaluator.receipt.verdict import Improvement
 
 _MILLI = 1000.0
+_HALF_US = 30_000.0
+"""Rows of at least this much have a half before them (`evaluator/timing/back_to_back.py`)."""
 
 
 def significant(value: float, digits: int = 4) -> str:
@@ -188,7 +190,7 @@ def audit(found: AuditWitness) -> str:
     """What the calls timed by kopt's own clock say."""
     if found.status == "not run":
         return _said("not run", found.detail)
-    seen = f"{found.calls} calls in a row, {found.turns} times"
+    seen = f"{found.calls} calls in a row{' captured' if found.captured else ''}, {found.turns} times"
     if found.status == "refuted":
         return f"{_said('refuted', found.detail)} ({seen})"
     if found.per_call_us is not None and found.claim_us is not None:
@@ -220,7 +222,9 @@ def row(found: Row) -> str:
     clock = [f"clock down to {found.min_mhz} MHz"] if found.min_mhz else []
     held = [f"held back by {', '.join(found.throttled)}"] if found.throttled else []
     took = f"{found.name}: {duration(found.per_call_us)} a call, {times(beside)} times its median"
-    return "; ".join([took, f"{found.calls} calls in a row behind as many others", *clock, *held])
+    halves = "behind as many others" if found.calls * found.per_call_us >= _HALF_US else "by the host"
+    how = "captured" if found.captured else halves
+    return "; ".join([took, f"{found.calls} calls in a row {how}", *clock, *held])
 
 
 def _said(status: str, detail: str) -> str:

@@ -184,6 +184,8 @@ class Reply(_Part):
     failed: list[Text] = []
     outputs: list[Text] = []
     count: CountReply | None = None
+    captured: bool = False
+    why: Text = ""
 
     @model_validator(mode="after")
     def _failed_with_an_error(self) -> Self:

@@ -18,6 +18,8 @@ from kbs.common.errors import KoptError
 
 GUARD = 4096
 """Bytes on both sides of a tensor that nobody may write."""
+_ALIGNED = 512
+"""Bytes: tensors of a row begin where an allocator of PyTorch's would let them begin."""
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 _FILES = 65_536
 _numbers = itertools.count(1)
@@ -119,6 +121,36 @@ class SharedTensor:
         self.buffer.close()
 
 
+@dataclass
+class SharedRow:
+    """Tensors of one spec, behind each other in one buffer: what as many calls take or return."""
+
+    buffer: Buffer
+    spec: dict[str, Any]
+    step: int
+    """Bytes from one to the next."""
+    tensors: list[torch.Tensor]
+
+    def message(self, first: int = 0) -> dict[str, Any]:
+        """The row, without those before `first`, as it is named to a worker."""
+        offset, count = GUARD + first * self.step, len(self.tensors) - first
+        return {**self.spec, "buffer": self.buffer.id, "offset": offset, "step": self.step, "count": count}
+
+    def close(self) -> None:
+        """Let go of the memory."""
+        self.tensors = []
+        self.buffer.close()
+
+
+def shared_row(spec: dict[str, Any], count: int, device: torch.device) -> SharedRow:
+    """Uninitialized memory for `count` contiguous tensors of `spec`. Raises `KoptError` where there is no room."""
+    kept = contiguous(spec)
+    step = -(-extent_bytes(kept) // _ALIGNED) * _ALIGNED or _ALIGNED
+    buffer = _buffer(2 * GUARD + count * step, device)
+    row = {**kept, "offset": GUARD, "step": step, "count": count}
+    return SharedRow(buffer, kept, step, memory.views(buffer.base, row))
+
+
 def extent_bytes(spec: dict[str, Any]) -> int:
     """Bytes from a tensor's first element to its last."""
     size: int = memory.DTYPES[spec["dtype"]].itemsize
@@ -133,9 +165,12 @@ def contiguous(spec: dict[str, Any]) -> dict[str, Any]:
 def shared_tensor(spec: dict[str, Any], device: torch.device) -> SharedTensor:
     """Uninitialized memory for a tensor of `spec`; strides that reach over gaps are kept."""
     kept = {"shape": list(spec["shape"]), "dtype": spec["dtype"], "stride": spec.get("stride")}
-    size = 2 * GUARD + extent_bytes(kept)
-    buffer = host_buffer(size) if device.type == "cpu" else device_buffer(size, device.index or 0)
+    buffer = _buffer(2 * GUARD + extent_bytes(kept), device)
     return SharedTensor(buffer, kept, memory.view(buffer.base, GUARD, kept))
+
+
+def _buffer(size: int, device: torch.device) -> Buffer:
+    return host_buffer(size) if device.type == "cpu" else device_buffer(size, device.index or 0)
 
 
 def shared_tensors(specs: Sequence[dict[str, Any]], device: torch.device) -> list[SharedTensor]:

@@ -1,9 +1,10 @@
-"""Long kernels called without a pause, candidate and baseline: what a device at its power limit makes of them.
+"""Kernels called without a pause, candidate and baseline, by kopt's own clock.
 
-Between two timed samples inputs are drawn and results compared, so that a device has rest that it has not in a program
-which calls a kernel again and again, nor under `triton.testing.do_bench`. Where a kernel draws more power than the
-device may, its clock comes down after some tens of milliseconds; how far is a property of the kernel, so that even the
-ratio of two kernels is another one then.
+A short kernel's calls are those of its cross-check. A long one's are many more, to see what a device at its power limit
+makes of them. Between two timed samples inputs are drawn and results compared, so that a device has rest that it has
+not in a program which calls a kernel again and again, nor under `triton.testing.do_bench`. Where a kernel draws more
+power than the device may, its clock comes down after some tens of milliseconds; how far is a property of the kernel, so
+that even the ratio of two kernels is another one then.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import torch
 
 from evaluator.correctness.cases import Case, Cases
 from evaluator.receipt.timing import BackToBack, Row, quotient
-from evaluator.timing.cross_check import cross_check, most_calls
+from evaluator.timing.clock_checks import CrossCheck
+from evaluator.timing.cross_check import cross_check
 from evaluator.timing.speed_of_light import traffic
 from evaluator.timing.timed_process import FAILURES, TimedProcess
 from kbs.common.errors import KoptError
@@ -44,6 +46,8 @@ class Rows:
     draw: random.Random
     found: BackToBack | None = None
     notes: list[str] = field(default_factory=list)
+    long: bool = False
+    """Whether the row is that of a long candidate."""
 
     def call(self, candidate: TimedProcess, places: int) -> None:
         """Measure the row of a long candidate. Raises as `cross_check` does.
@@ -58,18 +62,32 @@ class Rows:
                 "not called without a pause: the device's memory has no room for so many calls' arguments"
             )
             return
-        self.found = together(found, None)
+        self.found, self.long = together(found, None), True
 
     def call_baseline(self, baselines: Sequence[TimedProcess], places: int) -> None:
         """The row of the first baseline, where the candidate has one: last of all, when the candidate's processes have
         gone. They can slow it no more, their memory is free, and its failure costs it none of its times."""
-        if self.found is None or not baselines:
+        if self.found is None or not self.long or not baselines:
             return
         try:
             self.found = together(self.found.candidate, self._row(baselines[0], places))
         except FAILURES as error:
             said = " ".join(str(error).split())[:500]
             self.notes.append(f"{baselines[0].name} was not timed without a pause: {said}")
+
+    def add(self, candidate: TimedProcess, found: CrossCheck) -> None:
+        """The candidate's cross-check is its row, where it has no longer one."""
+        if not self.long and found.walls_us and found.per_call_us:
+            self.found = together(_row_of(candidate, found), None)
+
+    def add_baseline(self, baseline: TimedProcess, found: CrossCheck) -> None:
+        """The first baseline's row, taken in the same way; of a long kernel there is one."""
+        if self.found is None or self.long or not found.per_call_us:
+            return
+        if found.captured == self.found.candidate.captured:
+            self.found = together(self.found.candidate, _row_of(baseline, found))
+        else:
+            self.notes.append(f"{baseline.name} could not be called as the candidate was: {found.uncaptured}")
 
     def _row(self, process: TimedProcess, places: int) -> Row | None:
         """None where there is no room for one that is long enough."""
@@ -79,7 +97,7 @@ class Rows:
         read, written = traffic(self.cases, case)
         torch.cuda.empty_cache()
         free = int(torch.cuda.mem_get_info(self.device)[0])
-        calls = calls_in_half(statistics.median(process.samples.us), read + 2 * written, free, most_calls(case))
+        calls = calls_in_half(statistics.median(process.samples.us), read + 2 * written, free)
         if not calls:
             return None
         try:
@@ -90,12 +108,12 @@ class Rows:
             return None
 
 
-def calls_in_half(claim_us: float, bytes_per_call: int, free_bytes: int, most: int) -> int:
-    """How many calls there are in a half of a row; 0 where too few fit. `most` is what a message holds of both."""
+def calls_in_half(claim_us: float, bytes_per_call: int, free_bytes: int) -> int:
+    """How many calls there are in a half of a row; 0 where too few fit."""
     if MOST_CALLS * claim_us < LEAST_US:  # a baseline's process may claim nothing at all
         return 0
     fitting = int(free_bytes * _MEMORY_PART) // (2 * max(1, bytes_per_call))
-    calls = min(math.ceil(HALF_US / claim_us), MOST_CALLS, fitting, most // 2)
+    calls = min(math.ceil(HALF_US / claim_us), MOST_CALLS, fitting)
     return calls if calls * claim_us >= LEAST_US else 0
 
 
@@ -118,6 +136,16 @@ def row(process: TimedProcess, cases: Cases, fresh: Iterator[Case], calls: int, 
         alone_us=statistics.median(process.samples.us),
         min_mhz=min(seen.megahertz, default=0),
         throttled=seen.throttled(),
+    )
+
+
+def _row_of(process: TimedProcess, found: CrossCheck) -> Row:
+    return Row(
+        name=process.name,
+        calls=found.calls,
+        captured=found.captured,
+        per_call_us=found.per_call_us,
+        alone_us=statistics.median(process.samples.us),
     )
 
 

@@ -24,7 +24,7 @@ from evaluator.sandbox.devices import crowded
 from evaluator.timing import back_to_back
 from evaluator.timing.ceilings import RateWorker
 from evaluator.timing.clock_checks import CrossCheck, cross_check_calls
-from evaluator.timing.cross_check import cross_check, most_calls
+from evaluator.timing.cross_check import cross_check
 from evaluator.timing.gpu_clocks import DeviceClock
 from evaluator.timing.processes import Starter
 from evaluator.timing.results import Results, kept, quotients, workload_timing
@@ -162,14 +162,15 @@ class Benchmark:
             self._blocks(mine, self.plan.seconds * len(restarts) / self.plan.restarts)
             for processes in mine:
                 if processes[0].restart == checked_restart and not self.stand_in:
-                    self._cross_check(processes[0])
                     self._watch(processes[0])
                     self.rows.call(processes[0], self.places)
+                    self._cross_check(processes[0])  # last: what is captured may leave memory of a graph's behind
             if not self.stand_in:
                 self._end(candidates)
                 self._alone(by_restart)
                 running = [one for one in by_restart.get(checked_restart, []) if one.name not in self.results.failed]
                 self.rows.call_baseline(running, self.places)
+                self._cross_check_baseline(running)
         finally:
             self._end(started)
 
@@ -325,8 +326,24 @@ class Benchmark:
         read, written = traffic(self.cases, self._given())
         free = int(torch.cuda.mem_get_info(self.starter.device)[0])
         calls = cross_check_calls(claim, read + 2 * written, free)
-        self.results.cross_check = cross_check(
-            process.kernel, self.cases, self.dims, self._fresh(), min(calls, most_calls(self._given())), self.draw
+        found = self._row(process, calls, capture=True)
+        self.results.cross_check = found
+        self.rows.add(process, found)
+
+    def _cross_check_baseline(self, baselines: Sequence[TimedProcess]) -> None:
+        """The first baseline by the same clock in the same way, when the candidate's processes have gone."""
+        found = self.results.cross_check
+        if baselines and found.walls_us:
+            try:
+                self.rows.add_baseline(baselines[0], self._row(baselines[0], found.calls, capture=found.captured))
+            except (*FAILURES, KoptError, torch.OutOfMemoryError) as error:
+                said = " ".join(str(error).split())[:500]
+                self.notes.append(f"{baselines[0].name} was not timed by kopt's own clock: {said}")
+
+    def _row(self, process: TimedProcess, calls: int, *, capture: bool) -> CrossCheck:
+        blamed = process.is_candidate
+        return cross_check(
+            process.kernel, self.cases, self.dims, self._fresh(), calls, self.draw, blamed=blamed, capture=capture
         )
 
     def _watch(self, process: TimedProcess) -> None:

@@ -2,7 +2,9 @@
 
 Spans: after the samples of one restart, the driver's profiling interface sees every kernel and copy of the candidate.
 They must lie inside the timed window, and may not take longer than the claimed time.
-Audit: several calls on as many inputs, back to back, timed by kopt's own clock, which no candidate can reach.
+Audit: several calls on as many inputs, back to back, timed by kopt's own clock, which no candidate can reach. They are
+captured before the inputs are there, and replayed: the host has no part in it. Where no graph can hold them, the host
+calls them, and may hide what the device does.
 """
 
 from __future__ import annotations
@@ -22,12 +24,16 @@ SHORT_US = 50.0
 """Below this the host's share of a call hides the device's."""
 LEAST_US = 1000.0
 """What a sample of several calls must take at the claim for the parent's clock to say something."""
+MOST_CALLS = 1024
+"""Of a sample."""
 LAUNCH_US = 10.0
 """What a call of a candidate that waits for the device costs besides: its launch is not hidden under a spin kernel."""
 HOST_VARIES = 1.5
 """How much longer than in its samples the host may need in a row of calls: 1.45 times was seen of an honest kernel."""
 COPY_US = 10.0
 """What launching the copy of one result may cost the host."""
+NODE_US = 2.0
+"""What the device may need from one captured call to the next."""
 _JITTER_US = 150.0
 """Part of a message's way that differs from one sample to the next."""
 _SPAN_US = 2.0
@@ -49,6 +55,20 @@ class CrossCheck:
     """Why there are none."""
     before_us: Sequence[float] = ()
     """Of the calls that come before each sample, where there are some."""
+    captured: bool = False
+    """Whether the device replayed the calls, in place of a host that launched them."""
+    uncaptured: str = ""
+    """Why it did not, where it was to."""
+
+    @property
+    def per_call_us(self) -> float:
+        """What a call takes, of the fastest sample, without the copies and the message."""
+        return max(0.0, min(self.walls_us) - min(self.empty_us)) / self.calls
+
+    @property
+    def resolution(self) -> float:
+        """What cannot be told from a call's time, as a part of it."""
+        return _JITTER_US / self.calls / self.per_call_us if self.per_call_us else math.inf
 
 
 def judge_spans(samples: Sequence[dict[str, Any]], claim_us: float | None, why: str = "") -> SpanWitness:
@@ -76,15 +96,26 @@ def judge_spans(samples: Sequence[dict[str, Any]], claim_us: float | None, why: 
 def judge_cross_check(found: CrossCheck, claim_us: float, enqueue_us: float, *, waits: bool) -> AuditWitness:
     """Judge cross-check samples by the fastest of them. `waits`: the call itself waits for the device.
 
-    What fits the device's claim alone confirms it; what the host could not have needed either, launches of the copies
-    among it, refutes it. While the device works those launches cost nothing, so that they are no reason to confirm.
+    What fits the device's claim alone confirms it. Where the calls were captured, anything else refutes it; else, what
+    the host could not have needed either, launches of the copies among it. While the device works those launches cost
+    nothing, so that they are no reason to confirm.
     """
-    made = partial(AuditWitness, calls=found.calls, turns=len(found.walls_us), claim_us=claim_us)
+    made = partial(
+        AuditWitness, calls=found.calls, turns=len(found.walls_us), claim_us=claim_us, captured=found.captured
+    )
     if found.why or not found.walls_us or not found.empty_us:
         said = found.why or "no audit turn was made"
         return made(status="not run", per_call_us=None, empty_us=None, allowed_us=None, detail=said)
     empty = min(found.empty_us)
-    per_call = max(0.0, min(found.walls_us) - empty) / found.calls
+    per_call = found.per_call_us
+    if found.captured:
+        allowed = TOLERATED * claim_us + NODE_US + _JITTER_US / found.calls
+        measured = partial(made, per_call_us=per_call, empty_us=empty, allowed_us=allowed)
+        if per_call > allowed:
+            return measured(status="refuted", detail=_too_long(per_call, claim_us, allowed))
+        if found.calls * claim_us < LEAST_US:
+            return measured(status="not binding", detail=f"{found.calls} calls are too short for the clock")
+        return measured(status="confirmed")
     device = TOLERATED * claim_us + (LAUNCH_US if waits else 0.0)
     host = LAUNCH_US if waits else enqueue_us
     fits = device + (min(host, device) + _JITTER_US) / found.calls
@@ -94,7 +125,7 @@ def judge_cross_check(found: CrossCheck, claim_us: float, enqueue_us: float, *, 
     detail = ""
     if per_call > allowed:
         status = "refuted"
-        detail = f"a call took {per_call:.1f} us by kopt's clock, and at {claim_us:.1f} us claimed {allowed:.1f} us fit"
+        detail = _too_long(per_call, claim_us, allowed)
     elif claim_us < SHORT_US:
         status, detail = "not binding", f"below {SHORT_US:.0f} us the launch hides what the device does"
     elif found.calls * claim_us < LEAST_US:
@@ -107,8 +138,12 @@ def judge_cross_check(found: CrossCheck, claim_us: float, enqueue_us: float, *, 
     return made(status=status, per_call_us=per_call, empty_us=empty, allowed_us=allowed, detail=detail)
 
 
+def _too_long(per_call: float, claim_us: float, allowed: float) -> str:
+    return f"a call took {per_call:.1f} us by kopt's clock, and at {claim_us:.1f} us claimed {allowed:.1f} us fit"
+
+
 def cross_check_calls(claim_us: float, bytes_per_call: int, free_bytes: int) -> int:
-    """How many calls an cross-check sample has: long enough for the clock, and no more than memory allows."""
+    """How many calls a cross-check sample has: long enough for the clock, and no more than memory allows."""
     wanted = math.ceil(4 * LEAST_US / max(claim_us, 1.0))
     fitting = max(1, free_bytes // 4 // max(1, bytes_per_call))
-    return max(2, min(wanted, 64, fitting))
+    return max(2, min(wanted, MOST_CALLS, fitting))

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from evaluator.correctness.candidate import KernelProcess, fill
+import torch
+
+from evaluator.correctness.candidate import CandidateError, KernelProcess, fill
 from evaluator.correctness.cases import Case, Cases
 from evaluator.correctness.distributions import jitter
 from evaluator.correctness.protocol import wrong_trial
 from evaluator.correctness.reference import ReferenceProcess, _wait
-from evaluator.sandbox.shared_buffers import SharedTensor, contiguous, shared_tensor
+from evaluator.sandbox.shared_buffers import SharedRow, shared_row
 from evaluator.timing.clock_checks import CrossCheck
 from evaluator.timing.timed_process import WrongResultError
 
 SAMPLES = 3
 """The fastest of them counts: kopt's clock sees everything else that the host does."""
-
-
-def most_calls(case: Case) -> int:
-    """How many calls' arguments a message holds."""
-    return max(2, 800 // (len(case.values.tensors) + len(case.native)))
 
 
 def cross_check(
@@ -35,76 +33,128 @@ def cross_check(
     *,
     before: int = 0,
     blamed: bool = True,
+    capture: bool = False,
 ) -> CrossCheck:
     """Walls of cross-check samples of the candidate, and of samples without calls in the reference's process.
 
     In each sample one call, chosen at random, has inputs whose result is known. The inputs of the others are perturbed
     a little, so that no call was made before. All are filled in after the candidate's process has its arguments, so
     that nothing it does before the sample begins is of use. `before` calls of the same kind come first, timed apart.
+
+    With `capture` the calls are captured into a graph before they have inputs, and the sample replays it: the device's
+    work alone, whatever the host needs. What no graph can hold, or what a replay gets wrong, is called by the host.
     Raises `WrongResultError` if the known result is wrong; with `blamed`, it becomes one of the candidate's trials.
     """
-    case = next(fresh)
-    shape = cases.shape
-    specs = [contiguous(spec) for spec in case.values.specs]
-    returns = [contiguous(spec) for spec in shape.returned]
-    sets: list[list[SharedTensor]] = []
-    results: list[list[SharedTensor]] = []
+    lent = _Lent(kernel, cases, fresh, draw, calls, before)
     try:
-        for _ in range(before + calls):
-            sets.append([shared_tensor(spec, kernel.device) for spec in specs])
-            results.append([shared_tensor(spec, kernel.device) for spec in returns])
-        arguments = [[t.message for t in one] for one in sets]
-        places = [[t.message for t in one] for one in results]
-        built = {"tree": case.values.tree, "result": shape.result}
-        every = {**built, "sets": arguments, "returns": places, "empty": False}
-        none = {**built, "sets": [], "returns": places[before:], "empty": True}
-        lent = [t for one in (*sets, *results) for t in one]
-        copied = [t for one in results[before:] for t in one]
+        if capture:
+            try:
+                return lent.samples(None, capture=True)
+            except _UncapturedError as error:
+                why = str(error)
+            return replace(lent.samples(dims if blamed else None, capture=False), uncaptured=why)
+        return lent.samples(dims if blamed else None, capture=False)
+    finally:
+        lent.close()
+
+
+class _UncapturedError(Exception):
+    """No graph holds the calls, or its replay gave something else; the text says why."""
+
+
+class _Lent:
+    """The memory of a row of calls, and the samples that are taken on it."""
+
+    def __init__(
+        self, kernel: KernelProcess, cases: Cases, fresh: Iterator[Case], draw: random.Random, calls: int, before: int
+    ) -> None:
+        self.kernel, self.cases, self.fresh, self.draw = kernel, cases, fresh, draw
+        self.calls, self.before = calls, before
+        self.case = next(fresh)
+        self.arguments: list[SharedRow] = []
+        self.returned: list[SharedRow] = []
+        try:
+            for rows, specs in ((self.arguments, self.case.values.specs), (self.returned, cases.shape.returned)):
+                for spec in specs:
+                    rows.append(shared_row(spec, before + calls, kernel.device))
+        except BaseException:
+            self.close()
+            raise
+        self.sets = _by_call(self.arguments, before + calls)
+        self.results = _by_call(self.returned, before + calls)
+
+    def close(self) -> None:
+        for row in (*self.arguments, *self.returned):
+            self.kernel.worker.forget([row.buffer])
+            self.cases.reference.worker.forget([row.buffer])
+            row.close()
+
+    def samples(self, dims: dict[str, int] | None, *, capture: bool) -> CrossCheck:
+        """`dims` of the candidate's trial, where a wrong result is to become one."""
+        cases, kernel = self.cases, self.kernel
+        built = {"tree": self.case.values.tree, "result": cases.shape.result, "capture": capture}
+        count = self.before + self.calls
+        every = {"sets": [row.message() for row in self.arguments], "returns": [row.message() for row in self.returned]}
+        none = {"sets": [], "returns": [row.message(self.before) for row in self.returned]}
         walls, empty, first = [], [], []
         for n in range(SAMPLES):
-            case = case if n == 0 else next(fresh)
-            known = draw.randrange(before + calls)
-            lend_sets(cases.reference, copied, none)
-            empty.append(time_calls(cases.reference, calls))
-            lend_sets(kernel, lent, every)
-            fill_sets(sets, results, case, cases, known, draw)
+            self.case = self.case if n == 0 else next(self.fresh)
+            known = self.draw.randrange(count)
+            lend(cases.reference, self.returned, {**built, **none, "count": self.calls, "empty": True})
+            empty.append(time_calls(cases.reference, self.calls))
+            told = lend(kernel, [*self.arguments, *self.returned], {**built, **every, "count": count, "empty": False})
+            if capture and not told["captured"]:
+                raise _UncapturedError(told["why"])
+            fill_sets(self.sets, self.results, self.case, cases, known, self.draw)
             _wait(kernel.device)
-            if before:
-                first.append(time_calls(kernel, before))
-            walls.append(time_calls(kernel, calls))
-            outputs = [t.tensor for t in results[known]] + [sets[known][n].tensor for n in shape.written]
-            _judge(cases, dims if blamed else None, case, outputs)
-        return CrossCheck(calls, tuple(walls), tuple(empty), len(returns), before_us=tuple(first))
-    finally:
-        for shared in (t for one in (*sets, *results) for t in one):
-            kernel.worker.forget([shared.buffer])
-            cases.reference.worker.forget([shared.buffer])
-            shared.close()
+            if self.before:
+                first.append(time_calls(kernel, self.before))
+            try:
+                walls.append(time_calls(kernel, self.calls))
+            except CandidateError as error:
+                if capture:
+                    raise _UncapturedError(f"its replay failed: {error}") from error
+                raise
+            outputs = [*self.results[known], *(self.sets[known][at] for at in cases.shape.written)]
+            try:
+                _judge(cases, dims, self.case, outputs)
+            except WrongResultError as error:
+                if capture:
+                    raise _UncapturedError(f"its replay gave other results: {error}") from error
+                raise
+        returned = len(self.returned)
+        return CrossCheck(self.calls, tuple(walls), tuple(empty), returned, before_us=tuple(first), captured=capture)
+
+
+def _by_call(rows: Sequence[SharedRow], count: int) -> list[tuple[torch.Tensor, ...]]:
+    return list(zip(*(row.tensors for row in rows), strict=True)) if rows else [()] * count
 
 
 def fill_sets(
-    sets: list[list[SharedTensor]],
-    results: list[list[SharedTensor]],
+    sets: Sequence[tuple[torch.Tensor, ...]],
+    results: Sequence[tuple[torch.Tensor, ...]],
     case: Case,
     cases: Cases,
     known: int,
     draw: random.Random,
 ) -> None:
+    """The case's inputs for the call `known`, others near them for the rest, and nothing right where results go."""
     for number, one in enumerate(sets):
-        for n, shared in enumerate(one):
+        for n, tensor in enumerate(one):
             if n in cases.shape.filled:
-                fill(shared.tensor, draw)
+                fill(tensor, draw)
             elif number == known:
-                shared.tensor.copy_(case.values.tensors[n])
+                tensor.copy_(case.values.tensors[n])
             else:
-                shared.tensor.copy_(jitter(case.values.tensors[n], cases.generator))
-    for one in results:
-        for shared in one:
-            fill(shared.tensor, draw)
+                tensor.copy_(jitter(case.values.tensors[n], cases.generator))
+    for places in results:
+        for tensor in places:
+            fill(tensor, draw)
 
 
-def lend_sets(asked: KernelProcess | ReferenceProcess, lent: list[SharedTensor], message: dict[str, Any]) -> None:
-    asked.ask("lend", asked.call_seconds, lent, **message)
+def lend(asked: KernelProcess | ReferenceProcess, rows: Sequence[SharedRow], message: dict[str, Any]) -> dict[str, Any]:
+    """Lend rows of memory, and say what will be done on them; the answer tells whether it was captured."""
+    return asked.ask("lend", asked.load_seconds, rows, **message)
 
 
 def time_calls(asked: KernelProcess | ReferenceProcess, calls: int) -> float:

@@ -116,7 +116,7 @@ def workload_timing(results: Results, request: Request, physics: Callable[[int, 
         notes.append(f"below {SHORT_US:.0f} us a launch is a large part: the device time says little of the whole")
     baselines = _baselines(results, unstable, own.median_us)
     against = next((name for name, one in baselines.items() if one.ratio is not None), "")
-    if against and (said := _contradicted(baselines[against], results.back_to_back)):
+    if against and (said := _contradicted(baselines[against], results.back_to_back, results.cross_check)):
         unstable.append(said)
         baselines = _baselines(results, unstable, own.median_us)
     improvement = baselines[against].improvement if against else Improvement.NOT_COMPARED
@@ -207,12 +207,13 @@ def _baselines(results: Results, unstable: Sequence[str], median_us: float) -> d
     return {choice.name: _baseline(choice.name, results, unstable, median_us) for choice in results.plan.baselines}
 
 
-def _contradicted(baseline: Baseline, found: BackToBack | None) -> str:
+def _contradicted(baseline: Baseline, found: BackToBack | None, own: CrossCheck) -> str:
     """Why the improvement over a baseline does not stand without pauses; empty where it does, or nothing is known."""
     if found is None or found.ratio is None or found.baseline is None or found.baseline.name != baseline.timed.name:
         return ""
-    lost = baseline.improvement is Improvement.FASTER and found.ratio < 1 - CONTRADICTED
-    won = baseline.improvement is Improvement.SLOWER and found.ratio > 1 + CONTRADICTED
+    told = CONTRADICTED + (own.resolution if own.walls_us and found.candidate.calls == own.calls else 0.0)
+    lost = baseline.improvement is Improvement.FASTER and found.ratio < 1 - told
+    won = baseline.improvement is Improvement.SLOWER and found.ratio > 1 + told
     said = f"called without a pause it is {found.ratio:.3f} times as fast as {baseline.timed.name}"
     return said if lost or won else ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,22 +10,25 @@ import torch
 
 from evaluator.worker.measurement.clock import Clock
 from evaluator.worker.measurement.rates import rate
+from evaluator.worker.memory import tensors as memory
 from evaluator.worker.memory.state import WorkerState
 from evaluator.worker.memory.values import Tree, deliver, rebuild, results
 
 
 @dataclass
 class Lent:
-    """What an cross-check sample works on."""
+    """What a cross-check sample works on."""
 
     sets: list[Any]
     """Arguments, by call."""
-    places: list[list[torch.Tensor]]
+    places: list[tuple[torch.Tensor, ...]]
     """Where each call's results go."""
     result: Tree
     """How a result is built."""
-    blank: list[torch.Tensor] | None
-    """Zeros that go there where nothing is called; None: the calls' results do."""
+    blank: tuple[torch.Tensor, ...] | None
+    """Zeros that go to each call's places where nothing is called; None: the calls' results do."""
+    graph: torch.cuda.CUDAGraph | None = None
+    """All of it captured, to be replayed without the host."""
 
 
 class TimedWorker(WorkerState):
@@ -59,32 +63,74 @@ class TimedWorker(WorkerState):
     def do_lend(self, message: dict[str, Any]) -> dict[str, Any]:
         """Map the buffers of the next cross-check, so that mapping is no part of its time; the parent fills them later.
 
-        With `empty` nothing will be called and zeros are copied out: the cost of the copies alone.
+        With `empty` nothing will be called and zeros are copied out: the cost of the copies alone. With `capture` the
+        device's work of all calls is captured; `captured` tells whether that could be done, else `why` not.
         """
-        sets = [self.arguments(specs) for specs in message["sets"]]
-        places = [self.arguments(specs) for specs in message["returns"]]
-        blank = [torch.zeros_like(place) for one in places for place in one] if message["empty"] else None
-        values = [rebuild(message["tree"], arguments) for arguments in sets]
+        count = message["count"]
+        sets = self._by_call(message["sets"], count)
+        places = self._by_call(message["returns"], count)
+        blank = tuple(torch.zeros_like(place) for place in places[0]) if message["empty"] else None
+        values = [] if message["empty"] else [rebuild(message["tree"], list(arguments)) for arguments in sets]
         self.lent = Lent(values, places, message["result"], blank)
         self.wait()
-        return {}
+        if not message["capture"]:
+            return {}
+        graph = torch.cuda.CUDAGraph()
+        try:
+            # Relaxed: a candidate may load a module or allocate memory of the driver's while it is captured.
+            with torch.cuda.graph(graph, capture_error_mode="relaxed"):
+                self._captured(self.lent)
+                if not places[0]:  # a graph of nothing is warned of
+                    torch.zeros(1, device=self.device)
+        except Exception as error:  # whatever a call does that no graph can hold
+            return {"captured": False, "why": f"{type(error).__name__}: {error}"[:300]}
+        self.lent.graph = graph
+        return {"captured": True}
+
+    def _by_call(self, rows: list[dict[str, Any]], count: int) -> list[tuple[torch.Tensor, ...]]:
+        """The tensors of each call, from a row for each argument or result."""
+        every = [memory.views(self.buffers[row["buffer"]].base, row) for row in rows]
+        return list(zip(*every, strict=True)) if every else [()] * count
 
     def do_cross_check(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The next `calls` on what was lent, one behind the other, then their results copied out.
+        """The next `calls` on what was lent, or the replay of all, one behind the other, each result copied out.
 
         The copies are in the order of the stream: what is not there by then is not there.
         """
         lent, count = self.lent, message["calls"]
-        self.lent = Lent(lent.sets[count:], lent.places[count:], lent.result, None)
+        self.lent = Lent(lent.sets[count:], lent.places[count:], lent.result, lent.blank)
+        if lent.graph is not None:
+            lent.graph.replay()
+        else:
+            self._eagerly(lent, count)
+        self.wait()
+        return {}
+
+    def _captured(self, lent: Lent) -> None:
+        """Each call, and the copies of its results right behind it, so that no graph keeps the results of all."""
+        if lent.blank is not None:
+            for places in lent.places:
+                self._deliver(lent.blank, places)
+        for values, places in zip(lent.sets, lent.places, strict=False):
+            self._copy_results(self.subject.call(values), lent, places)
+
+    def _eagerly(self, lent: Lent, count: int) -> None:
+        """The calls, then the copies: launching these is hidden while the device works."""
         if lent.blank is None:
             made = [self.subject.call(values) for values in lent.sets[:count]]
             for result, places in zip(made, lent.places, strict=False):
-                for value, place in zip(results(result, lent.result) if places else (), places, strict=True):
-                    deliver(value, place)
+                self._copy_results(result, lent, places)
         elif lent.blank:  # by one launch: what the device needs for it, and next to nothing of the host
-            torch._foreach_copy_([place for one in lent.places for place in one], lent.blank)
-        self.wait()
-        return {}
+            every = [place for places in lent.places for place in places]
+            torch._foreach_copy_(every, list(lent.blank) * len(lent.places))
+
+    def _copy_results(self, result: Any, lent: Lent, places: tuple[torch.Tensor, ...]) -> None:
+        self._deliver(results(result, lent.result) if places else (), places)
+
+    @staticmethod
+    def _deliver(made: Sequence[Any], places: tuple[torch.Tensor, ...]) -> None:
+        for value, place in zip(made, places, strict=True):
+            deliver(value, place)
 
     def do_rate(self, message: dict[str, Any]) -> dict[str, Any]:
         """What the device does at best, see `evaluator.worker.measurement.rates`."""

@@ -97,6 +97,11 @@ def view(base: torch.Tensor, offset: int, spec: dict[str, Any]) -> torch.Tensor:
     return _as_strided(flat, shape, [int(n) for n in stride]) if stride is not None else _view(flat, shape)
 
 
+def views(base: torch.Tensor, row: dict[str, Any]) -> list[torch.Tensor]:
+    """`row["count"]` tensors of its spec, from `row["offset"]` on every `row["step"]` bytes."""
+    return [view(base, row["offset"] + n * row["step"], row) for n in range(row["count"])]
+
+
 def extent(shape: list[int], stride: list[int] | None) -> int:
     """Elements from the first to the last of a strided tensor."""
     if stride is None or 0 in shape:

@@ -34,34 +34,29 @@ GB = 10**9
 
 
 @pytest.mark.parametrize(
-    ("claim", "bytes_per_call", "free", "most", "calls"),
+    ("claim", "bytes_per_call", "free", "calls"),
     [
-        (1000.0, 10**8, 120 * GB, 800, 64),
-        (2000.0, 4 * 10**8, 120 * GB, 800, 32),
-        (2001.0, 4 * 10**8, 120 * GB, 800, 32),
-        (70_000.0, 10**8, 120 * GB, 800, 1),
-        (500.0, 1, 120 * GB, 800, 64),  # 32 ms of the 64 wanted
-        (400.0, 1, 120 * GB, 800, 0),
-        (0.0, 1, 120 * GB, 800, 0),
-        (5e-324, 1, 120 * GB, 800, 0),
-        (2000.0, 4 * 10**8, 48 * GB, 800, 20),  # a third of what is free, for both halves
-        (2000.0, 4 * 10**8, 30 * GB, 800, 0),
-        (2000.0, 1, 120 * GB, 40, 20),
-        (2000.0, 1, 120 * GB, 20, 0),
-        (2000.0, 0, 0, 800, 0),
+        (1000.0, 10**8, 120 * GB, 64),
+        (2000.0, 4 * 10**8, 120 * GB, 32),
+        (2001.0, 4 * 10**8, 120 * GB, 32),
+        (70_000.0, 10**8, 120 * GB, 1),
+        (500.0, 1, 120 * GB, 64),  # 32 ms of the 64 wanted
+        (400.0, 1, 120 * GB, 0),
+        (0.0, 1, 120 * GB, 0),
+        (5e-324, 1, 120 * GB, 0),
+        (2000.0, 4 * 10**8, 48 * GB, 20),  # a third of what is free, for both halves
+        (2000.0, 4 * 10**8, 30 * GB, 0),
+        (2000.0, 0, 0, 0),
     ],
 )
-def test_calls_by_hand(claim: float, bytes_per_call: int, free: int, most: int, calls: int) -> None:
-    assert calls_in_half(claim, bytes_per_call, free, most) == calls
+def test_calls_by_hand(claim: float, bytes_per_call: int, free: int, calls: int) -> None:
+    assert calls_in_half(claim, bytes_per_call, free) == calls
 
 
-@given(
-    st.floats(0.0, 1e7), st.integers(0, 10**11), st.integers(0, 2 * 10**11), st.integers(0, 800)
-)  # fmt: skip
-def test_a_half_is_long_enough_and_both_fit(claim: float, bytes_per_call: int, free: int, most: int) -> None:
-    calls = calls_in_half(claim, bytes_per_call, free, most)
+@given(st.floats(0.0, 1e7), st.integers(0, 10**11), st.integers(0, 2 * 10**11))
+def test_a_half_is_long_enough_and_both_fit(claim: float, bytes_per_call: int, free: int) -> None:
+    calls = calls_in_half(claim, bytes_per_call, free)
     assert 0 <= calls <= MOST_CALLS
-    assert 2 * calls <= most
     assert 2 * calls * bytes_per_call <= free / 3
     if calls:
         assert calls * claim >= LEAST_US
@@ -122,6 +117,28 @@ def test_both_rows_have_a_ratio() -> None:
     found = together(receipts.row(per_call_us=2000.0), receipts.row("eager", per_call_us=1500.0))
     assert found.ratio == 0.75
     assert together(receipts.row(), None).ratio is None
+
+
+def test_the_cross_check_of_a_short_kernel_is_its_row() -> None:
+    rows = Given()
+    rows.add(process(us=(50.0,) * 4), CrossCheck(80, (4900.0, 4500.0), (500.0,), captured=True))
+    assert rows.found is not None
+    assert rows.found.candidate == Row(name="candidate", calls=80, captured=True, per_call_us=50.0, alone_us=50.0)
+    rows.call_baseline(LONG[1:], 2)
+    assert rows.asked == []
+    rows.add_baseline(process("eager", (90.0,) * 4), CrossCheck(80, (9500.0,), (500.0,), uncaptured="it raised"))
+    assert rows.found.baseline is None
+    assert rows.notes == ["eager could not be called as the candidate was: it raised"]
+    rows.add_baseline(process("eager", (90.0,) * 4), CrossCheck(80, (9700.0,), (500.0,), captured=True))
+    assert rows.found.ratio == 2.3
+
+
+def test_a_long_kernels_row_stays() -> None:
+    benchmark = Given(candidate=OWN, eager=EAGER)
+    benchmark.both(*LONG)
+    benchmark.add(LONG[0], CrossCheck(4, (4900.0,), (500.0,), captured=True))
+    benchmark.add_baseline(LONG[1], CrossCheck(4, (4900.0,), (500.0,), captured=True))
+    assert benchmark.found == together(OWN, EAGER)
 
 
 # --- in a race --------------------------------------------------------------------------------------------------------
@@ -201,7 +218,7 @@ def test_a_baseline_is_called_without_a_pause_when_no_candidate_is_about() -> No
     """A candidate that is still there could slow it, and a baseline that fails so has all its times."""
     benchmark = Wave()
     benchmark._batch([0, 1], checked_restart=1)
-    order = ["alone", "blocks", "cross_check", "watch", "candidate", "end candidate", "alone", "eager"]
+    order = ["alone", "blocks", "watch", "candidate", "cross_check", "end candidate", "alone", "eager"]
     assert benchmark.asked == [*order, "end candidate compile eager"]
     assert benchmark.rows.found == together(OWN, EAGER)
 
@@ -265,7 +282,6 @@ def roomy(monkeypatch: pytest.MonkeyPatch, error: Exception) -> Rows:
         raise error
 
     monkeypatch.setattr(back_to_back, "traffic", lambda *_: (10**8, 10**8))
-    monkeypatch.setattr(back_to_back, "most_calls", lambda *_: 800)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda *_: (120 * GB, 140 * GB))
     monkeypatch.setattr(back_to_back, "row", row)

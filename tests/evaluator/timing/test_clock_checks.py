@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -153,6 +154,24 @@ def test_copies_of_results_may_take_their_time_and_confirm_nothing() -> None:
     assert judge_cross_check(CrossCheck(10, (3300.0,), (500.0,)), 200.0, 20.0, waits=False).status == "refuted"
 
 
+@pytest.mark.parametrize(
+    ("per_call", "claim", "calls", "status"),
+    [
+        # Allowed: 1.25 · claim, 2 us from one call to the next, 150 us a row, whatever the host said that it needs.
+        (8.6, 5.0, 400, "confirmed"),
+        (8.7, 5.0, 400, "refuted"),
+        (66.3, 50.0, 80, "confirmed"),
+        (66.5, 50.0, 80, "refuted"),
+        (2.0, 2.0, 400, "not binding"),
+        (250.0, 250.0, 4, "confirmed"),
+    ],
+)
+def test_what_a_claim_allows_where_the_host_has_no_part(per_call: float, claim: float, calls: int, status: str) -> None:
+    found = judge_cross_check(replace(walls(per_call, calls), captured=True), claim, 9000.0, waits=False)
+    assert (found.status, found.captured) == (status, True)
+    assert found.allowed_us == pytest.approx(1.25 * claim + 2.0 + 150.0 / calls)
+
+
 UNLESS = "a call took 300.0 us by kopt's clock, and 290.0 us fit, unless the host was the slower one"
 TOO_LONG = "a call took 300.0 us by kopt's clock, and at 200.0 us claimed 267.0 us fit"
 
@@ -230,9 +249,9 @@ def test_a_time_of_a_third_is_always_refuted(actual: float, more: float) -> None
         (400.0, 1 << 20, 1 << 40, 10),
         (401.0, 1 << 20, 1 << 40, 10),
         (399.0, 1 << 20, 1 << 40, 11),
-        (0.0, 1, 1 << 40, 64),
-        (10.0, 1, 1 << 40, 64),
-        (62.4, 1, 1 << 40, 64),
+        (0.0, 1, 1 << 40, 1024),
+        (10.0, 1, 1 << 40, 400),
+        (62.4, 1, 1 << 40, 65),
         (1e6, 1, 1 << 40, 2),
         (100.0, 1 << 30, 40 << 30, 10),
         (100.0, 1 << 30, 3 << 30, 2),
@@ -241,5 +260,5 @@ def test_a_time_of_a_third_is_always_refuted(actual: float, more: float) -> None
     ],
 )
 def test_how_many_calls_an_cross_check_sample_has(claim: float, size: int, free: int, calls: int) -> None:
-    """Four milliseconds of them, at most 64, in a quarter of the free memory, and never fewer than two."""
+    """Four milliseconds of them, at most 1024, in a quarter of the free memory, and never fewer than two."""
     assert cross_check_calls(claim, size, free) == calls

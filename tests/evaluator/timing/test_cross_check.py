@@ -19,7 +19,7 @@ from evaluator.correctness.reference import ReferenceProcess
 from evaluator.receipt.findings import Findings
 from evaluator.receipt.plan import SeedSchedule
 from evaluator.sandbox.fork_server import ForkServer
-from evaluator.sandbox.shared_buffers import shared_tensor
+from evaluator.sandbox.shared_buffers import shared_row
 from evaluator.sandbox.worker_process import WorkerLostError
 from evaluator.timing import cross_check as module
 from evaluator.timing.clock_checks import CrossCheck
@@ -156,9 +156,9 @@ def test_the_known_place_is_drawn(start: Start, monkeypatch: pytest.MonkeyPatch)
 
     def noted(sets: Any, results: Any, case: Case, cases: Cases, known: int, draw: random.Random) -> None:
         filled(sets, results, case, cases, known, draw)
-        equal = [torch.equal(place[0].tensor, case.values.tensors[0]) for place in sets]
+        equal = [torch.equal(place[0], case.values.tensors[0]) for place in sets]
         assert equal == [n == known for n in range(len(sets))]
-        assert all(bool(place[0].tensor.isnan().all()) for place in results)
+        assert all(bool(place[0].isnan().all()) for place in results)
         seen.append(known)
 
     filled = module.fill_sets
@@ -176,17 +176,17 @@ def test_what_the_empty_turn_left_is_taken_away(start: Start, monkeypatch: pytes
 
     lent: list[Any] = []
 
-    def noted_lend(asked: Any, tensors: Any, message: dict[str, Any]) -> None:
-        lent[:] = tensors[-len(message["returns"]) :]
-        lend(asked, tensors, message)
+    def noted_lend(asked: Any, rows: Any, message: dict[str, Any]) -> Any:
+        lent[:] = rows[-1].tensors
+        return lend(asked, rows, message)
 
     def noted_wall(asked: Any, calls: int) -> float:
         if asked is one:
-            seen.extend(bool(t.tensor.isnan().all()) for t in lent)
+            seen.extend(bool(t.isnan().all()) for t in lent)
         return wall(asked, calls)
 
-    lend, wall = module.lend_sets, module.time_calls
-    monkeypatch.setattr(module, "lend_sets", noted_lend)
+    lend, wall = module.lend, module.time_calls
+    monkeypatch.setattr(module, "lend", noted_lend)
     monkeypatch.setattr(module, "time_calls", noted_wall)
     checked(one, cases, calls=4)
     assert seen == [True] * 4 * SAMPLES
@@ -271,7 +271,7 @@ def test_arguments_are_filled_in_after_they_were_handed_over(start: Start, monke
     """Whatever else might run in the candidate's process by then finds nothing of use."""
     one, cases = start("return x * 2 + y")
     done: list[str] = []
-    lend, wall, filled = module.lend_sets, module.time_calls, module.fill_sets
+    lend, wall, filled = module.lend, module.time_calls, module.fill_sets
 
     def noted(said: str, function: Any) -> Any:
         def called(*words: Any) -> Any:
@@ -280,7 +280,7 @@ def test_arguments_are_filled_in_after_they_were_handed_over(start: Start, monke
 
         return called
 
-    monkeypatch.setattr(module, "lend_sets", noted("lend", lend))
+    monkeypatch.setattr(module, "lend", noted("lend", lend))
     monkeypatch.setattr(module, "time_calls", noted("wall", wall))
     monkeypatch.setattr(module, "fill_sets", noted("fill", filled))
     checked(one, cases)
@@ -313,21 +313,20 @@ def test_memory_of_this_process_is_closed(start: Start, monkeypatch: pytest.Monk
     one, cases = start("return x * 2 + y")
     made = []
 
-    def noted(spec: dict[str, Any], device: torch.device) -> Any:
-        made.append(shared(spec, device))
+    def noted(spec: dict[str, Any], count: int, device: torch.device) -> Any:
+        made.append(shared_row(spec, count, device))
         return made[-1]
 
-    shared = shared_tensor
-    monkeypatch.setattr(module, "shared_tensor", noted)
+    monkeypatch.setattr(module, "shared_row", noted)
     checked(one, cases, calls=3)
-    assert len(made) == 3 * (2 + 1)
-    assert all(tensor.buffer.descriptor == -1 for tensor in made)
+    assert len(made) == 2 + 1
+    assert all(row.buffer.descriptor == -1 for row in made)
 
 
-def test_many_calls_need_more_messages_than_one(start: Start) -> None:
-    """More descriptors than one message carries."""
+def test_many_calls_need_one_message(start: Start) -> None:
+    """A row of them is one buffer, however many there are."""
     one, cases = start("return x * 2 + y")
-    assert checked(one, cases, calls=64).calls == 64
+    assert checked(one, cases, calls=1024).calls == 1024
 
 
 # --- a candidate that fails -------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import torch
 
 from evaluator.correctness.candidate import CandidateError, KernelProcess
 from evaluator.sandbox.fork_server import ForkServer
-from evaluator.sandbox.shared_buffers import SharedTensor, shared_tensor
+from evaluator.sandbox.shared_buffers import SharedRow, SharedTensor, shared_row, shared_tensor
 from tests.evaluator.workers import LIMITS, kernel, values
 
 CPU = torch.device("cpu")
@@ -41,23 +41,31 @@ def lend(*tensors: torch.Tensor) -> list[SharedTensor]:
     return lent
 
 
+def row(tensors: list[torch.Tensor]) -> SharedRow:
+    """Copies of tensors of one kind, behind each other."""
+    made = shared_row({"shape": list(tensors[0].shape), "dtype": str(tensors[0].dtype)[6:]}, len(tensors), CPU)
+    for place, tensor in zip(made.tensors, tensors, strict=True):
+        place.copy_(tensor)
+    return made
+
+
 def audit(
     one: KernelProcess, inputs: list[torch.Tensor], *, empty: bool = False, before: int = 0
 ) -> tuple[dict[str, Any], list[torch.Tensor]]:
     """(the answer, what lies in the memory of the results) of one call for each of `inputs`, some in a turn before."""
-    arguments = lend(*inputs)
-    results = lend(*(torch.full((4,), -7.0) for _ in inputs))
+    arguments, results = row(inputs), row([torch.full((4,), -7.0) for _ in inputs])
     words = {
         "tree": values(inputs[0]).tree,
         "result": {"tensor": 0},
-        "sets": [[t.message] for t in arguments],
-        "returns": [[t.message] for t in results],
+        "sets": [arguments.message()],
+        "returns": [results.message()],
+        "count": len(inputs),
     }
-    one.ask("lend", 30, [*arguments, *results], empty=empty, **words)
+    one.ask("lend", 30, [arguments, results], empty=empty, capture=False, **words)
     if before:
         one.ask("cross_check", 30, calls=before)
     reply = one.ask("cross_check", 30, calls=len(inputs) - before)
-    return reply, [t.tensor.clone() for t in results]
+    return reply, [t.clone() for t in results.tensors]
 
 
 INPUTS = [torch.arange(4.0) + 10 * n for n in range(5)]
