@@ -92,19 +92,24 @@ class _Lent:
     def samples(self, dims: dict[str, int] | None, *, capture: bool) -> CrossCheck:
         """`dims` of the candidate's trial, where a wrong result is to become one."""
         cases, kernel = self.cases, self.kernel
-        built = {"tree": self.case.values.tree, "result": cases.shape.result, "capture": capture}
         count = self.before + self.calls
-        every = {"sets": [row.message() for row in self.arguments], "returns": [row.message() for row in self.returned]}
-        none = {"sets": [], "returns": [row.message(self.before) for row in self.returned]}
+        built = {"tree": self.case.values.tree, "result": cases.shape.result, "capture": capture}
+        returns = [row.message(self.before) for row in self.returned]
+        none = {**built, "sets": [], "returns": returns, "count": self.calls, "empty": True}
+        sets = [row.message() for row in self.arguments]
+        returns = [row.message() for row in self.returned]
+        every = {**built, "sets": sets, "returns": returns, "count": count, "empty": False}
         walls, empty, first = [], [], []
-        for n in range(SAMPLES):
+        for n in range(SAMPLES + capture):  # the first replay of a graph brings it to the device, and does not count
             self.case = self.case if n == 0 else next(self.fresh)
             known = self.draw.randrange(count)
-            lend(cases.reference, self.returned, {**built, **none, "count": self.calls, "empty": True})
+            if n == 0 or not capture:
+                lend(cases.reference, self.returned, none)
             empty.append(time_calls(cases.reference, self.calls))
-            told = lend(kernel, [*self.arguments, *self.returned], {**built, **every, "count": count, "empty": False})
-            if capture and not told["captured"]:
-                raise _UncapturedError(told["why"])
+            if n == 0 or not capture:
+                told = lend(kernel, [*self.arguments, *self.returned], every)
+                if capture and not told["captured"]:
+                    raise _UncapturedError(told["why"])
             fill_sets(self.sets, self.results, self.case, cases, known, self.draw)
             _wait(kernel.device)
             if self.before:
@@ -122,6 +127,7 @@ class _Lent:
                 if capture:
                     raise _UncapturedError(f"its replay gave other results: {error}") from error
                 raise
+        walls, empty = walls[int(capture) :], empty[int(capture) :]
         returned = len(self.returned)
         return CrossCheck(self.calls, tuple(walls), tuple(empty), returned, before_us=tuple(first), captured=capture)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,7 +78,7 @@ class TimedWorker(WorkerState):
         try:
             # Relaxed: a candidate may load a module or allocate memory of the driver's while it is captured.
             with torch.cuda.graph(graph, capture_error_mode="relaxed"):
-                self._captured(self.lent)
+                self._row(self.lent, count)
                 if not places[0]:  # a graph of nothing is warned of
                     torch.zeros(1, device=self.device)
         except Exception as error:  # whatever a call does that no graph can hold
@@ -98,39 +97,24 @@ class TimedWorker(WorkerState):
         The copies are in the order of the stream: what is not there by then is not there.
         """
         lent, count = self.lent, message["calls"]
-        self.lent = Lent(lent.sets[count:], lent.places[count:], lent.result, lent.blank)
         if lent.graph is not None:
             lent.graph.replay()
         else:
-            self._eagerly(lent, count)
+            self.lent = Lent(lent.sets[count:], lent.places[count:], lent.result, lent.blank)
+            self._row(lent, count)
         self.wait()
         return {}
 
-    def _captured(self, lent: Lent) -> None:
-        """Each call, and the copies of its results right behind it, so that no graph keeps the results of all."""
-        if lent.blank is not None:
-            for places in lent.places:
-                self._deliver(lent.blank, places)
-        for values, places in zip(lent.sets, lent.places, strict=False):
-            self._copy_results(self.subject.call(values), lent, places)
-
-    def _eagerly(self, lent: Lent, count: int) -> None:
+    def _row(self, lent: Lent, count: int) -> None:
         """The calls, then the copies: launching these is hidden while the device works."""
         if lent.blank is None:
             made = [self.subject.call(values) for values in lent.sets[:count]]
             for result, places in zip(made, lent.places, strict=False):
-                self._copy_results(result, lent, places)
+                for value, place in zip(results(result, lent.result) if places else (), places, strict=True):
+                    deliver(value, place)
         elif lent.blank:  # by one launch: what the device needs for it, and next to nothing of the host
             every = [place for places in lent.places for place in places]
             torch._foreach_copy_(every, list(lent.blank) * len(lent.places))
-
-    def _copy_results(self, result: Any, lent: Lent, places: tuple[torch.Tensor, ...]) -> None:
-        self._deliver(results(result, lent.result) if places else (), places)
-
-    @staticmethod
-    def _deliver(made: Sequence[Any], places: tuple[torch.Tensor, ...]) -> None:
-        for value, place in zip(made, places, strict=True):
-            deliver(value, place)
 
     def do_rate(self, message: dict[str, Any]) -> dict[str, Any]:
         """What the device does at best, see `evaluator.worker.measurement.rates`."""
