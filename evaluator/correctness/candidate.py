@@ -88,6 +88,8 @@ class KernelProcess:
     draw: random.Random
     places: int = 2
     """How many sets of memory its arguments and results are drawn from."""
+    weight_names: list[str] = field(default_factory=list, init=False)
+    """Its names for the reference's weights, in their order."""
     _places: list[_Memory] = field(default_factory=list, init=False)
     _shapes: Any = field(default=None, init=False)
     _last: int = field(default=-1, init=False)
@@ -115,10 +117,23 @@ class KernelProcess:
 
     def set_weights(self, weights: Values, names: Sequence[str]) -> None:
         """Load the reference's weights under the candidate's names for them."""
+        self.weight_names = list(names)
         lent = copied(weights, self.device)
         self.ask("set_weights", self.call_seconds, lent, names=list(names), tensors=[t.message for t in lent])
         for shared in lent:
             shared.close()
+
+    def state(self, weights: Values) -> list[torch.Tensor]:
+        """What it now has under its names for `weights`; NaN, or whatever stood there, where it has nothing."""
+        lent = copied(weights, self.device)
+        for shared in lent:
+            fill(shared.tensor, self.draw)
+        tensors = [t.message for t in lent]
+        self.ask("state", self.call_seconds, lent, names=self.weight_names, tensors=tensors)
+        found = [t.tensor.clone() for t in lent]
+        for shared in lent:
+            shared.close()
+        return found
 
     def call(
         self,
@@ -127,6 +142,7 @@ class KernelProcess:
         *,
         watch: str = "",
         late: bool = False,
+        keep: bool = False,
         strides: Sequence[list[int] | None] | None = None,
         sample: SampleOptions | None = None,
         seconds: float | None = None,
@@ -135,7 +151,8 @@ class KernelProcess:
 
         `shape` is what the reference returns and writes. `watch` says how operators are counted, see
         `evaluator.worker.measurement.operations.watching`. `late` brings the inputs on the current stream only when
-        the call is already under way, on a GPU. `strides` lays the inputs out otherwise than contiguous.
+        the call is already under way, on a GPU. `keep` holds the result until the next call has come to its end, which
+        then tells whether it is still the same. `strides` lays the inputs out otherwise than contiguous.
         """
         place, moved = self._place(values, shape.returned, strides)
         for n, shared in enumerate(place.arguments):
@@ -149,7 +166,8 @@ class KernelProcess:
             fill(shared.tensor, self.draw)
         _wait(self.device)
         lent = [*place.arguments, *place.results]
-        how = {"watch": watch, "late": late, "written": list(shape.written)} if sample is None else asdict(sample)
+        how = asdict(sample) if sample is not None else {"watch": watch, "late": late, "keep": keep}
+        how |= {} if sample is not None else {"written": list(shape.written)}
         how |= {"tensors": [t.message for t in place.arguments], "returns": [t.message for t in place.results]}
         how["result"] = shape.result
         limit = self.call_seconds if seconds is None else seconds

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 from evaluator.correctness import weights
 from evaluator.correctness.candidate import fill, same_bits
 from evaluator.correctness.distributions import DISTRIBUTIONS, Distribution, draw, jitter, must_be_exact
-from evaluator.correctness.reference import ReferenceProcess, Results, Shape, Values
+from evaluator.correctness.reference import LARGE, ReferenceProcess, Results, Shape, Values
 from evaluator.correctness.tolerance import Comparison, compare
 from evaluator.receipt.findings import Findings
 from evaluator.receipt.plan import SeedSchedule
@@ -65,6 +66,10 @@ class Cases:
         """Of the inputs and the results."""
         self.exact = True
         """Whether the oracle runs in float64."""
+        self.state: list[int] = []
+        """Numbers of the weights that a call of the reference changes, such as running statistics."""
+        self.varies: list[bool] = []
+        """For each input, whether two draws of it differ."""
         self._slow: bool | None = None
         """Whether drawing inputs takes too long for each sample; None before the first."""
         self._drawn: Values | None = None
@@ -80,13 +85,15 @@ class Cases:
                 self.reference.set_weights(self.weights)
         first, named = self.reference.inputs(self.seeds.seed("inputs", 0))
         second, _ = self.reference.inputs(self.seeds.seed("inputs", 1))
-        self.fixed = bool(first.tensors) and all(
-            a.shape == b.shape and torch.equal(a, b) for a, b in zip(first.tensors, second.tensors, strict=True)
-        )
+        self.varies = [
+            a.shape != b.shape or not torch.equal(a, b) for a, b in zip(first.tensors, second.tensors, strict=True)
+        ]
+        self.fixed = bool(first.tensors) and not any(self.varies)
         if self.fixed:
             self._try_jitter(first)
         values = self._fresh(first)
         result = self.reference.run(values, "native", mutations=True)
+        self._learn_state()
         self.shape = self._shape(values, result, outputs(named, [first.specs[n]["name"] for n in result.mutated]))
         self.bytes = sum(t.nbytes for t in (*values.tensors, *result.tensors))
         self._leave_out_float64(sum(t.nbytes for t in values.tensors), sum(t.nbytes for t in result.tensors))
@@ -94,6 +101,37 @@ class Cases:
         case = self._case(GIVEN, values)
         self._deterministic(case)
         return case
+
+    def _learn_state(self) -> None:
+        """Which weights the first call changed; from now on every call begins with the weights that were chosen."""
+        if sum(t.nbytes for t in self.weights.tensors) > LARGE:
+            self.found.skipped("state after a call", "the weights are too large to be compared after a call")
+        elif self.weights.tensors:
+            after = self.reference.state(self.weights)
+            pairs = enumerate(zip(self.weights.tensors, after, strict=True))
+            self.state = [n for n, (old, new) in pairs if not same_bits(old.to(new.device), new)]
+
+    def state_after(self, values: Values) -> list[torch.Tensor]:
+        """The weights after one call of the reference at the problem's precision."""
+        self._run(values, "native")
+        return self.reference.state(self.weights)
+
+    @contextmanager
+    def weighing(self, other: Values) -> Iterator[None]:
+        """The reference with other weights."""
+        kept, self.weights = self.weights, other
+        try:
+            self.reference.set_weights(other)
+            yield
+        finally:
+            self.weights = kept
+            self.reference.set_weights(kept)
+
+    def _run(self, values: Values, precision: str) -> Results:
+        """Run the reference, always from the same weights."""
+        if self.state:
+            self.reference.set_weights(self.weights)
+        return self.reference.run(values, precision, self.shape.written)
 
     def _fresh(self, values: Values) -> Values:
         """Inputs that cannot be drawn anew are moved a little, which no remembered result survives."""
@@ -150,7 +188,7 @@ class Cases:
         return [n for n, a, b in zip(written, plain, again, strict=True) if same_bits(a, b)]
 
     def _case(self, distribution: Distribution, values: Values) -> Case:
-        native = self.reference.run(values, "native", self.shape.written).tensors
+        native = self._run(values, "native").tensors
         exactly = native
         if not self.own_reference and self.exact:
             exactly = self._exactly(values, native)
@@ -176,7 +214,7 @@ class Cases:
     def _exactly(self, values: Values, native: list[torch.Tensor]) -> list[torch.Tensor]:
         """Float64 results; the native ones where there are none, and then there are none for later cases either."""
         try:
-            return self.reference.run(values, "double", self.shape.written).tensors
+            return self._run(values, "double").tensors
         except UsageError:  # code that names float32 itself
             why = "the reference does not run in float64; its own result is the oracle"
         except (KoptError, torch.OutOfMemoryError) as error:
@@ -196,16 +234,12 @@ class Cases:
         """
         precision = "double" if self.exact else "native"
         before = case.reference if self.exact else case.native
-        again = self.reference.run(case.values, precision, self.shape.written).tensors
-        for one, other in zip(before, again, strict=True):
-            if same_bits(one, other):
-                continue
-            if not compare(other, one, None, stretched=True, exact=False, declared=None).passed:
-                raise UsageError(
-                    "the reference gives different results for the same inputs",
-                    code="reference_random",
-                    hint="Take random numbers out of it, such as dropout, or pass them in as inputs.",
-                )
+        if not _agree(before, self._run(case.values, precision).tensors):
+            raise UsageError(
+                "the reference gives different results for the same inputs",
+                code="reference_random",
+                hint="Take random numbers out of it, such as dropout, or pass them in as inputs.",
+            )
 
     def case(self, distribution: Distribution, index: int) -> Case | None:
         """Inputs of another distribution, or None with the reason on record."""
@@ -226,16 +260,44 @@ class Cases:
                 raise
             self.found.skipped(distribution.name, f"the reference does not take it: {error.message}")
             return None
-        for o, n in zip(case.reference, case.native, strict=True):
-            if n.is_floating_point() and distribution.name != "given":
-                cast = o.to(n.dtype)
-                if bool(cast.isnan().any()):
-                    self.found.skipped(distribution.name, "the reference gives NaN")
-                    return None
-                if not torch.equal(cast.isinf(), n.isinf()) or bool(n.isnan().any()):
-                    self.found.skipped(distribution.name, "PyTorch's own result is not finite where the exact one is")
-                    return None
+        why = _unfit(case) if distribution.name != "given" else ""
+        if why:
+            self.found.skipped(distribution.name, why)
+            return None
         return case
+
+    def varied(
+        self,
+        label: str,
+        values: Values,
+        like: Case,
+        *,
+        stretched: bool = True,
+        finite: bool = True,
+        again: bool = False,
+    ) -> Case | None:
+        """The case of values that were made from those of `like`; None where they are none of the problem's.
+
+        That is so where the reference raises or gives results of other shapes or types; where `finite` asks for it,
+        gives NaN; and where `again` does, disagrees with itself.
+        """
+        try:
+            native = self._run(values, "native").tensors
+            if [(t.shape, t.dtype) for t in native] != [(t.shape, t.dtype) for t in like.native]:
+                return None
+            if again and not _agree(native, self._run(values, "native").tensors):
+                return None  # a probability of dropout that was 0
+            exactly = native if like.reference is like.native else self._run(values, "double").tensors
+        except torch.OutOfMemoryError:
+            torch.cuda.empty_cache()
+            return None
+        except KoptError:
+            return None
+        if [t.shape for t in exactly] != [t.shape for t in native]:
+            return None
+        told = Distribution(label, stretched, "the given inputs with one thing changed")
+        case = Case(told, values, exactly, native, [False] * len(native))
+        return None if finite and _unfit(case) else case
 
     def another(self, index: int) -> Case:
         """Fresh inputs of the problem's own for a timed sample.
@@ -266,3 +328,24 @@ class Cases:
         native = None if self.own_reference or case.reference is case.native else case.native[n]
         how = {"stretched": case.distribution.stretched, "exact": case.exact[n]}
         return compare(got, case.reference[n], native, **how, declared=self.tolerance)
+
+
+def _agree(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
+    """Whether two runs at one precision gave the same but for the order of sums."""
+    return all(
+        same_bits(a, b) or compare(b, a, None, stretched=True, exact=False, declared=None).passed
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def _unfit(case: Case) -> str:
+    """Why nobody is judged by a case: NaN, or a result that is not finite where the exact one is. Empty where none."""
+    for o, n in zip(case.reference, case.native, strict=True):
+        if not n.is_floating_point():
+            continue
+        cast = o.to(n.dtype)
+        if bool(cast.isnan().any()):
+            return "the reference gives NaN"
+        if not torch.equal(cast.isinf(), n.isinf()) or bool(n.isnan().any()):
+            return "PyTorch's own result is not finite where the exact one is"
+    return ""

@@ -14,8 +14,9 @@ from evaluator.correctness.candidate import Called, CandidateError, KernelProces
 from evaluator.correctness.cases import GIVEN, Case, Cases
 from evaluator.correctness.degenerate_task import TaskExaminer
 from evaluator.correctness.distributions import DISTRIBUTIONS
-from evaluator.correctness.reference import LARGE
-from evaluator.correctness.tolerance import Comparison, looser
+from evaluator.correctness.reference import LARGE, Values
+from evaluator.correctness.tolerance import Comparison, compare, looser
+from evaluator.correctness.variations.cases import Variation, Variations
 from evaluator.receipt.findings import Findings, Trial
 from evaluator.receipt.plan import Plan, SeedSchedule
 from evaluator.scan.hazards import Severity
@@ -68,6 +69,8 @@ class Protocol:
             self._try(kernel, fresh, 0, label="given, drawn again")
         for repeat in repeats:
             self._try(kernel, first, repeat)
+        if kernel is not None and self.plan.name == "verdict" and self._sound():
+            self._vary(kernel, first)
         self._try(kernel, first, self.plan.repeats, watch=True)
         if kernel is not None and self.found.failure is None:
             if not self.cases.own_reference:
@@ -75,6 +78,68 @@ class Protocol:
                 self.found.hazards += judged
             if self.plan.strided:
                 self._strided(kernel, first)
+
+    def _sound(self) -> bool:
+        """Whether every call so far was right."""
+        return self.found.failure is None and all(trial.passed for trial in self.found.trials)
+
+    def _vary(self, kernel: KernelProcess, first: Case) -> None:
+        """Variations of the given inputs, right after a call on these, until one is wrong; then what a call leaves in
+        the weights."""
+        generator = torch.Generator(self.cases.reference.device).manual_seed(self.seeds.seed("vary", self.index))
+        made = Variations(self.cases, first, self.dims, self.draw, generator)
+        for n, variation in enumerate(made):
+            self._try_variation(kernel, variation, keep=n == 0 and self.cases.bytes <= LARGE)
+            if not self._sound():
+                return
+        if self.cases.state:
+            self._state(kernel, first)
+
+    def _try_variation(self, kernel: KernelProcess, variation: Variation, *, keep: bool) -> None:
+        case, label = variation.case, variation.case.distribution.name
+        try:
+            if variation.weights is not None:
+                kernel.set_weights(variation.weights, kernel.weight_names)
+            called = self._call(kernel, case, keep=keep, weights=variation.weights)
+            if variation.weights is not None:
+                kernel.set_weights(self.cases.weights, kernel.weight_names)
+        except CandidateError as error:
+            if variation.note:
+                self.found.hazard(variation.note, Severity.NOTE, f"{label}: it raised: {error}")
+            else:
+                self._raised(error, case)
+            return
+        note_behaviour(called, self.found)
+        problems = problems_of(called, self.cases, self.found)
+        compared = [None if n in problems else self.cases.compare(case, n, o) for n, o in enumerate(called.outputs)]
+        wrong = [n for n, found in enumerate(compared) if found is None or not found.passed]
+        if wrong and not variation.judged:
+            detail = problems.get(wrong[0]) or getattr(compared[wrong[0]], "detail", "")
+            self.found.hazard(variation.note, Severity.NOTE, f"{label}: {self.cases.shape.names[wrong[0]]}: {detail}")
+            return
+        for n, found in enumerate(compared):
+            self._record(label, 0, n, called, found, problems.get(n, ""))
+
+    def _state(self, kernel: KernelProcess, first: Case) -> None:
+        """The weights that a call of the reference changes, after one call of each from the same weights."""
+        after = self.cases.state_after(first.values)
+        try:
+            called = self._call(kernel, first)
+            got = kernel.state(self.cases.weights)
+        except CandidateError as error:
+            self._raised(error, first)
+            return
+        for n in self.cases.state:
+            compared = compare(got[n], after[n], None, stretched=True, exact=False, declared=self.cases.tolerance)
+            name = self.cases.weights.specs[n]["name"]
+            self._append("given, state after the call", 0, name, called, compared, "", None)
+        self.index += 1
+
+    def _call(self, kernel: KernelProcess, case: Case, *, weights: Values | None = None, **how: Any) -> Called:
+        """One call; where calls change the weights, from the weights that were chosen."""
+        if self.cases.state and weights is None:
+            kernel.set_weights(self.cases.weights, kernel.weight_names)
+        return kernel.call(case.values, self.cases.shape, **how)
 
     def _watch(self, always: bool) -> str:
         """How operators are counted in this call: in half of the calls, drawn at random, so that none is known to be
@@ -94,13 +159,12 @@ class Protocol:
     ) -> None:
         if kernel is None or self.found.failure is not None:
             return
-        shape = self.cases.shape
         if self.cases.bytes > LARGE and self.cases.reference.device.type == "cuda":
             torch.cuda.empty_cache()  # the candidate's process needs memory too
         try:
             late = self.cases.reference.device.type == "cuda" and repeat == self.plan.repeats - 1
             how = "" if late else self._watch(watch)
-            called = kernel.call(case.values, shape, watch=how, late=late)
+            called = self._call(kernel, case, watch=how, late=late)
         except CandidateError as error:
             self._raised(error, case)
             return
@@ -145,6 +209,20 @@ class Protocol:
                 self.found.hazard("nondeterministic", Severity.NOTE, said)
             if name == GIVEN.name:  # nothing else is called twice
                 self.firsts.setdefault(key, called.outputs[n])
+        self._append(name, repeat, self.cases.shape.names[n], called, compared, problem, bitwise)
+        if n == len(called.outputs) - 1:
+            self.index += 1
+
+    def _append(
+        self,
+        name: str,
+        repeat: int,
+        output: str,
+        called: Called,
+        compared: Comparison | None,
+        problem: str,
+        bitwise: bool | None,
+    ) -> None:
         self.found.trials.append(
             Trial(
                 index=self.index,
@@ -152,7 +230,7 @@ class Protocol:
                 distribution=name,
                 repeat=repeat,
                 memory="new" if called.moved else "same",
-                output=self.cases.shape.names[n],
+                output=output,
                 passed=not problem and compared is not None and compared.passed,
                 **_figures(compared),
                 bitwise=bitwise,
@@ -160,8 +238,6 @@ class Protocol:
                 seconds=called.seconds,
             )
         )
-        if n == len(called.outputs) - 1:
-            self.index += 1
 
     def _kernels(self, kernel: KernelProcess, case: Case) -> None:
         """Which device kernels run, on a GPU."""
@@ -178,7 +254,7 @@ class Protocol:
             self.found.skipped("strided inputs", "no input of two or more dimensions is only read")
             return
         try:
-            called = kernel.call(case.values, self.cases.shape, strides=strides)
+            called = self._call(kernel, case, strides=strides)
         except CandidateError as error:
             self.found.hazard("noncontiguous_inputs", Severity.NOTE, f"it raised: {error}")
             return
@@ -228,6 +304,8 @@ def note_behaviour(called: Called, found: Findings) -> None:
         found.hazard("threads_left", Severity.NOTE, "a thread was still running when the call had returned")
     if reply.get("processes"):
         found.hazard("processes_left", Severity.NOTE, "a process was still running when the call had returned")
+    if reply.get("reused"):
+        found.hazard("result_reused", Severity.NOTE, "the result of a call changed during the next call")
     if called.guards:
         found.hazard("guard_overwritten", Severity.NOTE, f"memory beside {called.guards[0]} was written")
     if called.changed:

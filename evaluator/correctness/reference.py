@@ -114,6 +114,13 @@ class ReferenceProcess:
         names = [spec["name"] for spec in weights.specs]
         self.ask("set_weights", self.call_seconds, lent, names=names, tensors=[t.message for t in lent])
 
+    def state(self, weights: Values) -> list[torch.Tensor]:
+        """What the weights are now, in the order of `weights`."""
+        lent = self.lend("weights", weights)
+        names = [spec["name"] for spec in weights.specs]
+        self.ask("state", self.call_seconds, lent, names=names, tensors=[t.message for t in lent])
+        return [t.tensor.clone() for t in lent]
+
     def inputs(self, seed: int) -> tuple[Values, list[str]]:
         """(one fresh draw of inputs, names of those that are outputs)."""
         if self.maker is not None:

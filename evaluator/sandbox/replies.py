@@ -165,6 +165,7 @@ class Reply(_Part):
     processes: NonNegativeInt = 0
     returned: list[ReturnedReply] = []
     misbuilt: Text = ""
+    reused: bool = False
     operators: list[OperatorReply] = []
     kernels: list[KernelReply] = []
     runs: list[RunReply] = []

@@ -29,6 +29,7 @@ _words.add_argument("--vary", default="")
 _words.add_argument("--sanitize", dest="sanitizers")
 _words.add_argument("--tolerance")
 _words.add_argument("--timeout", dest="call_seconds", type=float, default=60.0)
+_words.add_argument("--seed", default=argparse.SUPPRESS)
 _words.add_argument("--memory", type=float)
 
 

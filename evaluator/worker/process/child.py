@@ -27,7 +27,15 @@ from evaluator.worker.measurement.threads import Threads
 from evaluator.worker.measurement.timed import TimedWorker
 from evaluator.worker.memory import tensors as memory
 from evaluator.worker.memory.inputs import InputsError
-from evaluator.worker.memory.values import UnsupportedValueError, rebuild
+from evaluator.worker.memory.values import (
+    StructureError,
+    Tree,
+    UnsupportedValueError,
+    deliver,
+    is_exact,
+    rebuild,
+    results,
+)
 from evaluator.worker.process import bootstrap, protocol, standalone
 from evaluator.worker.process.isolation import Sandbox
 
@@ -47,6 +55,8 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         self.changed: Callable[[], list[str]] = list
         self.threads = Threads()
         self.mapping = contextlib.ExitStack()
+        self.held: list[tuple[torch.Tensor, torch.Tensor]] = []
+        """The last call's results with copies of their bytes, where the parent asked to keep them."""
         self.findings = self._findings
 
     def serve(self) -> None:
@@ -135,6 +145,14 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         self.subject.load(dict(zip(message["names"], tensors, strict=True)))
         return {}
 
+    def do_state(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Copy parameters and buffers as they are now into the parent's memory."""
+        state = self.subject.model.state_dict()
+        for name, spec in zip(message["names"], message["tensors"], strict=True):
+            deliver(state.get(name), self.shared(spec))
+        self.wait()
+        return {}
+
     # --- the candidate's work ---------------------------------------------------------------------------------------
 
     def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -151,8 +169,10 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         # In the order of the stream, not after all of the device: work on a stream that nobody joins comes too late.
         answer = self.copy_out(result, message["result"], message["returns"], arguments)
         written = [(arguments[n], arguments[n].clone()) for n in message["written"]] if message["late"] else []
-        del result
         self.wait()
+        answer["reused"] = any(not torch.equal(_bytes(held), before) for held, before in self.held)
+        self.held = self._held(result, message["result"], arguments) if message.get("keep") else []
+        del result
         for argument, in_order in written:
             argument.copy_(in_order)
         for spec, tensor in zip(message["tensors"], arguments, strict=True):
@@ -162,6 +182,14 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         self.wait()
         answer["operators"] = watch.table()
         return {**answer, **self._findings()}
+
+    def _held(self, result: Any, tree: Tree, arguments: list[torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Returned tensors that lie in no argument, each with a copy of its bytes."""
+        try:
+            returned = [value for value in results(result, tree) if is_exact(value)]
+        except StructureError:
+            return []
+        return [(value, _bytes(value).clone()) for value in returned if memory.alias(value, arguments) is None]
 
     def _make_late(self, arguments: list[torch.Tensor]) -> Callable[[], None]:
         """Take the inputs away; the answer brings them back on the current stream, behind work that keeps it busy.
@@ -203,6 +231,10 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
             compiled(message["load"], self.folder)
         tensors = {name: [self.shared(spec) for spec in message[name]] for name in ("init", "weights", "inputs")}
         standalone.write_job(message, self.folder, tensors, profile=profile)
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().contiguous().flatten().view(torch.uint8)
 
 
 def _failure(error: BaseException) -> dict[str, Any]:

@@ -1,0 +1,252 @@
+"""The variations of a problem, one after the other, each with what the reference makes of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+
+from evaluator.correctness.cases import Case, Cases
+from evaluator.correctness.distributions import DISTRIBUTIONS, draw, jitter
+from evaluator.correctness.reference import LARGE, Values
+from evaluator.correctness.variations import values as change
+
+MOST = 14
+"""Variations of one workload."""
+_MOST_LARGE = 3
+"""Of one whose inputs and results are larger than `LARGE`: each takes as long as a case."""
+MOST_INPUTS = 6
+"""Inputs that are changed alone; the seed chooses them where there are more."""
+_MOST_SCALARS = 4
+_LEAST = tuple(2.0**-n for n in (12, 9, 6, 3))
+"""Parts of an input's largest magnitude by which an element moves a little: the first that the rule can tell."""
+_NORMAL = next(d for d in DISTRIBUTIONS if d.name == "normal")
+
+
+@dataclass
+class Variation:
+    """The given inputs with one thing changed."""
+
+    case: Case
+    judged: bool = True
+    """Whether a wrong result is held against the candidate; otherwise the hazard `note` is a note."""
+    note: str = ""
+    """The hazard that is noted where the candidate raises, or is wrong and not judged; where it is empty, raising is
+    the candidate's fault."""
+    weights: Values | None = None
+    """The weights that the case was made with, where they are others."""
+
+
+@dataclass(eq=False)
+class Variations:
+    """Makes the variations of `first`, the given inputs on which the candidate was right.
+
+    The elements that move come first, right after a call on `first`; the others in an order drawn at random.
+    """
+
+    cases: Cases
+    first: Case
+    dims: dict[str, int]
+    rng: random.Random
+    generator: torch.Generator
+    made: int = field(default=0, init=False)
+
+    def __iter__(self) -> Iterator[Variation]:
+        """Lazily: a case is made when it is asked for, and nothing holds it afterwards."""
+        kinds: list[Callable[[], Iterator[Variation]]] = [
+            *self._alone(),
+            *self._scalars(),
+            self._zero_rows,
+            self._specials,
+            self._weights,
+        ]
+        self.rng.shuffle(kinds)
+        most = _MOST_LARGE if self.cases.bytes > LARGE else MOST
+        for kind in (self._elements, *kinds):
+            for variation in kind():
+                yield variation
+                self.made += 1
+                if self.made == most:
+                    return
+
+    # --- one thing changed ------------------------------------------------------------------------------------------
+
+    def _elements(self) -> Iterator[Variation]:
+        """One element after the other, in different inputs.
+
+        By much, so that a memo by samples of the inputs gives the old result: one at a time, since samples are likelier
+        to miss one than to miss all of several. And by the least that the rule can tell, so that a memo by rounded
+        values does.
+        """
+        inputs = self._floats()
+        before = self.first
+        for step in range(min(3, max(2, len(inputs))) if inputs else 0):
+            n = inputs[step % len(inputs)]
+            at = self.rng.randrange(before.values.tensors[n].numel())
+            for part in _LEAST if step % 2 else (2.0,):
+                tensors = list(before.values.tensors)
+                tensors[n] = change.moved_element(tensors[n], at, part)
+                label = f"given, one element of {self._name(n)} changed{' a little' * (step % 2)}"
+                case = self.cases.varied(label, self._with(tensors), before, stretched=False)
+                if case is not None and self._told_apart(case, before):
+                    before = case
+                    yield Variation(case)
+                    break
+
+    def _told_apart(self, case: Case, other: Case) -> bool:
+        """Whether the results of another case would be wrong on this one."""
+        return any(not self.cases.compare(case, n, result).passed for n, result in enumerate(other.native))
+
+    def _alone(self) -> list[Callable[[], Iterator[Variation]]]:
+        """Each input alone: a result remembered by the others is wrong, and so is one that ignores it."""
+        inputs = self._inputs()
+        numbers = [n for n in inputs if self.first.values.tensors[n].numel()]
+        if len(inputs) == 1 and self.cases.varies[inputs[0]]:
+            return []  # the given inputs drawn again are that
+        chosen = self.rng.sample(numbers, min(MOST_INPUTS, len(numbers)))
+        seed = self.rng.randrange(1 << 62)
+        return [lambda n=n: self._other_input(n, seed) for n in chosen]  # type: ignore[misc]  # mypy takes no defaults
+
+    def _other_input(self, n: int, seed: int) -> Iterator[Variation]:
+        label = f"{self._name(n)} alone drawn again"
+        if self.cases.varies[n]:
+            fresh = self.cases.reference.inputs(seed)[0].tensors[n]
+            if fresh.shape == self.first.values.tensors[n].shape:
+                yield from self._judged(label, self._replaced(n, fresh))
+        else:
+            yield from self._judged(
+                label, *(self._replaced(n, t) for t in self._invented(n)), note="at_this_value_only"
+            )
+
+    def _invented(self, n: int) -> Iterator[torch.Tensor]:
+        """Contents for an input that is the same in every draw."""
+        tensor = self.first.values.tensors[n]
+        if tensor.is_floating_point() or tensor.is_complex():
+            yield jitter(tensor, self.generator)
+            yield draw(_NORMAL, tensor, self.generator)
+        elif tensor.dtype == torch.bool:
+            yield from change.masks(tensor, self.generator)
+        else:
+            other = change.permuted(tensor, self.generator)
+            yield from () if other is None else (other,)
+
+    def _scalars(self) -> list[Callable[[], Iterator[Variation]]]:
+        found = list(change.scalars(self.first.values.tree).items())
+        chosen = self.rng.sample(found, min(_MOST_SCALARS, len(found)))
+        return [lambda name=name, value=value: self._other_scalar(name, value) for name, value in chosen]  # type: ignore[misc]
+
+    def _other_scalar(self, name: str, value: float) -> Iterator[Variation]:
+        tensors = [*self.first.values.tensors, *self.first.native, *self.cases.weights.tensors]
+        sizes = [*self.dims.values(), *(size for t in tensors for size in (t.numel(), *t.shape))]
+        near = self.cases.reference.device.type == "cpu"  # a wrong index ends the reference's process on a GPU
+        for other in change.other_numbers(value, self._some_integers(), sizes, near=near):
+            values = Values(
+                change.with_scalar(self.first.values.tree, name, other),
+                self.first.values.specs,
+                self.first.values.tensors,
+            )
+            label = f"{_argument(name)} = {other:.6g}"
+            found = list(self._judged(label, values, note="at_this_value_only", again=True, differs=True))
+            if found:
+                yield from found
+                return
+
+    def _zero_rows(self) -> Iterator[Variation]:
+        inputs = self._floats()
+        tensors = list(self.first.values.tensors)
+        changed = change.zero_rows([tensors[n] for n in inputs], self.rng)
+        for n, tensor in zip(inputs, changed, strict=True):
+            tensors[n] = tensor
+        yield from self._judged("some rows of zeros", self._with(tensors))
+
+    def _specials(self) -> Iterator[Variation]:
+        """NaN in one input after the other. Where the reference's results hold none, it takes them out, and so must
+        the candidate. Where they do, what becomes of NaN and infinities is looked at once, and noted."""
+        passed_on = self._floats()[:MOST_INPUTS]
+        for n in passed_on.copy():
+            case = self._with_specials(n, "NaN", [float("nan")])
+            floats = [t for t in (*case.reference, *case.native) if t.is_floating_point()] if case is not None else []
+            if case is not None and floats and not any(bool(t.isnan().any()) for t in floats):
+                passed_on.remove(n)
+                yield Variation(case)
+        for n in passed_on[:1]:
+            case = self._with_specials(n, "NaN and infinities", [float("nan"), float("inf"), float("-inf")])
+            if case is not None:
+                yield Variation(case, judged=False, note="special_values")
+
+    def _weights(self) -> Iterator[Variation]:
+        weights = self.cases.weights
+        floats = any(t.is_floating_point() for t in weights.tensors)
+        if not floats or sum(t.nbytes for t in weights.tensors) > LARGE:
+            return
+        generator = torch.Generator(weights.tensors[0].device).manual_seed(self.rng.randrange(1 << 62))
+        other = weights.with_tensors([change.scaled(t, generator) for t in weights.tensors])
+        with self.cases.weighing(other):
+            case = self.cases.varied("given, other weights", self.first.values, self.first)
+        if case is not None:
+            yield Variation(case, judged=False, note="weights_cached", weights=other)
+
+    # --- what they are made of --------------------------------------------------------------------------------------
+
+    def _judged(
+        self, what: str, *choices: Values, note: str = "", again: bool = False, differs: bool = False
+    ) -> Iterator[Variation]:
+        """The first of some values that the reference takes; with `differs`, only if its results are others."""
+        for values in choices:
+            if _same(values, self.first.values):
+                continue
+            case = self.cases.varied(f"given, {what}", values, self.first, again=again)
+            if case is not None and not (differs and _equal(case.native, self.first.native)):
+                yield Variation(case, note=note)
+                return
+
+    def _with_specials(self, n: int, what: str, specials: list[float]) -> Case | None:
+        tensor = self.first.values.tensors[n]
+        if tensor.element_size() == 1:  # 8-bit floats have no infinities
+            return None
+        values = self._replaced(n, change.with_specials(tensor, specials, self.rng))
+        return self.cases.varied(f"given, {what} in {self._name(n)}", values, self.first, finite=False)
+
+    def _some_integers(self) -> list[int]:
+        """A few numbers that integer inputs hold."""
+        found = []
+        for n in self._inputs():
+            tensor = self.first.values.tensors[n]
+            if tensor.numel() and not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool):
+                found += [int(tensor.flatten()[self.rng.randrange(tensor.numel())]) for _ in range(2)]
+        return found
+
+    def _inputs(self) -> list[int]:
+        return [n for n in range(len(self.first.values.tensors)) if n not in self.cases.shape.filled]
+
+    def _floats(self) -> list[int]:
+        """Inputs of real floats, in an order drawn at random."""
+        tensors = self.first.values.tensors
+        found = [n for n in self._inputs() if tensors[n].is_floating_point() and tensors[n].numel()]
+        return self.rng.sample(found, len(found))
+
+    def _name(self, n: int) -> str:
+        return _argument(self.first.values.specs[n]["name"])
+
+    def _replaced(self, n: int, tensor: torch.Tensor) -> Values:
+        tensors = list(self.first.values.tensors)
+        tensors[n] = tensor
+        return self._with(tensors)
+
+    def _with(self, tensors: Iterable[torch.Tensor]) -> Values:
+        return self.first.values.with_tensors(list(tensors))
+
+
+def _argument(name: str) -> str:
+    """A name for readers: arguments without one have a number."""
+    return f"input {name}" if name[:1].isdigit() else name
+
+
+def _same(one: Values, other: Values) -> bool:
+    return one.tree == other.tree and _equal(one.tensors, other.tensors)
+
+
+def _equal(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
+    return all(a is b or (a.shape == b.shape and torch.equal(a, b)) for a, b in zip(one, other, strict=True))

@@ -1,0 +1,143 @@
+"""Arguments with one thing changed: pure functions of tensors and trees."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from evaluator.worker.memory.values import Tree
+
+_NEXT = 0.1, 1.37
+"""A float x becomes 1.37·x + 0.1, which differs from x wherever x is not −0.27."""
+_ROWS = 4
+"""One row in so many becomes zero."""
+_PLACES = 3
+"""Elements that become NaN, or infinite."""
+
+
+def scalars(tree: Tree, where: str = "") -> dict[str, Any]:
+    """Name → number, of all numbers among the arguments; names as tensors have them."""
+    if "scalar" in tree:
+        return {where: tree["scalar"]} if isinstance(tree["scalar"], (bool, int, float)) else {}
+    found: dict[str, Any] = {}
+    for name, part in _parts(tree, where):
+        found |= scalars(part, name)
+    return found
+
+
+def with_scalar(tree: Tree, name: str, value: float, where: str = "") -> Tree:
+    """The same tree with another number under a name of `scalars`."""
+    if "scalar" in tree:
+        return {"scalar": value} if where == name else tree
+    changed = [with_scalar(part, name, value, inner) for inner, part in _parts(tree, where)]
+    if "dict" in tree:
+        return {"dict": [[key, part] for (key, _), part in zip(tree["dict"], changed, strict=True)]}
+    return {kind: changed for kind in ("list", "tuple") if kind in tree} or tree
+
+
+def _parts(tree: Tree, where: str) -> Iterator[tuple[str, Tree]]:
+    for kind in ("list", "tuple"):
+        for n, part in enumerate(tree.get(kind, ())):
+            yield (f"{where}[{n}]" if where else str(n)), part
+    for key, part in tree.get("dict", ()):
+        yield (f"{where}.{key}" if where else key), part
+
+
+def other_numbers(value: float, elements: Sequence[int], sizes: Sequence[int], *, near: bool) -> list[Any]:
+    """Numbers to take the place of a scalar, the best first; empty where it is a size, and any other would not fit.
+
+    `elements` are some that integer inputs hold, which a marker such as `ignore_index` should be one of. `sizes` are
+    shapes, dims and numbers of elements: what divides one of these may be a size, a stride or a part of one. `near`
+    says whether a positive number may change by one, as an index must not where a wrong one ends the process.
+    """
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, float):
+        shift, factor = _NEXT
+        return [x for x in (factor * value + shift, value / factor) if x != value] if math.isfinite(value) else []
+    if value in sizes or (value > 1 and any(size % value == 0 for size in sizes if size)):
+        return []
+    found = [n for n in dict.fromkeys(elements) if n != value] if near or value < 0 else []
+    return [*found, *([value + 1] if (near and value > 1) or value < 0 else [])]
+
+
+def moved_element(tensor: Tensor, at: int, part: float = 1.0) -> Tensor:
+    """One element moved by `part` of the tensor's largest magnitude; upward in tensors without a negative number."""
+    wide = tensor.float() if tensor.element_size() == 1 else tensor
+    finite = wide[wide.isfinite()]
+    largest = float(finite.abs().max()) if finite.numel() else 1.0
+    upward = not finite.numel() or float(finite.min()) >= 0 or at % 2
+    moved = float(wide.flatten()[at]) + part * (largest or 1.0) * (1 if upward else -1)
+    top = float(torch.finfo(tensor.dtype).max)
+    return _with(tensor, {at: min(max(moved, -top), top)})
+
+
+def with_specials(tensor: Tensor, values: Sequence[float], draw: random.Random) -> Tensor:
+    """NaN or infinities in a few places."""
+    places = draw.sample(range(tensor.numel()), min(_PLACES, tensor.numel()))
+    return _with(tensor, {at: values[n % len(values)] for n, at in enumerate(places)})
+
+
+def _with(tensor: Tensor, elements: dict[int, float]) -> Tensor:
+    changed = tensor.clone(memory_format=torch.contiguous_format)
+    flat = changed.view(-1)
+    for at, value in elements.items():
+        flat[at : at + 1] = torch.tensor([value], dtype=torch.float64).to(tensor.dtype).to(tensor.device)
+    return changed
+
+
+def zero_rows(tensors: Sequence[Tensor], draw: random.Random) -> list[Tensor]:
+    """Some rows of the last dimension zero, the same ones in tensors of as many rows. One dimension has no rows."""
+    chosen: dict[int, Tensor] = {}
+    changed = []
+    for tensor in tensors:
+        if tensor.dim() < 2 or not tensor.numel() or not (tensor.is_floating_point() or tensor.is_complex()):
+            changed.append(tensor)
+            continue
+        count = tensor.numel() // tensor.shape[-1]
+        if count not in chosen:
+            chosen[count] = torch.tensor(draw.sample(range(count), max(1, min(count // _ROWS, 1000))))
+        own = tensor.clone(memory_format=torch.contiguous_format)
+        own.view(count, -1)[chosen[count].to(own.device)] = 0
+        changed.append(own)
+    return changed
+
+
+def permuted(tensor: Tensor, generator: torch.Generator) -> Tensor | None:
+    """An integer tensor with its rows, else its columns, in another order; None where no order differs.
+
+    What stands within a row stays together, since it may have to be different there. Sorted numbers stay, since they
+    may be offsets, unless they follow one another, as positions do.
+    """
+    for dimension in (0, -1):
+        if tensor.dim() == 0 or tensor.shape[dimension] < 2 or _offsets(tensor):
+            continue
+        order = torch.randperm(tensor.shape[dimension], generator=generator, device=generator.device).to(tensor.device)
+        changed = tensor.index_select(dimension, order)
+        if not torch.equal(changed, tensor):
+            return changed
+    return None
+
+
+def _offsets(tensor: Tensor) -> bool:
+    steps = tensor.to(torch.int64).diff(dim=-1)
+    return bool((steps >= 0).all()) and bool((steps > 0).any()) and not bool((steps == 1).all())
+
+
+def masks(tensor: Tensor, generator: torch.Generator) -> Iterator[Tensor]:
+    """Bools drawn anew: as many true as false, else three of four true, for where a row must have one."""
+    for part in (0.5, 0.75):
+        yield (torch.rand(tensor.shape, generator=generator, device=generator.device) < part).to(tensor.device)
+
+
+def scaled(tensor: Tensor, generator: torch.Generator) -> Tensor:
+    """A weight times 1 + U[−½, ½], which keeps its sign; integers as they are."""
+    if not tensor.is_floating_point():
+        return tensor
+    factor = torch.rand(tensor.shape, generator=generator, device=generator.device).add_(0.5).to(tensor.device)
+    return (tensor.to(torch.promote_types(tensor.dtype, torch.float32)) * factor).to(tensor.dtype)
