@@ -20,6 +20,9 @@ from evaluator.receipt.timing import AuditWitness, SpanWitness
 
 TOLERATED = 1.25
 """A call may take this much longer than claimed: back to back, calls share caches and memory with each other."""
+REFUTES = 1.5
+"""Captured calls that take this much longer refute a claim: 1.23 times was seen of an honest kernel whose results, of
+the size of the L2 cache, are written back while the next calls run."""
 SHORT_US = 50.0
 """Below this the host's share of a call hides the device's."""
 LEAST_US = 1000.0
@@ -109,12 +112,15 @@ def judge_cross_check(found: CrossCheck, claim_us: float, enqueue_us: float, *, 
     empty = min(found.empty_us)
     per_call = found.per_call_us
     if found.captured:
-        allowed = TOLERATED * claim_us + NODE_US + _JITTER_US / found.calls
+        fits, allowed = (part * claim_us + NODE_US + _JITTER_US / found.calls for part in (TOLERATED, REFUTES))
         measured = partial(made, per_call_us=per_call, empty_us=empty, allowed_us=allowed)
         if per_call > allowed:
             return measured(status="refuted", detail=_too_long(per_call, claim_us, allowed))
         if found.calls * claim_us < LEAST_US:
             return measured(status="not binding", detail=f"{found.calls} calls are too short for the clock")
+        if per_call > fits:
+            said = f"a call took {per_call:.1f} us by kopt's clock, more than the {fits:.1f} us that confirm"
+            return measured(status="not binding", detail=said)
         return measured(status="confirmed")
     device = TOLERATED * claim_us + (LAUNCH_US if waits else 0.0)
     host = LAUNCH_US if waits else enqueue_us

@@ -13,6 +13,7 @@ from evaluator.receipt.verdict import Improvement
 from evaluator.request import Request
 from evaluator.scan.hazards import Severity
 from evaluator.source.source_file import SourceFile
+from evaluator.timing.back_to_back import together
 from evaluator.timing.clock_checks import CrossCheck
 from evaluator.timing.results import Found, Results, kept, quotients, timing_of, workload_timing
 from evaluator.timing.timed_process import TimedProcess
@@ -507,3 +508,12 @@ def test_a_ratio_that_is_unstable_anyway_turns_over_nowhere() -> None:
     timing = concluded(benchmark(pairs(), fixed=True, back_to_back=found)).timing
     assert timing.unstable == ("the inputs were the same in every turn",)
     assert timing.improvement is Improvement.UNSTABLE
+
+
+@pytest.mark.parametrize(("in_rows", "improvement"), [(0.93, Improvement.FASTER), (0.87, Improvement.UNSTABLE)])
+def test_a_short_row_contradicts_by_more_than_the_clock_cannot_tell(in_rows: float, improvement: Improvement) -> None:
+    """150 us of 20 calls that took 100 us each are 7.5 %."""
+    one, eager = receipts.row(calls=20, per_call_us=100.0), receipts.row("eager", calls=20, per_call_us=in_rows * 100.0)
+    found = together(one, eager)
+    timing = concluded(benchmark(pairs(), back_to_back=found, cross_check=AUDIT)).timing
+    assert timing.improvement is improvement
