@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from evaluator.receipt import statistics as intervals
-from evaluator.receipt.findings import Findings, SanitizerRun, TaskCheck
+from evaluator.receipt.findings import UNSUPPORTED, Findings, SanitizerRun, TaskCheck
 from evaluator.receipt.plan import Dims, SeedOrigin
 from evaluator.receipt.timing import Timing
 from evaluator.receipt.verdict import Improvement, Verdict
@@ -31,7 +31,7 @@ def verdict(
         return Verdict.TASK_REFUSED, "the problem is passed without solving it: " + "; ".join(task.reasons)
     if lost is not None:
         return (Verdict.TIMEOUT if lost.kind == "timeout" else Verdict.CRASHED), lost.detail
-    if found.failure is not None:
+    if found.failure is not None and found.failure[0] != UNSUPPORTED:
         stage, words = found.failure
         return (Verdict.COMPILE_ERROR if stage == "compile" else Verdict.CRASHED), words
     if unplaced:
@@ -44,6 +44,8 @@ def verdict(
     unsound = [s for s in sanitizers if s.status == "failed"]
     if unsound:
         return Verdict.INCORRECT, f"{unsound[0].tool}: {unsound[0].detail}"
+    if found.failure is not None:
+        return Verdict.NOT_SUPPORTED_HERE, found.failure[1]
     calls = len({t.index for t in found.trials})
     return Verdict.ACCEPTED, f"right in all {calls} calls, and nothing speaks against it"
 

@@ -10,7 +10,7 @@ from functools import partial
 import torch
 
 from evaluator import conclusion, recording
-from evaluator.correctness.candidate import CandidateError, KernelProcess
+from evaluator.correctness.candidate import CandidateError, KernelProcess, failed_at
 from evaluator.correctness.cases import Case, Cases
 from evaluator.correctness.degenerate_task import TaskExaminer
 from evaluator.correctness.protocol import Protocol
@@ -269,8 +269,7 @@ class _Evaluation:
         """The candidate raised while it was loaded, or in a timed sample."""
         if error.error["type"] in ("SystemExit", "KeyboardInterrupt"):
             self.found.hazard("exits_early", Severity.REJECT, f"{error.error['type']} raised while it was loaded")
-        stage = "compile" if error.error["compile"] and error.stage == "load" else error.stage
-        words = str(error)
+        stage, words = failed_at(error)
         if error.error["type"] in ("ModuleNotFoundError", "ImportError"):
             words += " (install it in the interpreter that runs the kernels, or name another with --python)"
         self.found.failure = (stage, words[:2000])

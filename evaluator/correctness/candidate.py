@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from evaluator.correctness.reference import Shape, Values, _wait, copied
+from evaluator.receipt.findings import UNSUPPORTED
 from evaluator.sandbox.replies import checked_reply
 from evaluator.sandbox.shared_buffers import SharedRow, SharedTensor, contiguous, shared_tensors
 from evaluator.sandbox.worker_process import Worker
@@ -63,6 +64,13 @@ class CandidateError(Exception):
         super().__init__(f"{error['type']}: {error['message']}")
         self.stage = stage
         self.error = error
+
+
+def failed_at(error: CandidateError) -> tuple[str, str]:
+    """(at which stage, in what words) a candidate failed, as a finding has it."""
+    if error.error.get("unsupported"):
+        return UNSUPPORTED, str(error.error["unsupported"])
+    return ("compile" if error.error["compile"] and error.stage == "load" else error.stage), str(error)
 
 
 @dataclass

@@ -194,6 +194,7 @@ class Cases:
             exactly = self._exactly(values, native)
             if [t.shape for t in exactly] != [t.shape for t in native]:
                 exactly = native
+        exactly = _wider(exactly)
         exact = [
             distribution.name == "binary" and must_be_exact(o, n, n.dtype) for o, n in zip(exactly, native, strict=True)
         ]
@@ -296,7 +297,7 @@ class Cases:
         if [t.shape for t in exactly] != [t.shape for t in native]:
             return None
         told = Distribution(label, stretched, "the given inputs with one thing changed")
-        case = Case(told, values, exactly, native, [False] * len(native))
+        case = Case(told, values, _wider(exactly), native, [False] * len(native))
         return None if finite and _unfit(case) else case
 
     def another(self, index: int) -> Case:
@@ -338,12 +339,22 @@ def _agree(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
     )
 
 
+def _wider(exactly: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Floats of 8 bits, which PyTorch does not compare, as float32."""
+    if all(tensor.element_size() > 1 or not tensor.is_floating_point() for tensor in exactly):
+        return exactly
+    return [
+        tensor.float() if tensor.is_floating_point() and tensor.element_size() == 1 else tensor for tensor in exactly
+    ]
+
+
 def _unfit(case: Case) -> str:
     """Why nobody is judged by a case: NaN, or a result that is not finite where the exact one is. Empty where none."""
     for o, n in zip(case.reference, case.native, strict=True):
         if not n.is_floating_point():
             continue
         cast = o.to(n.dtype)
+        (cast,), (n,) = _wider([cast]), _wider([n])
         if bool(cast.isnan().any()):
             return "the reference gives NaN"
         if not torch.equal(cast.isinf(), n.isinf()) or bool(n.isnan().any()):

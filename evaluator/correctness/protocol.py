@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from evaluator.correctness import library_use as library
-from evaluator.correctness.candidate import Called, CandidateError, KernelProcess, same_bits
+from evaluator.correctness.candidate import Called, CandidateError, KernelProcess, failed_at, same_bits
 from evaluator.correctness.cases import GIVEN, Case, Cases
 from evaluator.correctness.degenerate_task import TaskExaminer
 from evaluator.correctness.distributions import DISTRIBUTIONS
@@ -194,8 +194,9 @@ class Protocol:
         if kind in ("SystemExit", "KeyboardInterrupt"):
             self.found.hazard("exits_early", Severity.REJECT, f"{kind} raised in place of a result")
         where = [line.strip() for line in error.error["traceback"].splitlines() if "candidate" in line][-1:]
-        words = f"{error} ({', '.join(where)})" if where else str(error)
-        self.found.failure = (error.stage, f"on {case.distribution.name} inputs: {words}"[:2000])
+        stage, said = failed_at(error)
+        words = f"{said} ({', '.join(where)})" if where else said
+        self.found.failure = (stage, f"on {case.distribution.name} inputs: {words}"[:2000])
 
     def _record(
         self, name: str, repeat: int, n: int, called: Called, compared: Comparison | None, problem: str

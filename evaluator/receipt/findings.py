@@ -143,6 +143,10 @@ class CandidateOutput(Record):
         return cls(text=text)
 
 
+UNSUPPORTED = "unsupported"
+"""The stage of a failure that is the interpreter's and not the candidate's."""
+
+
 @dataclass
 class Findings:
     """All that the protocol found on one workload."""

@@ -20,6 +20,8 @@ class Verdict(StrEnum):
     """Its process ended, or raised, before it had given a complete result."""
     TIMEOUT = "timeout"
     """It gave no complete result within the time limit."""
+    NOT_SUPPORTED_HERE = "not_supported_here"
+    """Triton's interpreter, which stands in for a GPU, cannot run it; nothing is said of the candidate."""
     TASK_REFUSED = "task_refused"
     """The problem itself can be passed by zeros, a constant or the copied input, so that passing it says nothing."""
 

@@ -150,6 +150,8 @@ class FailureReply(_Part):
     traceback: Text
     compile: bool
     usage: bool
+    unsupported: Text = ""
+    """Why the interpreter could not run it, where the fault is not the candidate's."""
 
 
 class Reply(_Part):

@@ -77,6 +77,7 @@ OUTCOMES = {
     "compile_error": Outcome.FAILED,
     "crashed": Outcome.FAILED,
     "timeout": Outcome.FAILED,
+    "not_supported_here": Outcome.UNMEASURED,
 }
 """Verdict of a receipt → outcome, for those that say that a candidate is not to be believed."""
 

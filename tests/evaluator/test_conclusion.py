@@ -98,6 +98,15 @@ def test_a_sanitizer_that_failed() -> None:
     assert concluded(sanitizers=(PASSED, FAILED)) == (Verdict.INCORRECT, "racecheck: a hazard at line 3")
 
 
+def test_what_the_interpreter_cannot_run_is_not_supported_unless_it_was_wrong_before() -> None:
+    found = Findings(trials=[trial()], failure=("unsupported", "no assembly"))
+    assert concluded(found) == (Verdict.NOT_SUPPORTED_HERE, "no assembly")
+    found.trials.append(trial(passed=False, detail="wrong"))
+    assert concluded(found)[0] is Verdict.INCORRECT
+    found.hazards.append(REJECTED)
+    assert concluded(found)[0] is Verdict.CHEATING
+
+
 def test_the_order_of_verdicts() -> None:
     """Everything at once, and one thing after the other taken away."""
     found = Findings(trials=[trial(passed=False, detail="wrong")], hazards=[REJECTED], failure=("compile", "no"))

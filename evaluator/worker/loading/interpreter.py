@@ -1,4 +1,4 @@
-"""What Triton's interpreter lacks for the kernels that people write: autotuning, bfloat16 arithmetic, loop bounds.
+"""What Triton's interpreter lacks for the kernels that people write: autotuning, number formats, a driver, libdevice.
 
 The interpreter keeps bfloat16 as 16 bits and would add the bits; here both sides are widened to float32 and the result
 is rounded to nearest even, as the hardware does.
@@ -6,11 +6,16 @@ is rounded to nearest even, as the hardware does.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+
+from evaluator.worker.loading import atomics, interpreted
+from evaluator.worker.loading.cpu_mode import STAND_IN_CAPABILITY, STAND_IN_SHARED, STAND_IN_SMS
+from evaluator.worker.loading.stand_in_driver import properties, stand_in
 
 
 def complete() -> None:
@@ -23,6 +28,23 @@ def complete() -> None:
     _tune_in_turn(Autotuner)
     _compute_in_bfloat16(interpreter.InterpreterBuilder)
     _bounds_of_one_element(interpreter)
+    _driver()
+    for part in (_round_to_float8, _exchange_and_add, *interpreted.PARTS):
+        with contextlib.suppress(AttributeError, ImportError):  # another Triton's interpreter has other parts
+            part(interpreter)
+
+
+def _exchange_and_add(interpreter: Any) -> None:
+    atomics.complete(interpreter, widened, narrowed)
+
+
+def _driver() -> None:
+    """`triton.runtime.driver.active`, where no GPU has one."""
+    from triton.backends.compiler import GPUTarget
+    from triton.runtime import driver
+
+    major, minor = STAND_IN_CAPABILITY
+    driver.set_active(stand_in(GPUTarget("cuda", 10 * major + minor, 32), properties(STAND_IN_SMS, STAND_IN_SHARED)))
 
 
 def _bounds_of_one_element(interpreter: Any) -> None:
@@ -42,8 +64,9 @@ def _tune_in_turn(autotuner: Any) -> None:
 
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         turn = next(turns.setdefault(id(self), itertools.count()))
-        config = self.configs[turn % len(self.configs)]
         self.nargs = dict(zip(self.arg_names, args, strict=False))
+        pruned = self.prune_configs(kwargs) if len(self.configs) > 1 else self.configs
+        self.best_config = config = pruned[turn % len(pruned)]
         if config.pre_hook is not None:
             config.pre_hook({**self.nargs, **kwargs, **config.all_kwargs()})
         try:
@@ -65,6 +88,34 @@ def narrowed(values: Any) -> Any:
     with np.errstate(over="ignore"):  # of NaNs, which are replaced
         rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
     return np.where(np.isnan(values), np.uint16(0x7FC0), rounded)
+
+
+_LARGEST_FLOAT8 = {"fp8e4nv": 448.0, "fp8e5": 57344.0}
+"""A float8 of NVIDIA's saturates: what is finite or infinite beyond it becomes this."""
+
+
+def _round_to_float8(interpreter: Any) -> None:
+    """Float8 by PyTorch's conversion, to nearest even; the interpreter's own adds without a carry."""
+    import torch
+
+    kinds = {"fp8e4nv": torch.float8_e4m3fn, "fp8e5": torch.float8_e5m2}
+    convert = interpreter.InterpreterBuilder.create_fp_to_fp
+    to_nearest = interpreter._ir.ROUNDING_MODE.RTNE
+
+    def create_fp_to_fp(self: Any, src: Any, dst_type: Any, rounding: Any) -> Any:
+        before, after = src.dtype.scalar, dst_type.scalar
+        if after.name in kinds and before.name in ("fp16", "bf16", "fp32") and rounding in (None, to_nearest):
+            values = widened(src.data) if before.name == "bf16" else src.data.astype(np.float32)
+            largest = _LARGEST_FLOAT8[after.name]
+            rounded = torch.from_numpy(np.clip(values, -largest, largest)).to(kinds[after.name])
+            return interpreter.TensorHandle(rounded.view(torch.uint8).numpy(), after)
+        if before.name in kinds and after.name in ("fp16", "bf16", "fp32"):
+            wide = torch.from_numpy(np.ascontiguousarray(src.data)).view(kinds[before.name]).float().numpy()
+            found = narrowed(wide) if after.name == "bf16" else wide.astype(interpreter._get_np_dtype(after))
+            return interpreter.TensorHandle(found, after)
+        return convert(self, src, dst_type, rounding)
+
+    interpreter.InterpreterBuilder.create_fp_to_fp = create_fp_to_fp
 
 
 def _compute_in_bfloat16(builder: Any) -> None:

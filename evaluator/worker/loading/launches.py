@@ -16,6 +16,8 @@ from typing import Any
 
 import torch
 
+from evaluator.worker.loading.stand_in_driver import properties, stand_in
+
 MAX_BINARIES = 64
 """Compiled kernels that are kept of one candidate."""
 MAX_CONFIGURATIONS = 16
@@ -49,61 +51,13 @@ class Launches:
 
     def driver(self) -> Any:
         """The stand-in for Triton's driver."""
-        from triton.backends.driver import DriverBase
-
-        keeper = self
-
-        class StandIn(DriverBase):  # type: ignore[misc]  # triton has no types
-            """Answers what `triton.runtime.driver.active` is asked."""
-
-            @classmethod
-            def is_active(cls) -> bool:
-                return True
-
-            def __init__(self) -> None:
-                self.launcher_cls = keeper.launcher
-                self.utils = types.SimpleNamespace(
-                    load_binary=keeper.keep, get_device_properties=lambda _device: keeper.properties()
-                )
-                self.get_device_capability = lambda *_: divmod(keeper.target.arch, 10)
-                self.get_current_stream = lambda *_: 0
-                self.get_current_device = lambda: 0
-                self.set_current_device = lambda *_: None
-
-            def get_current_target(self) -> Any:
-                return keeper.target
-
-            def get_active_torch_device(self) -> torch.device:
-                return torch.device("cpu")
-
-            def get_device_interface(self) -> Any:
-                return torch.cuda
-
-            def map_python_to_cpp_type(self, ty: str) -> str:
-                return ty
-
-            def get_benchmarker(self) -> Callable[..., list[float]]:
-                return keeper.benchmarker()
-
-            def get_empty_cache_for_benchmark(self) -> torch.Tensor:
-                return torch.empty(0)
-
-            def clear_cache(self, cache: torch.Tensor) -> None:
-                del cache
-
-        return StandIn()
-
-    def properties(self) -> dict[str, int]:
-        """What a candidate may ask of its device."""
-        return {
-            "max_shared_mem": _SHARED_LIMIT,
-            "max_num_regs": 65536,
-            "multiprocessor_count": self.multiprocessors,
-            "warpSize": 32,
-            "sm_clock_rate": 0,
-            "mem_clock_rate": 0,
-            "mem_bus_width": 0,
-        }
+        return stand_in(
+            self.target,
+            properties(self.multiprocessors, _SHARED_LIMIT),
+            benchmarker=self.benchmarker,
+            launcher=self.launcher,
+            load_binary=self.keep,
+        )
 
     def benchmarker(self) -> Callable[..., list[float]]:
         """In place of a benchmark: each configuration is compiled, none is timed, and the first counts as the best."""
@@ -178,8 +132,8 @@ class Launches:
             "get_device_name": lambda *_: told.name,
             "current_stream": lambda *_: types.SimpleNamespace(cuda_stream=0, synchronize=lambda: None),
         }
-        for attribute, stand_in in stand_ins.items():
-            setattr(torch.cuda, attribute, stand_in)  # for the rest of this process's life
+        for attribute, answer in stand_ins.items():
+            setattr(torch.cuda, attribute, answer)  # for the rest of this process's life
         with contextlib.redirect_stdout(self.printed):
             yield
 

@@ -21,6 +21,7 @@ from evaluator.worker.counting.reference import ReferenceWorker
 from evaluator.worker.loading.compiling import CompilingWorker
 from evaluator.worker.loading.cpu_mode import on_the_cpu
 from evaluator.worker.loading.subjects import CompileError, MissingError, compiled, make_subject
+from evaluator.worker.loading.unsupported import unsupported
 from evaluator.worker.measurement import integrity
 from evaluator.worker.measurement.operations import device_kernels, watching
 from evaluator.worker.measurement.threads import Threads
@@ -87,7 +88,7 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
             answer: dict[str, Any] = getattr(self, f"do_{message['op']}")(message)
             return {"ok": True, "seconds": time.monotonic() - started, **answer}
         except BaseException as error:  # SystemExit and KeyboardInterrupt of a candidate are findings too
-            return _failure(error)
+            return _failure(error, on_a_gpu=self.device.type != "cpu")
 
     def _map(self, message: dict[str, Any], descriptors: list[int]) -> None:
         for id in message.get("forget", ()):
@@ -237,7 +238,7 @@ def _bytes(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().contiguous().flatten().view(torch.uint8)
 
 
-def _failure(error: BaseException) -> dict[str, Any]:
+def _failure(error: BaseException, *, on_a_gpu: bool = True) -> dict[str, Any]:
     """What was raised, as it is told."""
     return {
         "ok": False,
@@ -247,6 +248,7 @@ def _failure(error: BaseException) -> dict[str, Any]:
             "traceback": _end("".join(traceback.format_exception(error))),
             "compile": isinstance(error, (CompileError, SyntaxError, ImportError, MissingError)),
             "usage": isinstance(error, (MissingError, InputsError, UnsupportedValueError)),
+            "unsupported": "" if on_a_gpu else _end(unsupported(error)),
         },
     }
 

@@ -26,7 +26,7 @@ class BenchData(JsonModel):
     evidence: Literal["measured"]
     """By kopt. `external` is what a command of the user's printed (`--bench-command`)."""
     verdict: str
-    """accepted, incorrect, cheating, compile_error, crashed, timeout or task_refused."""
+    """accepted, incorrect, cheating, compile_error, crashed, timeout, not_supported_here or task_refused."""
     improvement: str
     """faster, same, slower, unstable, not_compared or not_timed."""
     reason: str

@@ -21,7 +21,7 @@ from tests.evaluator.workers import kernel, reference_process, shaped, specs, va
 
 X = torch.tensor([1.0, 2.0])
 RETURNED = {"type": "torch.Tensor", "exact": True, "shape": [2], "dtype": "float32", "device": "cpu", "alias": None}
-ERROR = {"type": "ValueError", "message": "no", "traceback": "", "compile": False, "usage": False}
+ERROR = {"type": "ValueError", "message": "no", "traceback": "", "compile": False, "usage": False, "unsupported": ""}
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),

@@ -129,6 +129,7 @@ def test_of_two_names_of_one_metric_the_preferred_one_is_kept() -> None:
         ("incorrect", "not_timed", Outcome.INCORRECT),
         ("cheating", "not_timed", Outcome.REJECTED),
         ("task_refused", "not_timed", Outcome.REJECTED),
+        ("not_supported_here", "not_timed", Outcome.UNMEASURED),
         ("compile_error", "not_timed", Outcome.FAILED),
         ("crashed", "not_timed", Outcome.FAILED),
         ("timeout", "not_timed", Outcome.FAILED),

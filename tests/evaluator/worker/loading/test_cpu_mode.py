@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from evaluator.worker.loading.cpu_mode import STAND_IN_SMS, on_the_cpu
+from evaluator.worker.loading.cpu_mode import STAND_IN_CAPABILITY, STAND_IN_SMS, on_the_cpu
 
 CUDA = ("cuda", "cuda:0", torch.device("cuda"), torch.device("cuda:0"), torch.device("cuda", 1))
 MAKERS: dict[str, Callable[[Any], torch.Tensor]] = {
@@ -105,7 +105,7 @@ def test_the_device_that_a_persistent_kernel_asks_for_is_small(cpu: None) -> Non
         assert properties.multi_processor_count == STAND_IN_SMS
     for name in ("name", "major", "minor", "total_memory", "warp_size", "max_threads_per_multi_processor"):
         assert getattr(properties, name) is not None
-    assert torch.cuda.get_device_capability() == (0, 0)
+    assert torch.cuda.get_device_capability() == STAND_IN_CAPABILITY
 
 
 @pytest.mark.parametrize("raised", [False, True])
