@@ -17,7 +17,8 @@ errors of rounded inputs cancel: over 65,536 normal numbers a variance of fp16 i
 one 144. No κ separates these; the `spikes` distribution does, in which a few elements decide (1,180 for fp16).
 
 Integers and bools are equal. Complex numbers are compared as pairs. A declared tolerance takes the place of the rule:
-|e| ≤ atol + rtol·|y*| for each element, with the same rule for NaN and infinities.
+|e| ≤ atol + rtol·|y*| for each element, with the same rule for NaN and infinities; and no row, column or other slice
+may be wholly wrong within it (`evaluator/correctness/slices.py`).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from pydantic import Field
 from torch import Tensor
 
 from evaluator.correctness.row_errors import Measured, Rows, allowed, measure
+from evaluator.correctness.slices import Slice, wholly_wrong
 from kbs.common.canonical_json import Line, Real
 from kbs.common.json_model import Record
 
@@ -59,6 +61,10 @@ class Comparison(Record):
     """The candidate's value there."""
     detail: Line
     """What is wrong, in a sentence; empty where it passed."""
+
+
+_FINE, _NEAR = 1e-6, 16.0
+"""With errors of so few units of a fine dtype in each row, no slice is wholly wrong: nothing is looked for."""
 
 
 @cache
@@ -96,6 +102,7 @@ def compare(
         return _equality(rows, per)
     bound = kappa(rows.dtype, stretched=stretched, reference=rows.reference.dtype) if floating else math.nan
     measured = measure(rows, declared=declared)
+    blame = ""
     if declared is None:
         rule = f"RMS(e) ≤ {bound:g}·max(RMS(e_p), u·RMS(y*)) and max|e| ≤ {4 * bound:g}·max(max|e_p|, u·max|y*|) in "
         rule += "each row" if rows.count > 1 else "the tensor"
@@ -104,6 +111,10 @@ def compare(
         rule = f"|e| ≤ {declared[0]:g} + {declared[1]:g}·|y*|, declared"
         passed = measured.beyond <= 1 and not measured.wrong
         bound = math.nan
+        near = rows.unit < _FINE and measured.rms <= _NEAR
+        hidden = _wholly_wrong(got, reference, native) if passed and floating and not near else None
+        if hidden is not None:
+            passed, blame = False, f"{hidden}, within the declared tolerance"
     worst = measured.wrong_at if measured.wrong else measured.beyond_at
     if worst < 0:
         worst = rows.largest_error(measured.row)
@@ -118,7 +129,9 @@ def compare(
         worst=worst // per,
         expected=expected,
         got=found,
-        detail="" if passed else _blame(measured, bound, f"element {worst // per} is {found:g}, right is {expected:g}"),
+        detail=""
+        if passed
+        else blame or _blame(measured, bound, f"element {worst // per} is {found:g}, right is {expected:g}"),
     )
 
 
@@ -158,6 +171,13 @@ def _real(values: Tensor) -> Tensor:
         values = values.to(torch.complex128)
     pairs = torch.view_as_real(values.resolve_conj())
     return pairs.flatten(-2) if pairs.dim() > 1 else pairs
+
+
+def _wholly_wrong(got: Tensor, reference: Tensor, native: Tensor | None) -> Slice | None:
+    if got.is_complex():
+        got, reference = _real(got), _real(reference)
+        native = None if native is None else _real(native)
+    return wholly_wrong(got, reference, native)
 
 
 def _keeps(measured: Measured, bound: float) -> bool:

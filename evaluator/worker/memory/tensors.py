@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from evaluator.worker.memory import cuda_driver
+
 DTYPES = {
     name: getattr(torch, name)
     for name in (
@@ -57,8 +59,6 @@ class Mapping:
         is a fault of theirs when it is read."""
         self.base = torch.empty(0, dtype=torch.uint8)
         if self.address:
-            from evaluator.worker.memory import cuda_driver
-
             torch.cuda.synchronize()
             cuda_driver.release(self.address, self.size, self.allocation)
             self.address = 0
@@ -73,8 +73,6 @@ def map_host(descriptor: int, size: int) -> Mapping:
 
 def map_device(descriptor: int, size: int, device: int) -> Mapping:
     """Map a device allocation; the descriptor is closed."""
-    from evaluator.worker.memory import cuda_driver
-
     torch.empty(0, device=f"cuda:{device}")  # makes the context current in this thread
     allocation = cuda_driver.import_allocation(descriptor)
     os.close(descriptor)

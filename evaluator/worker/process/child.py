@@ -115,6 +115,7 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
             self.mapping.enter_context(on_the_cpu())  # for the rest of this process's life
         if message["role"] == "candidate":
             self.changed = integrity.watch()
+            integrity.hide()
         self.threads = Threads()
         self.subject = make_subject(message, self.folder, self.device)
         unfilled = getattr(self.subject, "filler", "")

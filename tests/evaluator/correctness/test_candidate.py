@@ -336,6 +336,24 @@ return y, x * 3
     assert called.outputs[0].tolist() == (X * 2).tolist()
 
 
+@pytest.mark.processes
+def test_modules_of_the_evaluator_are_out_of_reach_by_name(start: Start) -> None:
+    """What is imported is another module: to replace a function of it changes nothing of what judges the call."""
+    body = """
+import importlib, sys
+kept.append(sorted(name for name in sys.modules if name.startswith("evaluator")))
+name = ".".join(["evaluator", "worker", "memory", "state"])
+module = importlib.import_module(name)
+module.deliver = module.results = None
+return x * 0 + len(kept[0])
+"""
+    one = start(body.strip())
+    for many in (0, None):
+        called = one.call(values(X), shaped(returned=specs(X)))
+        assert called.returned[0]["exact"]
+        assert many is None or called.outputs[0].tolist() == [many] * 4
+
+
 def test_a_candidate_that_does_not_load_is_told(server: ForkServer) -> None:
     for text, compile in (
         ("import nowhere_at_all\n", True),
