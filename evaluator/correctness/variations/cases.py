@@ -12,6 +12,7 @@ from evaluator.correctness.cases import Case, Cases
 from evaluator.correctness.distributions import DISTRIBUTIONS, draw, jitter
 from evaluator.correctness.reference import LARGE, Values
 from evaluator.correctness.variations import values as change
+from kbs.common.errors import KoptError
 
 MOST = 14
 """Variations of one workload."""
@@ -65,11 +66,18 @@ class Variations:
         self.rng.shuffle(kinds)
         most = _MOST_LARGE if self.cases.bytes > LARGE else MOST
         for kind in (self._elements, *kinds):
-            for variation in kind():
-                yield variation
-                self.made += 1
-                if self.made == most:
-                    return
+            try:
+                for variation in kind():
+                    yield variation
+                    self.made += 1
+                    if self.made == most:
+                        return
+            except (KoptError, torch.OutOfMemoryError) as error:
+                if isinstance(error, KoptError) and error.code != "out_of_memory":
+                    raise
+                self.cases.found.skipped("variations", "there was no memory for one more case")
+                torch.cuda.empty_cache()
+                return
 
     # --- one thing changed ------------------------------------------------------------------------------------------
 

@@ -16,6 +16,8 @@ _NEXT = 0.1, 1.37
 """A float x becomes 1.37·x + 0.1, which differs from x wherever x is not −0.27."""
 _ROWS = 4
 """One row in so many becomes zero."""
+_SAMPLE = 1 << 20
+"""Elements by which a tensor's magnitude is told: a large one has no room for a copy beside it."""
 _PLACES = 3
 """Elements that become NaN, or infinite."""
 
@@ -68,11 +70,12 @@ def other_numbers(value: float, elements: Sequence[int], sizes: Sequence[int], *
 
 def moved_element(tensor: Tensor, at: int, part: float = 1.0) -> Tensor:
     """One element moved by `part` of the tensor's largest magnitude; upward in tensors without a negative number."""
-    wide = tensor.float() if tensor.element_size() == 1 else tensor
-    finite = wide[wide.isfinite()]
+    flat = tensor.flatten()
+    sample = flat[:: max(1, tensor.numel() // _SAMPLE)].double()
+    finite = sample[sample.isfinite()]
     largest = float(finite.abs().max()) if finite.numel() else 1.0
     upward = not finite.numel() or float(finite.min()) >= 0 or at % 2
-    moved = float(wide.flatten()[at]) + part * (largest or 1.0) * (1 if upward else -1)
+    moved = float(flat[at]) + part * (largest or 1.0) * (1 if upward else -1)
     top = float(torch.finfo(tensor.dtype).max)
     return _with(tensor, {at: min(max(moved, -top), top)})
 
