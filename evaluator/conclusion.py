@@ -47,7 +47,8 @@ def verdict(
     if found.failure is not None:
         return Verdict.NOT_SUPPORTED_HERE, found.failure[1]
     calls = len({t.index for t in found.trials})
-    return Verdict.ACCEPTED, f"right in all {calls} calls, and nothing speaks against it"
+    where = " at this size only" if found.at_this_size_only else ""
+    return Verdict.ACCEPTED, f"right in all {calls} calls{where}, and nothing speaks against it"
 
 
 def improvement(found: Verdict, timing: Timing | None) -> Improvement:
@@ -89,7 +90,7 @@ def not_checked(
         if not sanitizers:
             yield "races and memory errors by compute-sanitizer: --sanitize asks for them"
     if not request.vary and len(workloads) == 1:
-        yield "other sizes: no dims were named as free with --vary, and no --workloads given"
+        yield "other sizes: --vary and --workloads ask for them"
     if recognised.oracle == "original kernel":
         yield "the kernel's meaning: there is no reference, so it is its own oracle"
     if origin != "secret":

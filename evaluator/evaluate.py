@@ -14,7 +14,7 @@ from evaluator.correctness.candidate import CandidateError, KernelProcess, faile
 from evaluator.correctness.cases import Case, Cases
 from evaluator.correctness.degenerate_task import TaskExaminer
 from evaluator.correctness.protocol import Protocol
-from evaluator.correctness.reference import Values
+from evaluator.correctness.reference import ReferenceProcess, Values
 from evaluator.receipt.environment import Environment, WorkerEnvironment, gather
 from evaluator.receipt.findings import CandidateOutput, Findings, SanitizerRun
 from evaluator.receipt.plan import Plan, SeedSchedule, utc_now
@@ -36,7 +36,7 @@ from evaluator.timing.processes import COMPILE_MODULES, Starter, UnplacedError, 
 from evaluator.timing.results import LARGE, timing_of
 from evaluator.timing.timed_process import WrongResultError
 from evaluator.worker.memory.cuda_driver import CudaError
-from evaluator.workloads import check_declared, check_dims, workloads
+from evaluator.workloads import check_declared, check_dims, other_sizes, workloads
 from kbs.common.errors import KoptError, NoGpuError, UsageError
 
 Progress = Callable[[str, int, int], None]
@@ -125,6 +125,10 @@ class _Evaluation:
         """Why an accepted candidate has no times."""
         self.sanitizers: list[SanitizerRun] = []
         self.outputs: tuple[str, ...] = self.request.outputs
+        self.shapes: list[list[int]] = []
+        """Of the inputs, at the first workload."""
+        self.unasked: tuple[dict[str, int], ...] = ()
+        """Other sizes at which the candidate was right."""
 
     # --- the work ---------------------------------------------------------------------------------------------------
 
@@ -146,6 +150,8 @@ class _Evaluation:
             self._workload(dims)
             if self.lost is not None or self.found.failure is not None or self.unplaced:
                 break
+        if self.plan.name == "verdict" and self._sound():
+            self._other_sizes()
         task = self.task.result() if self.task.cases else None
         verdict, reason = conclusion.verdict(self.found, task, self.sanitizers, self.lost, self.unplaced)
         timing = timing_of(self.plan, self.timings, self.clock)
@@ -176,7 +182,7 @@ class _Evaluation:
                         self.request,
                         self.recognised,
                         self.seeds.origin,
-                        self.workloads,
+                        (*self.workloads, *self.unasked),
                         timing or self.untimed,
                         self.sanitizers,
                         self.starter.workers,
@@ -198,6 +204,7 @@ class _Evaluation:
             own = recognised.oracle == "original kernel"
             cases = self.starter.cases(reference, self.found, own_reference=own, first_index=index)
             first = cases.prepare(kernelbench=recognised.form is Form.KERNELBENCH, outputs=self._outputs)
+            self.shapes = self.shapes or [spec["shape"] for spec in first.values.specs]
             protocol = Protocol(self.plan, dims, self.seeds, cases, self.task, request.allow_library, index)
             if not self.task.told_apart:
                 self._tell_apart(cases, first)
@@ -231,6 +238,61 @@ class _Evaluation:
             reference.close()
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
+
+    def _other_sizes(self) -> None:
+        """One call at other sizes, where none were asked for and the reference can be made with some.
+
+        A wrong result stands among the trials. A candidate that raises was made for the given sizes: the verdict says
+        so, as it does where there are no others.
+        """
+        if len(self.workloads) > 1:
+            return
+        self.found.at_this_size_only = True
+        if self.recognised.oracle == "original kernel":
+            return
+        for dims in other_sizes(self.request, self.recognised):
+            found = Findings()
+            try:
+                reference = self.starter.start_reference(dims)
+                try:
+                    why = self._elsewhere(reference, dims, found)
+                finally:
+                    reference.close()
+            except (KoptError, torch.OutOfMemoryError, CudaError):
+                continue  # the reference takes no such sizes, or there is no memory for it
+            if why is None:
+                continue
+            if why:
+                said = ", ".join(f"{name}={size}" for name, size in dims.items())
+                self.found.hazard("at_this_size_only", Severity.NOTE, f"at {said}: {why}")
+            else:
+                self.found.trials += found.trials
+                self.found.hazards += [hazard for hazard in found.hazards if hazard not in self.found.hazards]
+                self.found.at_this_size_only = False
+                self.unasked = (dims,)
+            return
+
+    def _elsewhere(self, reference: ReferenceProcess, dims: dict[str, int], found: Findings) -> str | None:
+        """Why the candidate does not run at these sizes; empty where it does, None where they are no others."""
+        index = 1 + max(t.index for t in self.found.trials)
+        cases = self.starter.cases(reference, found, first_index=index)
+        first = cases.prepare(kernelbench=self.recognised.form is Form.KERNELBENCH, outputs=self._outputs)
+        if [spec["shape"] for spec in first.values.specs] == self.shapes:
+            return None
+        protocol = Protocol(self.plan, dims, self.seeds, cases, self.task, self.request.allow_library, index)
+        kernel: KernelProcess | None = None
+        try:
+            kernel = self.starter.spawn_candidate(index, 1 if crowded(self.device, cases.bytes) else 2)
+            self.starter.load_candidate(kernel, cases, dims)
+            protocol.once(first, kernel)
+            return found.failure[1] if found.failure is not None else ""
+        except WorkerLostError as error:
+            return error.detail
+        except (CandidateError, UnplacedError) as error:
+            return str(error)
+        finally:
+            if kernel is not None:
+                kernel.close()
 
     def _outputs(self, named: Sequence[str], written: Sequence[str]) -> list[str]:
         """Names of the outputs in the forms that write their arguments."""

@@ -25,7 +25,7 @@ def make_plan(request: Request, recognised: Recognised, workloads: tuple[Dims, .
     verdict = request.plan == "verdict"
     names = tuple(d.name for d in DISTRIBUTIONS if verdict or d.name in _SIGNAL)
     repeats = 3 if verdict else 1
-    calls = (len(names) + repeats + 3 + (MOST + 1 if verdict else 0)) * len(workloads)
+    calls = (len(names) + repeats + 3 + (MOST + 2 if verdict else 0)) * len(workloads)
     return Plan(
         name=request.plan,
         candidate_hash=request.candidate.hash,

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from evaluator.request import Request
 from evaluator.source.cuda_signature import evaluate_size
-from evaluator.source.forms import Form, Recognised, dims_of
+from evaluator.source.forms import Form, Recognised, argument_sizes, dims_of, setup_sizes
+from evaluator.source.source_file import SourceFile, is_cuda
 from kbs.common.errors import UsageError
 
+_LEAST_SIZE = 16
+"""A smaller number is more often a kernel's width, a count of heads or a dimension's number than a size."""
+_TRIES = 5
 _MOST = 2**53
 """Of bytes and operations: whole numbers above are no longer exact in every reader of JSON."""
 
@@ -46,6 +51,36 @@ def workloads(request: Request) -> tuple[dict[str, int], ...]:
         if dims not in unique:
             unique.append(dims)
     return tuple(unique)
+
+
+def other_sizes(request: Request, recognised: Recognised) -> Iterator[dict[str, int]]:
+    """Workloads with sizes that nobody asked for, odd and prime: all sizes others at once, then each alone.
+
+    The reference need not take them. None where other sizes were asked for, or nothing says what is a size.
+    """
+    base = workloads(request)
+    if request.vary or len(base) > 1:
+        return
+    free = {name: n for name, n in {**_named(request, recognised), **base[0]}.items() if n >= _LEAST_SIZE}
+    if recognised.form is Form.KERNELBENCH:
+        known = argument_sizes(request.reference or request.candidate) if request.inputs is None else {}
+        free = {name: n for name, n in free.items() if name in known}
+    alone = [[name] for name in sorted(free, key=lambda name: -free[name])]
+    for names in ([list(free)] if len(free) > 1 else []) + alone[: _TRIES - 1]:
+        yield {**base[0], **{name: _prime_below(free[name]) for name in names}}
+
+
+def _named(request: Request, recognised: Recognised) -> dict[str, int]:
+    """Sizes that have a value in the reference or in `setup`."""
+    if recognised.form is Form.KERNELBENCH:
+        return argument_sizes(request.reference or request.candidate)
+    inputs = request.inputs
+    if inputs is not None:
+        text = inputs.content.decode("utf-8", "replace") if inputs.name.endswith(".py") else ""
+        source: SourceFile | None = SourceFile(name=inputs.name, text=text)
+    else:
+        source = {"reference": request.reference, "candidate": request.candidate}.get(recognised.setup_from)
+    return {} if source is None or is_cuda(source) else setup_sizes(source)
 
 
 def declared(request: Request, dims: dict[str, int]) -> tuple[int | None, int | None]:

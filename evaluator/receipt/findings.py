@@ -159,6 +159,8 @@ class Findings:
     failure: tuple[str, str] | None = None
     """(stage, words) where the candidate did not load or raised."""
     tolerance_looser: bool | None = None
+    at_this_size_only: bool = False
+    """Whether a verdict must say that no other sizes were tried, or none that the candidate takes."""
 
     def hazard(self, id: str, severity: Severity, evidence: str) -> None:
         """Add a hazard, once."""

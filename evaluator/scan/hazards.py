@@ -59,6 +59,7 @@ HAZARDS: dict[str, str] = {
     "result_reused": "The memory of a returned result was written again in the next call.",
     "weights_cached": "The candidate's results do not follow weights that change between calls.",
     "at_this_value_only": "The candidate raises where an argument that never varied has another value.",
+    "at_this_size_only": "The candidate raises, or ends, at other sizes than those that were given.",
     "special_values": "The candidate handles NaN or infinities otherwise than the reference, which passes them on.",
     "low_precision_text": "The text names TF32, 8-bit floats or casts to 16 bits.",
     "tensor_subclass": "The candidate defines its own tensor subclass, which can delay work until it is read.",

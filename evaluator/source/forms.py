@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from collections import Counter
 from enum import StrEnum
 from typing import Literal
 
@@ -78,6 +79,44 @@ def defines(source: SourceFile, name: str) -> bool:
 def dims_of(source: SourceFile) -> dict[str, int]:
     """The dims of a reference that can be replaced: what it binds to integers at its top level."""
     return module_constants(parse(source.name, source.text))
+
+
+_MAKERS = ("get_inputs", "get_init_inputs")
+
+
+def argument_sizes(source: SourceFile) -> dict[str, int]:
+    """The integers at the top level of a KernelBench reference that nothing but its makers of arguments reads.
+
+    Such a one can be another without the model being another: it reaches a candidate through its arguments. An element
+    of a tuple or list stands under `SHAPE[0]`.
+    """
+    tree = parse(source.name, source.text)
+    found = module_constants(tree)
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, (ast.Tuple, ast.List)):
+            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            items = [item.value for item in node.value.elts if isinstance(item, ast.Constant)]
+            if len(items) == len(node.value.elts) and all(type(item) is int for item in items):
+                found |= {f"{name}[{n}]": item for name in names for n, item in enumerate(items)}  # type: ignore[misc]
+    makers = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in _MAKERS]
+    inside = {id(node) for maker in makers for node in ast.walk(maker)}
+    every = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    read = {node.id for node in every if isinstance(node.ctx, ast.Load) and id(node) in inside}
+    taken = {node.id for node in every if isinstance(node.ctx, ast.Load) and id(node) not in inside}
+    bound = Counter(node.id for node in every if not isinstance(node.ctx, ast.Load))
+    free = {name for name in read - taken if bound[name] == 1}
+    return {name: size for name, size in found.items() if name.partition("[")[0] in free}
+
+
+def setup_sizes(source: SourceFile) -> dict[str, int]:
+    """The parameters of a file's `setup` that are integers where nobody says otherwise."""
+    setup = definitions(parse(source.name, source.text)).functions.get("setup")
+    if setup is None:
+        return {}
+    positional = [*setup.args.posonlyargs, *setup.args.args]
+    given = [*zip(positional[::-1], setup.args.defaults[::-1], strict=False)]
+    given += [(a, d) for a, d in zip(setup.args.kwonlyargs, setup.args.kw_defaults, strict=True) if d is not None]
+    return {a.arg: d.value for a, d in given if isinstance(d, ast.Constant) and type(d.value) is int}
 
 
 def recognise(

@@ -254,7 +254,7 @@ def test_a_workload_that_the_profiler_did_not_watch() -> None:
     ("changes", "words"),
     [
         ({"sanitizers": ()}, "races and memory errors by compute-sanitizer: --sanitize asks for them"),
-        ({"vary": (), "workloads": 1}, "other sizes: no dims were named as free with --vary, and no --workloads given"),
+        ({"vary": (), "workloads": 1}, "other sizes: --vary and --workloads ask for them"),
         ({"oracle": "original kernel"}, "the kernel's meaning: there is no reference, so it is its own oracle"),
         ({"origin": "given"}, "secrecy of the inputs: their seed was given"),
         ({"origin": "replayed"}, "secrecy of the inputs: their seed was given"),

@@ -41,7 +41,7 @@ def seed_everything(seed: int) -> None:
 
 
 def load_module(name: str, path: Path, constants: dict[str, int] | None = None) -> types.ModuleType:
-    """Execute a file as a module; `constants` replace module-level integers in its text first."""
+    """Execute a file as a module; `constants` replace module-level integers in its text first, see `with_constants`."""
     if constants:
         path.write_text(with_constants(path.read_text("utf-8"), constants), "utf-8")
     spec = importlib.util.spec_from_file_location(name, path)
@@ -54,6 +54,7 @@ def load_module(name: str, path: Path, constants: dict[str, int] | None = None) 
 
 
 def with_constants(text: str, constants: dict[str, int]) -> str:
+    """A module with other integers at its top level: `N` names one, `SHAPE[0]` an element of a tuple or list."""
     tree = ast.parse(text)
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -64,6 +65,10 @@ def with_constants(text: str, constants: dict[str, int]) -> str:
             continue
         if name in constants:
             node.value = ast.Constant(constants[name])
+        elif isinstance(node.value, (ast.Tuple, ast.List)):
+            for n in range(len(node.value.elts)):
+                if f"{name}[{n}]" in constants:
+                    node.value.elts[n] = ast.Constant(constants[f"{name}[{n}]"])
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
