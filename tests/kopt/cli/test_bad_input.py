@@ -396,9 +396,8 @@ def test_a_damaged_index_is_set_aside_and_built_again(run: Runner, home: Path, h
     assert found["index"]["status"] == found["vectors"]["status"] == "ok"
 
 
-@pytest.mark.parametrize("how", ["garbage", "truncated", "holes"])
-def test_doctor_says_how_to_mend_a_damaged_index(run: Runner, home: Path, how: str) -> None:
-    damage(home, how)
+def test_doctor_says_how_to_mend_a_damaged_index(run: Runner, home: Path) -> None:
+    damage(home, "truncated")
     found = checks(run, home, 5)
     assert found["index"]["status"] == "error"
     assert "kopt ingest --rebuild" in found["index"]["hint"]
