@@ -12,14 +12,16 @@ import inspect
 import sys
 import types
 from collections.abc import Callable
-from functools import wraps
+from functools import reduce, wraps
 from typing import Any
 
 import numpy as np
 
 from evaluator.worker.loading import libdevice
 
-_COUNTED, _LOGICAL, _NEGATED = "_counted_for_kernels", "_logical_for_kernels", "_negated_for_kernels"
+_COUNTED, _LOGICAL, _NEGATED, _EXTREME = (
+    f"_{word}_of_kernels" for word in ("counted", "logical", "negated", "extreme")
+)
 """Names that the text of a kernel gets for what Python would do otherwise than the compiler."""
 _REGISTERS = 32
 _SHARED = 1024
@@ -88,7 +90,7 @@ def _loops(interpreter: Any) -> None:
 
 
 def _texts(interpreter: Any) -> None:
-    """`for`, `and`, `or` and `not` as the compiler reads them: the last three are taken of each element of a block."""
+    """`for`, `and`, `or`, `not`, `min` and `max` as the compiler reads them: the words by element of a block."""
     import triton.language as tl
 
     def is_block(value: Any) -> bool:
@@ -108,6 +110,13 @@ def _texts(interpreter: Any) -> None:
 
     def negated(value: Any) -> Any:
         return value.__not__() if is_block(value) else not value
+
+    def extreme(function: Any, *args: Any) -> Any:
+        """What a call of `min` or `max` gives; the kernel's module may have its own functions of these names."""
+        of_blocks = {min: "minimum", max: "maximum"}.get(function, "")
+        if not of_blocks or len(args) < 2 or not any(map(is_block, args)):
+            return function(*args)
+        return reduce(getattr(tl, of_blocks), args)
 
     def called(name: str, *args: ast.expr) -> ast.Call:
         return ast.Call(func=ast.Name(id=name, ctx=ast.Load()), args=list(args), keywords=[])
@@ -138,6 +147,12 @@ def _texts(interpreter: Any) -> None:
             self.generic_visit(node)
             return called(_NEGATED, node.operand) if isinstance(node.op, ast.Not) else node
 
+        def visit_Call(self, node: ast.Call) -> ast.expr:  # noqa: N802 - by the name of the node
+            self.generic_visit(node)
+            named = isinstance(node.func, ast.Name) and node.func.id in ("min", "max")
+            return called(_EXTREME, node.func, *node.args) if named and not node.keywords else node
+
+    setattr(interpreter, _EXTREME, extreme)
     setattr(interpreter, _LOGICAL, logical)
     setattr(interpreter, _NEGATED, negated)
     interpreter.FunctionRewriter.ast_transformer = Transformer()

@@ -99,8 +99,17 @@ def _round_to_float8(interpreter: Any) -> None:
     import torch
 
     kinds = {"fp8e4nv": torch.float8_e4m3fn, "fp8e5": torch.float8_e5m2}
-    convert = interpreter.InterpreterBuilder.create_fp_to_fp
+    builder = interpreter.InterpreterBuilder
+    convert, dot = builder.create_fp_to_fp, builder.create_dot
     to_nearest = interpreter._ir.ROUNDING_MODE.RTNE
+
+    def wide(handle: Any) -> Any:
+        return torch.from_numpy(np.ascontiguousarray(handle.data)).view(kinds[handle.dtype.scalar.name]).float().numpy()
+
+    def create_dot(self: Any, a: Any, b: Any, *rest: Any) -> Any:
+        if a.dtype.scalar.name in kinds and b.dtype.scalar.name in kinds:
+            a, b = (interpreter.TensorHandle(wide(side), interpreter.tl.float32) for side in (a, b))
+        return dot(self, a, b, *rest)
 
     def create_fp_to_fp(self: Any, src: Any, dst_type: Any, rounding: Any) -> Any:
         before, after = src.dtype.scalar, dst_type.scalar
@@ -110,12 +119,12 @@ def _round_to_float8(interpreter: Any) -> None:
             rounded = torch.from_numpy(np.clip(values, -largest, largest)).to(kinds[after.name])
             return interpreter.TensorHandle(rounded.view(torch.uint8).numpy(), after)
         if before.name in kinds and after.name in ("fp16", "bf16", "fp32"):
-            wide = torch.from_numpy(np.ascontiguousarray(src.data)).view(kinds[before.name]).float().numpy()
-            found = narrowed(wide) if after.name == "bf16" else wide.astype(interpreter._get_np_dtype(after))
+            found = wide(src)
+            found = narrowed(found) if after.name == "bf16" else found.astype(interpreter._get_np_dtype(after))
             return interpreter.TensorHandle(found, after)
         return convert(self, src, dst_type, rounding)
 
-    interpreter.InterpreterBuilder.create_fp_to_fp = create_fp_to_fp
+    builder.create_fp_to_fp, builder.create_dot = create_fp_to_fp, create_dot
 
 
 def _compute_in_bfloat16(builder: Any) -> None:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from typing import Any
 
 import torch
+from torch._library import custom_ops
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
 
@@ -27,9 +28,16 @@ class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch do
         return False  # otherwise torch._dynamo is imported at the first operator, for more than a second
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run the operator and count it; views move nothing and are left out."""
-        result = function(*args, **(kwargs or {}))
+        """Run the operator and count it; views move nothing and are left out.
+
+        An operator that the candidate defined in Python is no library's: the operators inside it are counted.
+        """
         name = str(getattr(function, "_schema", function)).partition("(")[0].partition(".")[0]
+        written = _written_in_python(name, args, kwargs)
+        if written is not None:
+            with self:
+                return written(*args, **(kwargs or {}))
+        result = function(*args, **(kwargs or {}))
         if getattr(function, "is_view", False):
             return result
         leaves = tree_flatten((args, kwargs, result))[0]
@@ -73,6 +81,15 @@ class OperatorsOfAllThreads:
                 found[event.key][0] += int(event.count)
                 found[event.key][1] += int(event.count) * self._ELEMENT * (sum(sizes) + max(sizes, default=0))
         return _largest(found)
+
+
+def _written_in_python(name: str, args: Any, kwargs: Any) -> Any:
+    """What `torch.library.custom_op` would call for these arguments, where it made the operator; None for others."""
+    made = getattr(custom_ops, "OPDEFS", {}).get(name)
+    functions = getattr(made, "_backend_fns", {})
+    devices = {leaf.device.type for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, torch.Tensor)}
+    special = [functions[device] for device in devices if device in functions]
+    return special[0] if special else functions.get(None)
 
 
 def _largest(found: Counts) -> list[dict[str, Any]]:

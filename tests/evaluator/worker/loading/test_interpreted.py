@@ -61,6 +61,7 @@ LINES: dict[str, tuple[str, Callable[[torch.Tensor], torch.Tensor]]] = {
         "v = tl.where(not (v < 0) and v < 1 or v > 1.5, v, 0.0)",
         lambda x: torch.where((x >= 0) & (x < 1) | (x > 1.5), x, torch.zeros(())),
     ),
+    "the smaller of each element": ("v = min(max(v, p), 1.0) + min(n, 3)", lambda x: x.clamp(0.25, 1) + 3),
     "words of logic on scalars": ("if n > 1 and not (p > 1 or none is not None):\n        v = -v", torch.neg),
     "the type of a constant": ("v = v.to(v.dtype.value)", lambda x: x),
     "float8 and back": ("v = v.to(tl.float8e4nv).to(tl.float32)", lambda x: x.to(torch.float8_e4m3fn).float()),

@@ -180,12 +180,22 @@ def run(a, b):
 """
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+DOT_DTYPES = [torch.bfloat16, torch.float16, torch.float32, torch.float8_e4m3fn, torch.float8_e5m2]
+
+
+@pytest.mark.parametrize("dtype", DOT_DTYPES)
 def test_a_dot_product_is_right(server: ForkServer, dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(2)
     a, b = torch.randn(16, 32, generator=generator).to(dtype), torch.randn(32, 16, generator=generator).to(dtype)
     (found,) = run(server, DOT, a, b, out=torch.empty(16, 16))
     torch.testing.assert_close(found, a.float() @ b.float(), rtol=1e-5, atol=1e-5)
+
+
+def test_a_dot_product_of_the_smallest_float8_is_right(server: ForkServer) -> None:
+    """Subnormal numbers of five exponent bits are normal nowhere below float16's own."""
+    a, b = torch.full((16, 32), 2.0**-16).to(torch.float8_e5m2), torch.full((32, 16), 2.0**10).to(torch.float8_e5m2)
+    (found,) = run(server, DOT, a, b, out=torch.empty(16, 16))
+    assert (found == 0.5).all()
 
 
 TUNED = """

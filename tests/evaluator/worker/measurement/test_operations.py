@@ -114,6 +114,23 @@ def test_what_another_thread_runs_is_seen_where_threads_are_watched() -> None:
     assert "aten::_softmax" not in table(in_a_thread, "operators")
 
 
+def test_an_operator_of_the_candidates_own_is_looked_into() -> None:
+    @torch.library.custom_op("of_a_candidate::wrapped", mutates_args=())
+    def wrapped(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x, -1)
+
+    @torch.library.custom_op("of_a_candidate::written", mutates_args={"y"})
+    def written(x: torch.Tensor, y: torch.Tensor) -> None:
+        y.numpy()[...] = x.numpy() * 2
+
+    y = torch.empty_like(X)
+    assert set(table(lambda: written(X, y))) <= {"aten::detach", "aten::_to_copy"}
+    assert torch.equal(y, X * 2)
+    inside = table(lambda: wrapped(X))
+    assert "of_a_candidate::wrapped" not in inside
+    assert any("softmax" in name for name in inside)
+
+
 def test_no_watch_sees_nothing() -> None:
     assert table(lambda: X @ W.t(), "") == {}
 
