@@ -129,7 +129,10 @@ def test_the_gate_may_reject_the_end_and_nothing_is_lost(root: Path) -> None:
         assert driver.state.reported is None
 
 
-@pytest.mark.parametrize("verdict", ["incorrect", "compile_error", "cheating", "task_refused", "crashed", "timeout"])
+NOT_ACCEPTED = ["incorrect", "compile_error", "cheating", "task_refused", "crashed", "timeout", "not_supported_here"]
+
+
+@pytest.mark.parametrize("verdict", NOT_ACCEPTED)
 def test_a_baseline_that_is_not_accepted_ends_the_run_and_says_so(root: Path, verdict: str) -> None:
     home = root.parent / "home"
     files = tools.run_files(tools.kernel(0, verdict=verdict))
