@@ -204,7 +204,7 @@ def cost(value: Any, unit: float) -> float:
             return float(found[0].readings[0].base)
         if long := re.fullmatch(rf"({_NUMBER})\s*(min|h)(?:inutes?|utes?|ours?|s)?", value.strip(), re.IGNORECASE):
             return float(long[1]) * (60 if long[2].lower() == "min" else 3600)
-        form = rf"[~*`]*({_NUMBER})(?![\d.]|\s*%)" if unit == RATE else rf"({_NUMBER})$"
+        form = rf"[~*`]*({_NUMBER})(?![\d.]|\s*(?:%|[x×]\b))" if unit == RATE else rf"({_NUMBER})$"
         match = re.match(form, value.strip().replace(",", ""))
         value = float(match[1]) if match else 0.0
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e12:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kbs.common.errors import UsageError
@@ -179,6 +179,7 @@ CELLS = st.sampled_from(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(CELLS, min_size=4, max_size=4), min_size=1, max_size=6), st.permutations(KEYS))
+@example([["", "keep", "1.5x", ""], ["", "keep", "12", ""]], ["Kernels", "Tag", "TFLOPS", "change", *KEYS[4:]])
 def test_a_table_gives_no_ratio_that_its_figures_do_not(tmp_path: Path, rows: list[list[str]], keys: list[str]) -> None:
     header = keys[:4]
     path = tmp_path / "log.md"
