@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -71,6 +72,7 @@ def run(
     files: FileOptions,
     build: BuildOptions,
     own: OwnBenchmarkOptions,
+    long: Annotated[bool, typer.Option("--long", help="Print the evidence too: inputs, cross-checks, clocks.")] = False,
 ) -> Reply:
     """Check a kernel against its reference, look for cheating, time it, and write a sealed receipt.
 
@@ -125,17 +127,18 @@ def run(
         )
         with progress_bar() as bar:
             found, path = evaluate_and_keep(request, server, settings.home, files.receipt, bar)
-    return _receipt_reply(found, path, [*engine.warnings, *write_files(found, files.report, files.plot)])
+    return _receipt_reply(found, path, [*engine.warnings, *write_files(found, files.report, files.plot)], long=long)
 
 
-def _receipt_reply(receipt: Receipt, path: Path, warnings: list[str]) -> Reply:
+def _receipt_reply(receipt: Receipt, path: Path, warnings: list[str], *, long: bool) -> Reply:
     from evaluator.receipt.verdict import Verdict
     from kbs.common.errors import ExitCode
     from kopt.cli.bench.text import report
     from kopt.services.results.bench import BenchData
 
     code = ExitCode.OK if receipt.verdict is Verdict.ACCEPTED else ExitCode.REJECTED
-    return Reply(BenchData.of(receipt, path), lambda console: report(console, receipt, path), code, warnings)
+    show = partial(report, receipt=receipt, path=path, long=long)
+    return Reply(BenchData.of(receipt, path), show, code, warnings)
 
 
 @command("bench external", bench)

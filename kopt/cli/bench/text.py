@@ -31,8 +31,18 @@ _SHOWN = 40
 """Figures of the user's own benchmark that are shown; the receipt has all."""
 
 
-def report(console: Console, receipt: Receipt, path: Path) -> None:
-    """Print it: the verdict first, then the evidence. Names and messages in it are the candidate's own words."""
+_LONG = (
+    *("cross-checks", "back to back", "clocks", "dropped", "overhead", "noise floor", "physics", "about times"),
+    *("told apart", "not tried", "really ran"),
+)
+"""Sections of the long report alone: what is needed to doubt a verdict, not to read it."""
+
+
+def report(console: Console, receipt: Receipt, path: Path, *, long: bool = True) -> None:
+    """Print it: the verdict first, then the evidence; of that only what a verdict is read by, unless it is `long`.
+
+    Names and messages in it are the candidate's own words.
+    """
     from rich.text import Text
 
     good = receipt.verdict is Verdict.ACCEPTED
@@ -41,7 +51,8 @@ def report(console: Console, receipt: Receipt, path: Path) -> None:
     what = visible(f"{receipt.candidate.name} ({receipt.candidate.backend}) against {against}, on {where}")
     verdict = Text(str(receipt.verdict).upper(), style="bold green" if good else "bold red")
     console.print(verdict.append(f"  {what}", style="not bold default"))
-    _print_sections(console, visible(receipt.reason), _sections(receipt, path))
+    sections = _sections(receipt, path) if long else _short(receipt, path)
+    _print_sections(console, visible(receipt.reason), sections)
 
 
 def _print_sections(console: Console, said: str, sections: Iterable[tuple[str, list[str]]]) -> None:
@@ -73,6 +84,21 @@ def _sections(receipt: Receipt, path: Path) -> Iterator[tuple[str, list[str]]]:
     yield "not checked", list(receipt.not_checked)
     sealed = "sealed with your key" if receipt.seal else "not sealed"
     yield "receipt", [f"{path} ({sealed}; {receipt.seconds:.1f} s)"]
+
+
+def _short(receipt: Receipt, path: Path) -> Iterator[tuple[str, list[str]]]:
+    """The sections that a verdict is read by; of the inputs, those that a result was wrong on."""
+    for label, lines in _sections(receipt, path):
+        if label == "inputs":
+            trials = receipt.correctness
+            wrong = [line for line in lines if "  FAILED " in line]
+            calls, kinds = len({trial.index for trial in trials}), len({trial.distribution for trial in trials})
+            right = [f"all results of {calls} calls are right, on {kinds} kinds of inputs"] if trials else lines
+            yield label, wrong or right
+        elif label == "receipt":
+            yield label, [*lines, "Give --long for the evidence: inputs, cross-checks, clocks, what was not tried."]
+        elif label not in _LONG:
+            yield label, lines
 
 
 def _declared(tolerance: DeclaredTolerance) -> str:

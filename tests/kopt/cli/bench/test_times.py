@@ -64,6 +64,18 @@ def test_the_whole_report() -> None:
     assert shown(timed_receipt()) == GOLDEN.read_text("utf-8")
 
 
+def test_the_short_report_has_what_a_verdict_is_read_by() -> None:
+    stream = io.StringIO()
+    report(console(stream), timed_receipt(), PATH, long=False)
+    said = stream.getvalue()
+    labels = [line[:13].strip() for line in said.splitlines()[3:] if line[:1] not in ("", " ")]
+    assert labels[:4] == ["improvement", "time", "baselines", "inputs"]
+    assert not {"cross-checks", "clocks", "overhead", "physics", "about times", "not tried"}.intersection(labels)
+    assert labels[-1] == "receipt"
+    assert len(said.splitlines()) <= 16
+    assert "Give --long for the evidence" in said
+
+
 def test_sections_stand_in_their_order_before_the_inputs() -> None:
     labels = [line[:13].strip() for line in shown(timed_receipt()).splitlines()[3:] if line[:1] not in ("", " ")]
     assert labels[: len(LABELS) + 1] == [*LABELS, "inputs"]
