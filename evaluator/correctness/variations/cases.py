@@ -23,6 +23,8 @@ MOST_INPUTS = 6
 _MOST_SCALARS = 4
 _LEAST = tuple(2.0**-n for n in (12, 9, 6, 3))
 """Parts of an input's largest magnitude by which an element moves a little: the first that the rule can tell."""
+_MUCH = (2.0, -2.0)
+"""Parts by which it moves far, where the rule cannot tell the first."""
 _NORMAL = next(d for d in DISTRIBUTIONS if d.name == "normal")
 
 
@@ -93,12 +95,13 @@ class Variations:
         for step in range(min(3, max(2, len(inputs))) if inputs else 0):
             n = inputs[step % len(inputs)]
             at = self.rng.randrange(before.values.tensors[n].numel())
-            for part in _LEAST if step % 2 else (2.0,):
+            parts = _LEAST if step % 2 else _MUCH
+            for part in parts:
                 tensors = list(before.values.tensors)
                 tensors[n] = change.moved_element(tensors[n], at, part)
                 label = f"given, one element of {self._name(n)} changed{' a little' * (step % 2)}"
                 case = self.cases.varied(label, self._with(tensors), before, stretched=False)
-                if case is not None and self._told_apart(case, before):
+                if case is not None and (part == parts[-1] or self._told_apart(case, before)):
                     before = case
                     yield Variation(case)
                     break

@@ -74,8 +74,8 @@ def moved_element(tensor: Tensor, at: int, part: float = 1.0) -> Tensor:
     sample = flat[:: max(1, tensor.numel() // _SAMPLE)].double()
     finite = sample[sample.isfinite()]
     largest = float(finite.abs().max()) if finite.numel() else 1.0
-    upward = not finite.numel() or float(finite.min()) >= 0 or at % 2
-    moved = float(flat[at]) + part * (largest or 1.0) * (1 if upward else -1)
+    step = part if not finite.numel() or float(finite.min()) < 0 else abs(part)
+    moved = float(flat[at]) + step * (largest or 1.0)
     top = float(torch.finfo(tensor.dtype).max)
     return _with(tensor, {at: min(max(moved, -top), top)})
 

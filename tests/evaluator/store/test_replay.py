@@ -68,9 +68,10 @@ def test_trials_that_are_missing_or_new() -> None:
     assert found(correctness=(trial(),)) == [
         "result: output result on normal (n=64), repeat 0, call 2 of this kind passed, and was not made again"
     ]
-    assert found(correctness=(*TWO, trial(index=2, output="second", dims={}))) == [
-        "result: output second on normal, repeat 0 is new and passed"
-    ]
+    new = trial(index=2, output="second", dims={})
+    assert found(correctness=(*TWO, new)) == []
+    failed = found(verdict=Verdict.INCORRECT, correctness=(*TWO, new.model_copy(update={"passed": False})))
+    assert failed[-1] == "result: output second on normal, repeat 0 is new and failed"
 
 
 def test_hazards() -> None:
