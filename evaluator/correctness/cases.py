@@ -52,6 +52,8 @@ class Cases:
     tolerance: tuple[float, float] | None
     own_reference: bool
     first_index: int
+    texts: Sequence[str] = ()
+    """Texts of the reference's source, which an argument that is one may be."""
 
     def __post_init__(self) -> None:
         seed = self.seeds.seed("draw", self.first_index)

@@ -151,7 +151,7 @@ class Protocol:
         hidden = {"uses_threads", "dynamic_code", "loads_libraries", "hides_operations"}
         if not always and self.draw.random() < 0.5:
             return ""
-        return "threads" if hidden & {hazard.id for hazard in self.found.hazards} else "operators"
+        return "threads" if always or hidden & {hazard.id for hazard in self.found.hazards} else "operators"
 
     def _examine(self, case: Case) -> None:
         inputs = [t for n, t in enumerate(case.values.tensors) if n not in self.cases.shape.filled]

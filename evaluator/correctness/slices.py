@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-WHOLLY = 0.5
+WHOLLY = 0.25
 """‖e‖ / ‖y*‖ of a slice from which on it is wholly wrong."""
 COUNTS = 0.1
 """RMS of a slice, as a part of the output's, from which on it counts: one that is all rounding says nothing."""

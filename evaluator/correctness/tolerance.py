@@ -103,6 +103,7 @@ def compare(
     bound = kappa(rows.dtype, stretched=stretched, reference=rows.reference.dtype) if floating else math.nan
     measured = measure(rows, declared=declared)
     blame = ""
+    near = rows.unit < _FINE and measured.rms <= _NEAR
     if declared is None:
         rule = f"RMS(e) ≤ {bound:g}·max(RMS(e_p), u·RMS(y*)) and max|e| ≤ {4 * bound:g}·max(max|e_p|, u·max|y*|) in "
         rule += "each row" if rows.count > 1 else "the tensor"
@@ -111,7 +112,6 @@ def compare(
         rule = f"|e| ≤ {declared[0]:g} + {declared[1]:g}·|y*|, declared"
         passed = measured.beyond <= 1 and not measured.wrong
         bound = math.nan
-        near = rows.unit < _FINE and measured.rms <= _NEAR
         hidden = _wholly_wrong(got, reference, native) if passed and floating and not near else None
         if hidden is not None:
             passed, blame = False, f"{hidden}, within the declared tolerance"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from kbs.common.errors import UsageError
 
 _MAX_QUOTED = 160
+_LONGEST_TEXT, _MOST_TEXTS = 40, 8
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -194,3 +195,18 @@ def written(node: ast.expr) -> str:
         parts.append(node.attr)
         node = node.value
     return ".".join(reversed([*parts, node.id])) if isinstance(node, ast.Name) else ""
+
+
+def texts_in(name: str, text: str) -> tuple[str, ...]:
+    """Short texts that a Python source has as constants, docstrings left out: values that an argument may have. Empty
+    for what is no Python."""
+    if not name.endswith(".py"):
+        return ()
+    try:
+        tree = parse(name, text)
+    except UsageError:
+        return ()
+    plain = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in plain)
+    texts = (node.value for node in constants if isinstance(node.value, str) and 0 < len(node.value) <= _LONGEST_TEXT)
+    return tuple(dict.fromkeys(texts))[:_MOST_TEXTS]

@@ -24,6 +24,7 @@ from evaluator.sandbox.shared_buffers import SharedTensor
 from evaluator.sandbox.worker_process import Worker
 from evaluator.scan.hazards import Severity
 from evaluator.source.forms import Form, Recognised
+from evaluator.source.python_source import texts_in
 from evaluator.worker.process.isolation import Limits
 from kbs.common.errors import UsageError
 
@@ -87,7 +88,9 @@ class Starter:
         self, reference: ReferenceProcess, found: Findings, *, own_reference: bool = False, first_index: int = 0
     ) -> Cases:
         """The cases that a started reference makes; what is found goes to `found`."""
-        return Cases(self.seeds, reference, found, tolerance(self.request), own_reference, first_index)
+        source = self.request.reference
+        texts = texts_in(source.name, source.text) if source else ()
+        return Cases(self.seeds, reference, found, tolerance(self.request), own_reference, first_index, texts)
 
     def spawn_candidate(self, index: int, places: int = 2) -> KernelProcess:
         """A process for the candidate in which none of its code has run yet. Raises `WorkerLostError`."""

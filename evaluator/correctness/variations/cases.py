@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -14,7 +16,7 @@ from evaluator.correctness.reference import LARGE, Values
 from evaluator.correctness.variations import values as change
 from kbs.common.errors import KoptError
 
-MOST = 14
+MOST = 18
 """Variations of one workload."""
 _MOST_LARGE = 3
 """Of one whose inputs and results are larger than `LARGE`: each takes as long as a case."""
@@ -105,6 +107,11 @@ class Variations:
                     before = case
                     yield Variation(case)
                     break
+        if inputs and before is not self.first:
+            n = self.rng.choice(inputs)
+            yield from self._judged(
+                f"{self._name(n)} backwards", self._replaced(n, change.backwards(self.first.values.tensors[n]))
+            )
 
     def _told_apart(self, case: Case, other: Case) -> bool:
         """Whether the results of another case would be wrong on this one."""
@@ -130,6 +137,8 @@ class Variations:
             yield from self._judged(
                 label, *(self._replaced(n, t) for t in self._invented(n)), note="at_this_value_only"
             )
+        if self.first.values.tensors[n].dtype == torch.bool:
+            yield from self._empty_rows(n)
 
     def _invented(self, n: int) -> Iterator[torch.Tensor]:
         """Contents for an input that is the same in every draw."""
@@ -140,25 +149,38 @@ class Variations:
         elif tensor.dtype == torch.bool:
             yield from change.masks(tensor, self.generator)
         else:
-            other = change.permuted(tensor, self.generator)
-            yield from () if other is None else (other,)
+            other = [change.permuted(tensor, self.generator), change.between(tensor, self.generator)]
+            yield from (found for found in other if found is not None)
+
+    def _empty_rows(self, n: int) -> Iterator[Variation]:
+        """Rows of a mask without a true element, where the reference has something finite to say of them."""
+        mask = change.with_empty_rows(self.first.values.tensors[n], self.rng)
+        values = self.first.values if mask is None else self._replaced(n, mask)
+        for variation in self._judged(f"rows of {self._name(n)} without a true element", values):
+            if _all_finite(variation.case):
+                yield variation
 
     def _scalars(self) -> list[Callable[[], Iterator[Variation]]]:
         found = list(change.scalars(self.first.values.tree).items())
         chosen = self.rng.sample(found, min(_MOST_SCALARS, len(found)))
         return [lambda name=name, value=value: self._other_scalar(name, value) for name, value in chosen]  # type: ignore[misc]
 
-    def _other_scalar(self, name: str, value: float) -> Iterator[Variation]:
+    def _other_scalar(self, name: str, value: Any) -> Iterator[Variation]:
         tensors = [*self.first.values.tensors, *self.first.native, *self.cases.weights.tensors]
         sizes = [*self.dims.values(), *(size for t in tensors for size in (t.numel(), *t.shape))]
         near = self.cases.reference.device.type == "cpu"  # a wrong index ends the reference's process on a GPU
-        for other in change.other_numbers(value, self._some_integers(), sizes, near=near):
+        choices = (
+            [text for text in self.cases.texts if text != value]
+            if isinstance(value, str)
+            else change.other_numbers(value, self._some_integers(), sizes, near=near)
+        )
+        for other in choices:
             values = Values(
                 change.with_scalar(self.first.values.tree, name, other),
                 self.first.values.specs,
                 self.first.values.tensors,
             )
-            label = f"{_argument(name)} = {other:.6g}"
+            label = f"{_argument(name)} = {other:.40}" if isinstance(other, str) else f"{_argument(name)} = {other:.6g}"
             found = list(self._judged(label, values, note="at_this_value_only", again=True, differs=True))
             if found:
                 yield from found
@@ -173,14 +195,19 @@ class Variations:
         yield from self._judged("some rows of zeros", self._with(tensors))
 
     def _specials(self) -> Iterator[Variation]:
-        """NaN in one input after the other. Where the reference's results hold none, it takes them out, and so must
-        the candidate. Where they do, what becomes of NaN and infinities is looked at once, and noted."""
+        """NaN in one input after the other, then infinities. Where the reference's results are finite all the same, it
+        takes them out, and so must the candidate. Where not, what becomes of them is looked at once, and noted."""
         passed_on = self._floats()[:MOST_INPUTS]
         for n in passed_on.copy():
-            case = self._with_specials(n, "NaN", [float("nan")])
-            floats = [t for t in (*case.reference, *case.native) if t.is_floating_point()] if case is not None else []
-            if case is not None and floats and not any(bool(t.isnan().any()) for t in floats):
-                passed_on.remove(n)
+            for what, specials in (("NaN", [math.nan]), ("infinities", [math.inf, -math.inf])):
+                case = self._with_specials(n, what, specials)
+                floats = (
+                    [t for t in (*case.reference, *case.native) if t.is_floating_point()] if case is not None else []
+                )
+                if case is None or not floats or not all(bool(t.isfinite().all()) for t in floats):
+                    break
+                if n in passed_on:
+                    passed_on.remove(n)
                 yield Variation(case)
         for n in passed_on[:1]:
             case = self._with_specials(n, "NaN and infinities", [float("nan"), float("inf"), float("-inf")])
@@ -248,6 +275,12 @@ class Variations:
 
     def _with(self, tensors: Iterable[torch.Tensor]) -> Values:
         return self.first.values.with_tensors(list(tensors))
+
+
+def _all_finite(case: Case) -> bool:
+    """Whether the reference has floats for results, and no NaN or infinity among them."""
+    floats = [t for t in (*case.reference, *case.native) if t.is_floating_point()]
+    return bool(floats) and all(bool(t.isfinite().all()) for t in floats)
 
 
 def _argument(name: str) -> str:

@@ -23,17 +23,17 @@ _PLACES = 3
 
 
 def scalars(tree: Tree, where: str = "") -> dict[str, Any]:
-    """Name → number, of all numbers among the arguments; names as tensors have them."""
+    """Name → number or text, of all among the arguments; names as tensors have them."""
     if "scalar" in tree:
-        return {where: tree["scalar"]} if isinstance(tree["scalar"], (bool, int, float)) else {}
+        return {where: tree["scalar"]} if tree["scalar"] is not None else {}
     found: dict[str, Any] = {}
     for name, part in _parts(tree, where):
         found |= scalars(part, name)
     return found
 
 
-def with_scalar(tree: Tree, name: str, value: float, where: str = "") -> Tree:
-    """The same tree with another number under a name of `scalars`."""
+def with_scalar(tree: Tree, name: str, value: Any, where: str = "") -> Tree:
+    """The same tree with another value under a name of `scalars`."""
     if "scalar" in tree:
         return {"scalar": value} if where == name else tree
     changed = [with_scalar(part, name, value, inner) for inner, part in _parts(tree, where)]
@@ -65,7 +65,7 @@ def other_numbers(value: float, elements: Sequence[int], sizes: Sequence[int], *
     if value in sizes or (value > 1 and any(size % value == 0 for size in sizes if size)):
         return []
     found = [n for n in dict.fromkeys(elements) if n != value] if near or value < 0 else []
-    return [*found, *([value + 1] if (near and value > 1) or value < 0 else [])]
+    return [*found, *([value + 1] if near or value < 0 else [])]
 
 
 def moved_element(tensor: Tensor, at: int, part: float = 1.0) -> Tensor:
@@ -111,6 +111,21 @@ def zero_rows(tensors: Sequence[Tensor], draw: random.Random) -> list[Tensor]:
     return changed
 
 
+def backwards(tensor: Tensor) -> Tensor:
+    """The same elements in the reverse order, which no checksum that forgets their order tells apart."""
+    return tensor.flatten().flip(0).reshape(tensor.shape)
+
+
+def between(tensor: Tensor, generator: torch.Generator) -> Tensor | None:
+    """Other sorted numbers between the ends of sorted ones, such as offsets of segments; None for others."""
+    if tensor.dim() != 1 or len(tensor) < 3 or not _offsets(tensor):
+        return None
+    low, high = int(tensor[0]), int(tensor[-1])
+    drawn = torch.randint(low, high + 1, (len(tensor) - 2,), generator=generator, device=generator.device)
+    inner = drawn.sort().values.to(tensor.device, tensor.dtype)
+    return torch.cat([tensor[:1], inner, tensor[-1:]])
+
+
 def permuted(tensor: Tensor, generator: torch.Generator) -> Tensor | None:
     """An integer tensor with its rows, else its columns, in another order; None where no order differs.
 
@@ -136,6 +151,17 @@ def masks(tensor: Tensor, generator: torch.Generator) -> Iterator[Tensor]:
     """Bools drawn anew: as many true as false, else three of four true, for where a row must have one."""
     for part in (0.5, 0.75):
         yield (torch.rand(tensor.shape, generator=generator, device=generator.device) < part).to(tensor.device)
+
+
+def with_empty_rows(mask: Tensor, draw: random.Random) -> Tensor | None:
+    """Bools of which a quarter of the rows, one at least, have no true element; None where there are no rows."""
+    if mask.dim() == 0 or not mask.numel():
+        return None
+    changed = mask.clone(memory_format=torch.contiguous_format)
+    rows = changed.view(-1, mask.shape[-1]) if mask.dim() > 1 else changed.view(-1, 1)
+    chosen = draw.sample(range(len(rows)), max(1, len(rows) // _ROWS))
+    rows[torch.tensor(chosen, device=mask.device)] = False
+    return changed
 
 
 def scaled(tensor: Tensor, generator: torch.Generator) -> Tensor:

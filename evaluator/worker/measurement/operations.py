@@ -40,9 +40,8 @@ class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch do
         result = function(*args, **(kwargs or {}))
         if getattr(function, "is_view", False):
             return result
-        leaves = tree_flatten((args, kwargs, result))[0]
         self.found[name][0] += 1
-        self.found[name][1] += sum(t.numel() * t.element_size() for t in leaves if isinstance(t, torch.Tensor))
+        self.found[name][1] += _bytes((args, kwargs, result))
         return result
 
     def table(self) -> list[dict[str, Any]]:
@@ -81,6 +80,16 @@ class OperatorsOfAllThreads:
                 found[event.key][0] += int(event.count)
                 found[event.key][1] += int(event.count) * self._ELEMENT * (sum(sizes) + max(sizes, default=0))
         return _largest(found)
+
+
+def _bytes(value: Any) -> int:
+    """Of all tensors in an operator's arguments and results. Containers are Python's own here, and looked into by their
+    types: whatever torch's registry of containers has become, nothing is left out."""
+    if isinstance(value, torch.Tensor):
+        return value.numel() * value.element_size()
+    if isinstance(value, (list, tuple)):
+        return sum(map(_bytes, value))
+    return sum(map(_bytes, value.values())) if isinstance(value, dict) else 0
 
 
 def _written_in_python(name: str, args: Any, kwargs: Any) -> Any:

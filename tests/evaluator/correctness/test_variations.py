@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from evaluator.correctness.variations import values as change
+from evaluator.source.python_source import texts_in
 from tests.adversarial.support import bench
 from tests.evaluator.workers import values
 
@@ -41,6 +42,28 @@ PROBLEMS: dict[str, tuple[str, str]] = {
     "clipped": (
         "def run(x, clip, low, high):\n    return x.clamp(low, high) if clip else x * 1\n",
         "def get_inputs():\n    return {'x': torch.randn(300), 'clip': True, 'low': -1.0, 'high': 0.5}\n",
+    ),
+    "attention of some": (
+        "def run(x, keep):\n"
+        "    y = torch.softmax(x.masked_fill(~keep, -torch.inf), dim=-1)\n"
+        "    return torch.where(keep.any(-1, keepdim=True), y, 0.0)\n",
+        "def get_inputs():\n    return {'x': torch.randn(32, 48), 'keep': torch.rand(32, 48) < 0.7}\n",
+    ),
+    "reduced": (
+        "def run(x, how, shift):\n"
+        "    if how == 'mean':\n        return x.mean(-1)\n"
+        "    if how == 'sum':\n        return x.roll(shift, 0).sum(-1)\n"
+        "    raise ValueError(how)\n",
+        "def get_inputs():\n    return {'x': torch.randn(32, 24), 'how': 'sum', 'shift': 0}\n",
+    ),
+    "segments": (
+        "def run(x, starts):\n"
+        "    return torch.stack([x[a:b].sum(0) for a, b in zip(starts[:-1].tolist(), starts[1:].tolist())])\n",
+        "def get_inputs():\n    return {'x': torch.randn(40, 6), 'starts': torch.tensor([0, 7, 19, 30, 40])}\n",
+    ),
+    "numbers alone": (
+        "def run(x):\n    return torch.nan_to_num(x, nan=0.5, posinf=50.0, neginf=-50.0).mean(-1)\n",
+        "def get_inputs():\n    return [torch.randn(32, 24)]\n",
     ),
     "product": (
         "def run(a, b):\n    return a @ b\n",
@@ -187,6 +210,61 @@ WRONG = {
         "return torch.where(x.isnan(), 1, x).sum(-1) + y",
         "NaN in x",
     ),
+    "a memo that forgets the order": (
+        "norm of rows",
+        "x",
+        REMEMBERED.format(key="tuple(sorted(x.flatten().tolist()))", result="x / x.norm(dim=-1, keepdim=True)"),
+        "backwards",
+    ),
+    "a memo of a sum": (
+        "norm of rows",
+        "x",
+        REMEMBERED.format(key="round(x.double().sum().item(), 9)", result="x / x.norm(dim=-1, keepdim=True)"),
+        "backwards",
+    ),
+    "rows without an element": (
+        "attention of some",
+        "x, keep",
+        f"x = x.masked_fill(~keep, -torch.inf)\n{SOFTMAX}",
+        "without a true element",
+    ),
+    "ones where a row has no element": (
+        "attention of some",
+        "x, keep",
+        f"x = x.masked_fill(~keep, -1e30)\n{SOFTMAX}",
+        "without a true element",
+    ),
+    "a text that is not read": ("reduced", "x, how, shift", "return x.roll(shift, 0).sum(-1)", "how = mean"),
+    "a text that is taken for another": (
+        "reduced",
+        "x, how, shift",
+        "return x.roll(shift, 0).sum(-1) / (48 if how == 'mean' else 1)",
+        "how = mean",
+    ),
+    "a shift that is not read": (
+        "reduced",
+        "x, how, shift",
+        "return x.sum(-1) if how == 'sum' else x.mean(-1)",
+        "shift =",
+    ),
+    "offsets that are not read": (
+        "segments",
+        "x, starts",
+        "return torch.stack([x[a:b].sum(0) for a, b in ((0, 7), (7, 19), (19, 30), (30, 40))])",
+        "starts alone",
+    ),
+    "infinities left as they are": (
+        "numbers alone",
+        "x",
+        "return torch.where(x.isnan(), 0.5, x).mean(-1)",
+        "infinities in",
+    ),
+    "infinities taken for one": (
+        "numbers alone",
+        "x",
+        "x = torch.where(x.isnan(), 0.5, x)\nreturn torch.where(x.isinf(), 50.0, x).mean(-1)",
+        "infinities in",
+    ),
     "rows with NaN left out": (
         "sum without NaN",
         "x, y",
@@ -206,6 +284,28 @@ def test_wrong_where_one_thing_is_changed(name: str, tmp_path: Path) -> None:
 
 
 RIGHT = {
+    "attention of some": (
+        "x, keep",
+        "top = x.masked_fill(~keep, -1e30).max(-1, keepdim=True).values\n"
+        "e = torch.exp(x - top).masked_fill(~keep, 0.0)\nreturn e / e.sum(-1, keepdim=True).clamp(min=1e-30)",
+    ),
+    "reduced": (
+        "x, how, shift",
+        "if how not in ('sum', 'mean'): raise ValueError(how)\n"
+        "y = torch.cat([x[-shift:], x[:-shift]]) if shift else x\n"
+        "return y.sum(-1) if how == 'sum' else x.sum(-1) / x.shape[-1]",
+    ),
+    "segments": (
+        "x, starts",
+        "at = torch.bucketize(torch.arange(40), starts[1:], right=True)\n"
+        "return torch.zeros(len(starts) - 1, 6, dtype=x.dtype).index_add_(0, at, x)",
+    ),
+    "numbers alone": (
+        "x",
+        "x = torch.where(x.isnan(), torch.full_like(x, 0.5), x)\n"
+        "x = torch.where(x == torch.inf, torch.full_like(x, 50.0), x)\n"
+        "return torch.where(x == -torch.inf, torch.full_like(x, -50.0), x).mean(-1)",
+    ),
     "masked softmax": ("x, mask, scale", f"x = (x * scale).masked_fill(~mask, -1e4)\n{SOFTMAX}"),
     "clipped": (
         "x, clip, low, high",
@@ -234,7 +334,7 @@ def test_right_neighbours_are_accepted(problem: str, tmp_path: Path) -> None:
     assert found["verdict"] == "accepted", found["reason"]
     assert not {"result_reused", "weights_cached", "at_this_value_only", "special_values"} & set(notes(found))
     tried = {trial["distribution"] for trial in found["correctness"]}
-    assert "given, some rows of zeros" in tried or problem == "clipped"
+    assert "given, some rows of zeros" in tried or problem in ("clipped", "segments")
     assert any("one element" in distribution for distribution in tried)
 
 
@@ -358,7 +458,7 @@ def test_weights_of_which_something_is_kept_are_a_note(body: str, cached: bool, 
 
 def test_numbers_are_found_and_replaced_under_their_names() -> None:
     tree = values({"a": torch.ones(2), "b": [1, 2.5, "text"], "c": True}, 7).tree
-    assert change.scalars(tree) == {"0.b[0]": 1, "0.b[1]": 2.5, "0.c": True, "1": 7}
+    assert change.scalars(tree) == {"0.b[0]": 1, "0.b[1]": 2.5, "0.b[2]": "text", "0.c": True, "1": 7}
     for name, value in change.scalars(tree).items():
         other = change.with_scalar(tree, name, 99)
         assert change.scalars(other) == {**change.scalars(tree), name: 99}
@@ -367,7 +467,7 @@ def test_numbers_are_found_and_replaced_under_their_names() -> None:
 
 @pytest.mark.parametrize(
     ("value", "found"),
-    [(True, [False]), (64, []), (8, []), (-100, [3, 5, -99]), (0, [3, 5]), (7, [3, 5, 8]), (float("inf"), [])],
+    [(True, [False]), (64, []), (8, []), (-100, [3, 5, -99]), (0, [3, 5, 1]), (7, [3, 5, 8]), (float("inf"), [])],
 )
 def test_numbers_that_may_be_sizes_stay(value: float, found: list[Any]) -> None:
     assert change.other_numbers(value, [3, 5], [64, 128, 64 * 128], near=True) == found
@@ -400,6 +500,33 @@ def test_rows_of_zeros_are_the_same_ones_in_tensors_of_as_many_rows() -> None:
     assert int((a == 0).sum()) == 15
     assert c is z
     assert d is w
+
+
+def test_sorted_numbers_stay_sorted_between_the_same_ends() -> None:
+    generator = torch.Generator().manual_seed(1)
+    starts = torch.tensor([0, 3, 7, 12, 40], dtype=torch.int32)
+    other = change.between(starts, generator)
+    assert other is not None
+    assert (other[0], other[-1], other.dtype, len(other)) == (0, 40, torch.int32, 5)
+    assert bool((other.diff() >= 0).all())
+    assert not torch.equal(other, starts)
+    for none in (torch.arange(9), torch.tensor([3, 1, 2]), torch.tensor([0, 9]), torch.tensor([[0, 3, 9]])):
+        assert change.between(none, generator) is None
+
+
+def test_rows_of_a_mask_without_an_element() -> None:
+    mask = change.with_empty_rows(torch.ones(2, 6, 5, dtype=torch.bool), random.Random(1))
+    assert mask is not None
+    assert sorted(mask.view(12, 5).sum(1).tolist()) == [0] * 3 + [5] * 9
+    assert change.with_empty_rows(torch.ones(0, 5, dtype=torch.bool), random.Random(1)) is None
+
+
+def test_texts_of_a_reference_are_its_constants() -> None:
+    source = (
+        "\"\"\"A docstring.\"\"\"\ndef run(x, how='sum'):\n    'another'\n    return {'mean': 1, 'sum': 2}[how], ''\n"
+    )
+    assert texts_in("ref.py", source) == ("sum", "mean")
+    assert texts_in("ref.py", "def (") == texts_in("ref.cu", source) == ()
 
 
 @pytest.mark.parametrize(
