@@ -1,0 +1,42 @@
+"""The blind set of 2026-11-23: 28 cases by an attacker who had read the code and no test, and six honest neighbours.
+
+All 28 were accepted in the first run. What `caught` says is caught by mechanisms that were mended since; the others are
+accepted still, and the record in `benchmarks/results/blind/evaluator` counts them.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.adversarial.support import HERE, bench, said
+
+CASES = json.loads((HERE / "strangers.json").read_text("utf-8"))
+
+
+def examined(case: dict[str, Any], folder: Path) -> dict[str, Any]:
+    for name, text in case["files"].items():
+        (folder / name).write_text(text, "utf-8")
+    words = [str(folder / word) if (folder / word).is_file() else word for word in map(_bare, case["words"])]
+    return bench(folder / "candidate.py", folder / "reference.py", *words)
+
+
+def _bare(word: str) -> str:
+    """A path of the set as the file's name alone."""
+    return word.rpartition("/")[2] if word.endswith((".py", ".json", ".npz")) else word
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES if case["caught"]])
+def test_caught(case: dict[str, Any], tmp_path: Path) -> None:
+    found = examined(case, tmp_path)
+    assert found["verdict"] in ("incorrect", "cheating"), f"{case['what']}\n{said(found)}"
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES if case["kind"] == "honest"])
+def test_neighbours_are_accepted(case: dict[str, Any], tmp_path: Path) -> None:
+    found = examined(case, tmp_path)
+    assert found["verdict"] == "accepted", f"{case['what']}\n{said(found)}"
