@@ -40,6 +40,8 @@ class Expected(_Row):
     """Of the profile."""
     small: dict[str, int] = Field(default_factory=dict)
     """Of a trial in Triton's interpreter; empty for CUDA."""
+    vary: str = ""
+    """The dim that may have any size, where the kernel reads others in whole blocks alone."""
     compiled: dict[str, int] = Field(default_factory=dict)
     """With which Triton compiles the same code as with `dims`; empty for CUDA."""
     bytes: str

@@ -77,7 +77,8 @@ def test_floor_is_its_arithmetic(row: Expected) -> None:
 @pytest.mark.processes
 @pytest.mark.parametrize("row", [row for row in CORPUS.profile if row.triton], ids=lambda row: row.id)
 def test_triton_kernel_is_right(row: Expected) -> None:
-    found = bench(row.candidate_path, row.reference_path, "--dims", json.dumps(row.small), "--device", "cpu")
+    words = ["--dims", json.dumps(row.small), "--device", "cpu", *(["--vary", row.vary] if row.vary else [])]
+    found = bench(row.candidate_path, row.reference_path, *words)
     assert found["verdict"] == "accepted", said(found)
     assert rejecting(found) == []
 
