@@ -517,3 +517,16 @@ def test_a_short_row_contradicts_by_more_than_the_clock_cannot_tell(in_rows: flo
     found = together(one, eager)
     timing = concluded(benchmark(pairs(), back_to_back=found, cross_check=AUDIT)).timing
     assert timing.improvement is improvement
+
+
+@pytest.mark.parametrize(
+    ("baseline_us", "status"), [(150.0, "refuted"), (180.0, "refuted"), (500.0, "not binding"), (None, "refuted")]
+)
+def test_a_row_refutes_nothing_where_the_baselines_took_as_much_longer(baseline_us: float | None, status: str) -> None:
+    """450 us of 100 claimed: the device had other work if a baseline of 150 us took 500."""
+    one = receipts.row(calls=20, per_call_us=450.0)
+    eager = None if baseline_us is None else receipts.row("eager", calls=20, per_call_us=baseline_us, alone_us=150.0)
+    found = concluded(benchmark(pairs(), back_to_back=together(one, eager), cross_check=SLOW_AUDIT))
+    assert found.timing.audit.status == status
+    assert ("slower_than_claimed" in {id for id, *_ in found.hazards}) is (status == "refuted")
+    assert ("the device had other work" in found.timing.audit.detail) is (status == "not binding")
