@@ -163,7 +163,7 @@ class Variations:
     def _scalars(self) -> list[Callable[[], Iterator[Variation]]]:
         found = list(change.scalars(self.first.values.tree).items())
         chosen = self.rng.sample(found, min(_MOST_SCALARS, len(found)))
-        return [lambda name=name, value=value: self._other_scalar(name, value) for name, value in chosen]  # type: ignore[misc]
+        return [lambda name=name, value=value: self._other_scalar(name, value) for name, value in chosen]  # type: ignore[misc]  # likewise
 
     def _other_scalar(self, name: str, value: Any) -> Iterator[Variation]:
         tensors = [*self.first.values.tensors, *self.first.native, *self.cases.weights.tensors]
