@@ -48,6 +48,8 @@ def verdict(
         return Verdict.NOT_SUPPORTED_HERE, found.failure[1]
     calls = len({t.index for t in found.trials})
     where = " at this size only" if found.at_this_size_only else ""
+    if found.only_with:
+        where += (" and" if where else "") + f" with this value of {' and '.join(found.only_with[:3])} only"
     return Verdict.ACCEPTED, f"right in all {calls} calls{where}, and nothing speaks against it"
 
 

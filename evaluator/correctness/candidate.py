@@ -12,7 +12,7 @@ import torch
 from evaluator.correctness.reference import Shape, Values, _wait, copied
 from evaluator.receipt.findings import UNSUPPORTED
 from evaluator.sandbox.replies import checked_reply
-from evaluator.sandbox.shared_buffers import SharedRow, SharedTensor, contiguous, shared_tensors
+from evaluator.sandbox.shared_buffers import SharedRow, SharedTensor, contiguous, laid_out, shared_tensors
 from evaluator.sandbox.worker_process import Worker
 
 NAN = {
@@ -160,7 +160,7 @@ class KernelProcess:
         `shape` is what the reference returns and writes. `watch` says how operators are counted, see
         `evaluator.worker.measurement.operations.watching`. `late` brings the inputs on the current stream only when
         the call is already under way, on a GPU. `keep` holds the result until the next call has come to its end, which
-        then tells whether it is still the same. `strides` lays the inputs out otherwise than contiguous.
+        then tells whether it is still the same. `strides` lays the inputs out otherwise than their maker did.
         """
         place, moved = self._place(values, shape.returned, strides)
         for n, shared in enumerate(place.arguments):
@@ -203,7 +203,10 @@ class KernelProcess:
         """One of the sets of memory, drawn at random: of two, a result remembered by address is wrong half of the
         time."""
         layouts = strides or [None] * len(values.specs)
-        arguments = [{**contiguous(spec), "stride": own} for spec, own in zip(values.specs, layouts, strict=True)]
+        arguments = [
+            laid_out(spec) if own is None else {**contiguous(spec), "stride": own}
+            for spec, own in zip(values.specs, layouts, strict=True)
+        ]
         results = [contiguous(spec) for spec in returned]
         shapes = (arguments, results)
         if shapes != self._shapes:

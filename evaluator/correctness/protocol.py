@@ -19,6 +19,7 @@ from evaluator.correctness.tolerance import Comparison, compare, looser
 from evaluator.correctness.variations.cases import Variation, Variations
 from evaluator.receipt.findings import Findings, Trial
 from evaluator.receipt.plan import Plan, SeedSchedule
+from evaluator.sandbox.shared_buffers import laid_out
 from evaluator.scan.hazards import Severity
 from evaluator.worker.memory import tensors as memory
 from kbs.common.errors import UsageError
@@ -110,6 +111,8 @@ class Protocol:
         except CandidateError as error:
             if variation.note:
                 self.found.hazard(variation.note, Severity.NOTE, f"{label}: it raised: {error}")
+                if variation.only and variation.only not in self.found.only_with:
+                    self.found.only_with.append(variation.only)
             else:
                 self._raised(error, case)
             return
@@ -254,7 +257,7 @@ class Protocol:
 
     def _strided(self, kernel: KernelProcess, case: Case) -> None:
         """The same numbers in another layout. Many honest kernels ask for contiguous inputs: a failure is a note."""
-        strides = [_transposed(t) for t in case.values.tensors]
+        strides = [_transposed(laid_out(spec)) for spec in case.values.specs]
         if self.cases.shape.written or not any(strides):
             self.found.skipped("strided inputs", "no input of two or more dimensions is only read")
             return
@@ -357,8 +360,12 @@ def _returned(called: Called, cases: Cases, found: Findings) -> dict[int, str]:
     return problems
 
 
-def _transposed(tensor: torch.Tensor) -> list[int] | None:
-    """Strides of the same shape with its last two dimensions swapped in memory."""
-    if tensor.dim() < 2 or tensor.shape[-1] < 2 or tensor.shape[-2] < 2:
+def _transposed(spec: dict[str, Any]) -> list[int] | None:
+    """Strides of the same shape with its last two dimensions swapped in memory; contiguous ones, where they are swapped
+    already."""
+    plain = torch.empty(spec["shape"], device="meta")
+    if plain.dim() < 2 or plain.shape[-1] < 2 or plain.shape[-2] < 2:
         return None
-    return list(tensor.transpose(-1, -2).contiguous().transpose(-1, -2).stride())
+    if spec["stride"] is not None:
+        return list(plain.stride())
+    return list(plain.transpose(-1, -2).contiguous().transpose(-1, -2).stride())

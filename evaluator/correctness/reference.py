@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from evaluator.sandbox.replies import checked_reply
-from evaluator.sandbox.shared_buffers import SharedRow, SharedTensor, contiguous, shared_tensors
+from evaluator.sandbox.shared_buffers import SharedRow, SharedTensor, contiguous, laid_out, shared_tensors
 from evaluator.sandbox.worker_process import Worker, WorkerLostError
 from evaluator.worker.memory import tensors as memory
 from kbs.common.errors import KoptError, UsageError
@@ -184,7 +184,7 @@ class ReferenceProcess:
 
 def copied(values: Values, device: torch.device) -> list[SharedTensor]:
     """The values in shared memory of their own."""
-    lent = shared_tensors([contiguous(spec) for spec in values.specs], device)
+    lent = shared_tensors([laid_out(spec) for spec in values.specs], device)
     for shared, tensor in zip(lent, values.tensors, strict=True):
         shared.tensor.copy_(tensor)
     _wait(device)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import itertools
+import math
 import mmap
 import os
 import resource
@@ -21,6 +22,8 @@ GUARD = 4096
 _ALIGNED = 512
 """Bytes: tensors of a row begin where an allocator of PyTorch's would let them begin."""
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+_GAPS = 4
+"""A tensor that reaches over so many times its own elements is laid out without gaps."""
 _FILES = 65_536
 _numbers = itertools.count(1)
 
@@ -143,8 +146,8 @@ class SharedRow:
 
 
 def shared_row(spec: dict[str, Any], count: int, device: torch.device) -> SharedRow:
-    """Uninitialized memory for `count` contiguous tensors of `spec`. Raises `KoptError` where there is no room."""
-    kept = contiguous(spec)
+    """Uninitialized memory for `count` tensors of `spec` and its strides. Raises `KoptError` where there is no room."""
+    kept = {"shape": list(spec["shape"]), "dtype": spec["dtype"], "stride": spec.get("stride")}
     step = -(-extent_bytes(kept) // _ALIGNED) * _ALIGNED or _ALIGNED
     buffer = _buffer(2 * GUARD + count * step, device)
     row = {**kept, "offset": GUARD, "step": step, "count": count}
@@ -160,6 +163,27 @@ def extent_bytes(spec: dict[str, Any]) -> int:
 def contiguous(spec: dict[str, Any]) -> dict[str, Any]:
     """The spec of a tensor of the same shape and dtype without gaps."""
     return {"shape": spec["shape"], "dtype": spec["dtype"], "stride": None}
+
+
+def laid_out(spec: dict[str, Any]) -> dict[str, Any]:
+    """The spec with the strides that its maker chose, such as those of a transposed matrix.
+
+    Contiguous where elements share memory, as in an expanded tensor, or lie far apart in a much larger one.
+    """
+    kept = contiguous(spec)
+    stride = spec.get("stride")
+    if stride is None or 0 in spec["shape"]:
+        return kept
+    reach, count = 1, math.prod(spec["shape"])
+    for step, size in sorted(zip(stride, spec["shape"], strict=True)):
+        if size > 1 and step < reach:
+            return kept
+        reach += (size - 1) * step
+    plain, dense = True, 1
+    for step, size in zip(reversed(stride), reversed(spec["shape"]), strict=True):
+        plain = plain and (step == dense or size == 1)
+        dense *= size
+    return kept if plain or reach > _GAPS * count else {**kept, "stride": list(stride)}
 
 
 def shared_tensor(spec: dict[str, Any], device: torch.device) -> SharedTensor:

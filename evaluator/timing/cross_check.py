@@ -15,7 +15,7 @@ from evaluator.correctness.cases import Case, Cases
 from evaluator.correctness.distributions import jitter
 from evaluator.correctness.protocol import wrong_trial
 from evaluator.correctness.reference import ReferenceProcess, _wait
-from evaluator.sandbox.shared_buffers import SharedRow, shared_row
+from evaluator.sandbox.shared_buffers import SharedRow, contiguous, laid_out, shared_row
 from evaluator.timing.clock_checks import CrossCheck
 from evaluator.timing.timed_process import WrongResultError
 
@@ -74,7 +74,8 @@ class _Lent:
         self.arguments: list[SharedRow] = []
         self.returned: list[SharedRow] = []
         try:
-            for rows, specs in ((self.arguments, self.case.values.specs), (self.returned, cases.shape.returned)):
+            arguments, returned = map(laid_out, self.case.values.specs), map(contiguous, cases.shape.returned)
+            for rows, specs in ((self.arguments, arguments), (self.returned, returned)):
                 for spec in specs:
                     rows.append(shared_row(spec, before + calls, kernel.device))
         except BaseException:

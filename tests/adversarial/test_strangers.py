@@ -40,3 +40,10 @@ def test_caught(case: dict[str, Any], tmp_path: Path) -> None:
 def test_neighbours_are_accepted(case: dict[str, Any], tmp_path: Path) -> None:
     found = examined(case, tmp_path)
     assert found["verdict"] == "accepted", f"{case['what']}\n{said(found)}"
+
+
+@pytest.mark.processes
+def test_a_refusal_of_other_values_is_told_in_the_first_line(tmp_path: Path) -> None:
+    case = next(case for case in CASES if case["id"] == "20_refusal_shield")
+    found = examined(case, tmp_path)
+    assert "with this value of input 1 only" in found["reason"], said(found)

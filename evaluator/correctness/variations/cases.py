@@ -40,6 +40,8 @@ class Variation:
     note: str = ""
     """The hazard that is noted where the candidate raises, or is wrong and not judged; where it is empty, raising is
     the candidate's fault."""
+    only: str = ""
+    """Name of an argument that never varies otherwise: where the candidate raises, it is right with its value alone."""
     weights: Values | None = None
     """The weights that the case was made with, where they are others."""
 
@@ -134,9 +136,7 @@ class Variations:
             if fresh.shape == self.first.values.tensors[n].shape:
                 yield from self._judged(label, self._replaced(n, fresh))
         else:
-            yield from self._judged(
-                label, *(self._replaced(n, t) for t in self._invented(n)), note="at_this_value_only"
-            )
+            yield from self._judged(label, *(self._replaced(n, t) for t in self._invented(n)), only=self._name(n))
         if self.first.values.tensors[n].dtype == torch.bool:
             yield from self._empty_rows(n)
 
@@ -181,7 +181,7 @@ class Variations:
                 self.first.values.tensors,
             )
             label = f"{_argument(name)} = {other:.40}" if isinstance(other, str) else f"{_argument(name)} = {other:.6g}"
-            found = list(self._judged(label, values, note="at_this_value_only", again=True, differs=True))
+            found = list(self._judged(label, values, only=_argument(name), again=True, differs=True))
             if found:
                 yield from found
                 return
@@ -229,7 +229,7 @@ class Variations:
     # --- what they are made of --------------------------------------------------------------------------------------
 
     def _judged(
-        self, what: str, *choices: Values, note: str = "", again: bool = False, differs: bool = False
+        self, what: str, *choices: Values, only: str = "", again: bool = False, differs: bool = False
     ) -> Iterator[Variation]:
         """The first of some values that the reference takes; with `differs`, only if its results are others."""
         for values in choices:
@@ -237,7 +237,7 @@ class Variations:
                 continue
             case = self.cases.varied(f"given, {what}", values, self.first, again=again)
             if case is not None and not (differs and _equal(case.native, self.first.native)):
-                yield Variation(case, note=note)
+                yield Variation(case, note="at_this_value_only" if only else "", only=only)
                 return
 
     def _with_specials(self, n: int, what: str, specials: list[float]) -> Case | None:

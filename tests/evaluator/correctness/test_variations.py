@@ -348,17 +348,18 @@ def test_a_signal_tries_none(tmp_path: Path) -> None:
 
 @pytest.mark.processes
 @pytest.mark.parametrize(
-    ("problem", "body"),
+    ("problem", "name", "body"),
     [
-        ("masked softmax", f"assert scale == 0.5\nx = (x * 0.5).masked_fill(~mask, -1e4)\n{SOFTMAX}"),
-        ("clipped", "if not clip: raise NotImplementedError('no clip')\nreturn x.clamp(low, high)"),
-        ("row of a table", "assert torch.equal(order, torch.arange(24))\nreturn x * 2"),
+        ("masked softmax", "scale", f"assert scale == 0.5\nx = (x * 0.5).masked_fill(~mask, -1e4)\n{SOFTMAX}"),
+        ("clipped", "clip", "if not clip: raise NotImplementedError('no clip')\nreturn x.clamp(low, high)"),
+        ("row of a table", "order", "assert torch.equal(order, torch.arange(24))\nreturn x * 2"),
     ],
 )
-def test_raising_at_another_value_is_a_note(problem: str, body: str, tmp_path: Path) -> None:
+def test_raising_at_another_value_is_told(problem: str, name: str, body: str, tmp_path: Path) -> None:
     found = examine(tmp_path, problem, RIGHT[problem][0], body)
     assert found["verdict"] == "accepted", found["reason"]
     assert "it raised" in notes(found)["at_this_value_only"]
+    assert f"with this value of {name} only" in found["reason"]
 
 
 @pytest.mark.processes

@@ -14,6 +14,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evaluator.correctness.candidate import same_bits
 from evaluator.sandbox import shared_buffers as buffers
 from evaluator.sandbox.shared_buffers import (
     GUARD,
@@ -22,13 +23,15 @@ from evaluator.sandbox.shared_buffers import (
     device_buffer,
     extent_bytes,
     host_buffer,
+    laid_out,
     shared_tensor,
 )
 from evaluator.worker.memory import cuda_driver
-from evaluator.worker.memory.tensors import DTYPES
+from evaluator.worker.memory.tensors import DTYPES, spec_of
 from kbs.common.errors import KoptError
 
 CPU = torch.device("cpu")
+MADE = torch.empty(6, 5, 4)
 SPECS = st.fixed_dictionaries(
     {"dtype": st.sampled_from(sorted(DTYPES)), "shape": st.lists(st.integers(0, 6), max_size=3)},
 )
@@ -237,3 +240,28 @@ def test_device_memory_is_an_allocation_of_its_own() -> None:
     assert made.tensor.tolist() == [0.0, 1.0, 2.0]
     assert made.buffer.size % (2 << 20) == 0
     made.close()
+
+
+@pytest.mark.parametrize(
+    ("made", "kept"),
+    [
+        (MADE, False),
+        (MADE.transpose(0, 2), True),
+        (MADE[:, :3], True),
+        (MADE.flatten()[::4], True),
+        (MADE.flatten()[::5], False),
+        (MADE[:1].transpose(0, 1), False),
+        (MADE[0, 0, :1].expand(3, 4), False),
+        (torch.arange(9).unfold(0, 3, 1), False),
+        (MADE[:0].transpose(0, 2), False),
+        (MADE.sum(), False),
+    ],
+    ids=["plain", "swapped", "gaps", "wide gaps", "too wide", "a size of one", "expanded", "windows", "none", "one"],
+)
+def test_a_makers_strides_are_kept_unless_elements_share_memory(made: torch.Tensor, *, kept: bool) -> None:
+    spec = laid_out(spec_of(made))
+    assert spec["stride"] == (list(made.stride()) if kept else None)
+    lent = shared_tensor(spec, CPU)
+    lent.tensor.copy_(made)
+    assert same_bits(lent.tensor, made.clone())
+    lent.close()
