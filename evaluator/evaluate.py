@@ -35,6 +35,7 @@ from evaluator.timing.ceilings import device_clock
 from evaluator.timing.processes import COMPILE_MODULES, Starter, UnplacedError, check_parent_baseline, job_of
 from evaluator.timing.results import LARGE, timing_of
 from evaluator.timing.timed_process import WrongResultError
+from evaluator.worker.loading.cpu_mode import STAND_INS
 from evaluator.worker.memory.cuda_driver import CudaError
 from evaluator.workloads import check_declared, check_dims, other_sizes, workloads
 from kbs.common.errors import KoptError, NoGpuError, UsageError
@@ -283,7 +284,7 @@ class _Evaluation:
         kernel: KernelProcess | None = None
         try:
             kernel = self.starter.spawn_candidate(index, 1 if crowded(self.device, cases.bytes) else 2)
-            self.starter.load_candidate(kernel, cases, dims)
+            self.starter.load_candidate(kernel, cases, dims, range(len(STAND_INS)))
             protocol.once(first, kernel)
             return found.failure[1] if found.failure is not None else ""
         except WorkerLostError as error:

@@ -96,6 +96,8 @@ class KernelProcess:
     draw: random.Random
     places: int = 2
     """How many sets of memory its arguments and results are drawn from."""
+    module: str = field(default="candidate", init=False)
+    """Name of its file and module."""
     weight_names: list[str] = field(default_factory=list, init=False)
     """Its names for the reference's weights, in their order."""
     _places: list[_Memory] = field(default_factory=list, init=False)
@@ -151,6 +153,7 @@ class KernelProcess:
         watch: str = "",
         late: bool = False,
         keep: bool = False,
+        plain: bool = False,
         strides: Sequence[list[int] | None] | None = None,
         sample: SampleOptions | None = None,
         seconds: float | None = None,
@@ -160,7 +163,9 @@ class KernelProcess:
         `shape` is what the reference returns and writes. `watch` says how operators are counted, see
         `evaluator.worker.measurement.operations.watching`. `late` brings the inputs on the current stream only when
         the call is already under way, on a GPU. `keep` holds the result until the next call has come to its end, which
-        then tells whether it is still the same. `strides` lays the inputs out otherwise than their maker did.
+        then tells whether it is still the same. `plain` calls as a user does: with gradients enabled, on tensors of
+        PyTorch's own memory instead of the buffers, which the worker copies. `strides` lays the inputs out otherwise
+        than their maker did.
         """
         place, moved = self._place(values, shape.returned, strides)
         for n, shared in enumerate(place.arguments):
@@ -174,7 +179,7 @@ class KernelProcess:
             fill(shared.tensor, self.draw)
         _wait(self.device)
         lent = [*place.arguments, *place.results]
-        how = asdict(sample) if sample is not None else {"watch": watch, "late": late, "keep": keep}
+        how = asdict(sample) if sample is not None else {"watch": watch, "late": late, "keep": keep, "plain": plain}
         how |= {} if sample is not None else {"written": list(shape.written)}
         how |= {"tensors": [t.message for t in place.arguments], "returns": [t.message for t in place.results]}
         how["result"] = shape.result

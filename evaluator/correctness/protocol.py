@@ -44,6 +44,8 @@ class Protocol:
     def __post_init__(self) -> None:
         self.found: Findings = self.cases.found
         self.firsts: dict[str, torch.Tensor] = {}
+        self.plain = False
+        """Whether some of the next calls are made as a user makes them: not the first, and none where one raised."""
         self.draw = random.Random(self.seeds.seed("order", self.index))
         self.profiled_at = self.index + self.draw.randrange(1, len(self.plan.distributions) + self.plan.repeats)
         """After which call the profiler looks on: one that nobody knows before."""
@@ -58,6 +60,7 @@ class Protocol:
         self.draw.shuffle(others)
         repeats = iter(range(self.plan.repeats))
         self._try(kernel, first, next(repeats))
+        self.plain = True
         for n, distribution in enumerate(others):
             case = self.cases.case(distribution, 10 + n)
             if case is not None:
@@ -114,7 +117,7 @@ class Protocol:
                 if variation.only and variation.only not in self.found.only_with:
                     self.found.only_with.append(variation.only)
             else:
-                self._raised(error, case)
+                self._raised(kernel, error, case)
             return
         note_behaviour(called, self.found)
         problems = problems_of(called, self.cases, self.found)
@@ -134,7 +137,7 @@ class Protocol:
             called = self._call(kernel, first)
             got = kernel.state(self.cases.weights)
         except CandidateError as error:
-            self._raised(error, first)
+            self._raised(kernel, error, first)
             return
         for n in self.cases.state:
             compared = compare(got[n], after[n], None, stretched=True, exact=False, declared=self.cases.tolerance)
@@ -143,10 +146,26 @@ class Protocol:
         self.index += 1
 
     def _call(self, kernel: KernelProcess, case: Case, *, weights: Values | None = None, **how: Any) -> Called:
-        """One call; where calls change the weights, from the weights that were chosen."""
-        if self.cases.state and weights is None:
-            kernel.set_weights(self.cases.weights, kernel.weight_names)
-        return kernel.call(case.values, self.cases.shape, **how)
+        """One call; where calls change the weights, from the weights that were chosen.
+
+        About half of the calls, drawn at random, are made as a user makes them, see `KernelProcess.call`. One that
+        raises is made again as the others are: who computes no gradients may ask for them to be off.
+        """
+        chosen = weights if weights is not None else self.cases.weights
+        plain = self.plain and self.cases.bytes <= LARGE and self.draw.random() < 0.5
+        if self.cases.state:
+            kernel.set_weights(chosen, kernel.weight_names)
+        try:
+            return kernel.call(case.values, self.cases.shape, plain=plain, **how)
+        except CandidateError as error:
+            if not plain:
+                raise
+            if self.cases.state:
+                kernel.set_weights(chosen, kernel.weight_names)
+            called = kernel.call(case.values, self.cases.shape, **how)
+            self.plain = False
+            self.found.skipped("calls with gradients enabled", f"the candidate raises: {error}")
+            return called
 
     def _watch(self, always: bool) -> str:
         """How operators are counted in this call: in half of the calls, drawn at random, so that none is known to be
@@ -173,7 +192,7 @@ class Protocol:
             how = "" if late else self._watch(watch)
             called = self._call(kernel, case, watch=how, late=late)
         except CandidateError as error:
-            self._raised(error, case)
+            self._raised(kernel, error, case)
             return
         note_behaviour(called, self.found)
         problems = problems_of(called, self.cases, self.found)
@@ -194,13 +213,15 @@ class Protocol:
                     before = bool(self.found.tolerance_looser)
                     self.found.tolerance_looser = looser(self.cases.tolerance, exactly, own) or before
 
-    def _raised(self, error: CandidateError, case: Case) -> None:
+    def _raised(self, kernel: KernelProcess, error: CandidateError, case: Case) -> None:
         kind = error.error["type"]
         if kind == "MissingError" and error.error["usage"]:
             raise UsageError(error.error["message"], code="dims_do_not_fit", hint="Check --dims and setup.") from error
         if kind in ("SystemExit", "KeyboardInterrupt"):
             self.found.hazard("exits_early", Severity.REJECT, f"{kind} raised in place of a result")
-        where = [line.strip() for line in error.error["traceback"].splitlines() if "candidate" in line][-1:]
+        own = f"{kernel.module}."
+        lines = [line.strip() for line in error.error["traceback"].splitlines() if own in line]
+        where = [line.replace(own, "candidate.") for line in lines[-1:]]
         stage, said = failed_at(error)
         words = f"{said} ({', '.join(where)})" if where else said
         self.found.failure = (stage, f"on {case.distribution.name} inputs: {words}"[:2000])

@@ -71,7 +71,7 @@ class ForkServer:
         if device == "cpu":
             self.environment["TRITON_INTERPRET"] = "1"
         self.python = python or sys.executable
-        self.folder = Path(tempfile.mkdtemp(prefix="kopt-"))
+        self.folder = Path(tempfile.mkdtemp())
         self.folder.chmod(0o711)
         self._ids = itertools.count(1)
         self._exits: dict[int, int] = {}
@@ -159,7 +159,7 @@ class ForkServer:
         """Fork a worker with its own folder that holds `files`; compiler caches go to the folder of `cache_scope`."""
         self.wait_ready()
         id = next(self._ids)
-        folder = self.folder / f"{id}-{name}"
+        folder = self.folder / secrets.token_hex(4)  # a path that says nothing of who made it
         folder.mkdir(mode=0o700)
         for file, content in files.items():
             (folder / file).write_bytes(content)
@@ -267,6 +267,6 @@ def _folders(folder: Path, cache: Path) -> dict[str, str]:
         "TMPDIR": str(folder / "tmp"),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
-        "USER": "kopt",  # the worker's user has no entry that could be looked up
-        "LOGNAME": "kopt",
+        "USER": "user",  # the worker's user has no entry that could be looked up
+        "LOGNAME": "user",
     }

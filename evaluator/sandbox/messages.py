@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,11 @@ from evaluator.source.cuda_signature import Parameter, evaluate_size, solve_para
 from evaluator.source.forms import Backend, Form, Recognised
 from kbs.common.errors import ConfigurationError, UsageError
 
+_WORDS = (
+    ("fast", "my", "custom", "fused", "opt", "gpu", "triton", "fwd", "new", "small", "lowmem", "tuned", "inner"),
+    ("kernel", "kernels", "ops", "model", "layer", "layers", "block", "module", "impl", "forward", "lib", "net"),
+)
+"""What `module_name` draws from."""
 DRAWN = "drawn.json"
 """Shapes of buffers that no setup makes."""
 
@@ -64,13 +70,15 @@ def inputs_message(request: Request, recognised: Recognised, dims: dict[str, int
     return {**_common(request, recognised, dims), "form": "inputs", "role": "inputs", "file": "", "inputs": file}
 
 
-def candidate_message(request: Request, recognised: Recognised, dims: dict[str, int]) -> dict[str, Any]:
-    """What the candidate's worker loads."""
+def candidate_message(
+    request: Request, recognised: Recognised, dims: dict[str, int], name: str = "candidate"
+) -> dict[str, Any]:
+    """What the candidate's worker loads; `name` is that of its file and module."""
     return {
         **_common(request, recognised, dims),
         "form": recognised.form.value,
         "role": "candidate",
-        "file": _file("candidate", request.candidate.name),
+        "file": _file(name, request.candidate.name),
         "entry": recognised.entry,
     }
 
@@ -105,9 +113,15 @@ def counting_message(request: Request, recognised: Recognised, dims: dict[str, i
     return message if runs else {**message, "form": "inputs"}
 
 
-def candidate_files(request: Request) -> dict[str, bytes]:
-    """The files in the candidate's folder: itself alone."""
-    return {_file("candidate", request.candidate.name): request.candidate.text.encode()}
+def candidate_files(request: Request, name: str = "candidate") -> dict[str, bytes]:
+    """The files in the candidate's folder: itself alone, under a name."""
+    return {_file(name, request.candidate.name): request.candidate.text.encode()}
+
+
+def module_name(rng: random.Random) -> str:
+    """A name as people give their files. No two processes need have the same, so that none says who imports it."""
+    words = [rng.choice(choices) for choices in _WORDS]
+    return "_".join(words) + rng.choice(["", "", f"{rng.randrange(2, 30)}", f"_v{rng.randrange(1, 10)}"])
 
 
 def maps_cuda(request: Request) -> bool:

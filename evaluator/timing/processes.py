@@ -25,6 +25,7 @@ from evaluator.sandbox.worker_process import Worker
 from evaluator.scan.hazards import Severity
 from evaluator.source.forms import Form, Recognised
 from evaluator.source.python_source import texts_in
+from evaluator.worker.loading.cpu_mode import USUAL
 from evaluator.worker.process.isolation import Limits
 from kbs.common.errors import UsageError
 
@@ -94,16 +95,22 @@ class Starter:
 
     def spawn_candidate(self, index: int, places: int = 2) -> KernelProcess:
         """A process for the candidate in which none of its code has run yet. Raises `WorkerLostError`."""
-        kernel = self._spawn(self.server, "candidate", messages.candidate_files(self.request), index, places)
+        name = messages.module_name(random.Random(self.seeds.seed("module", index)))
+        kernel = self._spawn(self.server, "candidate", messages.candidate_files(self.request, name), index, places)
+        kernel.module = name
         self.workers.append(kernel.worker)
         return kernel
 
-    def load_candidate(self, kernel: KernelProcess, cases: Cases, dims: dict[str, int]) -> None:
-        """Load the candidate and give it the reference's weights.
+    def load_candidate(
+        self, kernel: KernelProcess, cases: Cases, dims: dict[str, int], stand_ins: Sequence[int] = USUAL
+    ) -> None:
+        """Load the candidate and give it the reference's weights. On the CPU one of `stand_ins`, drawn from its own
+        seed, is the GPU that it is told of.
 
         Raises `CandidateError`, `WorkerLostError`, and `UnplacedError` where it has no place for the weights.
         """
-        reply = kernel.load(messages.candidate_message(self.request, self.recognised, dims))
+        message = messages.candidate_message(self.request, self.recognised, dims, kernel.module)
+        reply = kernel.load({**message, "stand_in": kernel.draw.choice(stand_ins)})
         for name in reply["patched"][:5]:
             cases.found.hazard("patched", Severity.REJECT, f"{name} was replaced when the file was loaded")
         if reply["unfilled"]:

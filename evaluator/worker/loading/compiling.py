@@ -46,7 +46,7 @@ class CompilingWorker(WorkerState):
 
         launches = self._launches(message)
         with on_the_cpu(), launches.watching():
-            module = load_module("candidate", self.folder / message["load"]["file"])
+            module = load_module(self.folder / message["load"]["file"])
             for asked in message["signatures"]:
                 kernel = named(module, asked["kernel"])
                 while not hasattr(kernel, "arg_names") or hasattr(kernel, "configs"):

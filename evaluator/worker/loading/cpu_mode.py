@@ -8,18 +8,43 @@ from __future__ import annotations
 import contextlib
 import types
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
-STAND_IN_SMS = 8
-"""Multiprocessors that a persistent kernel is told of, so that its grid is small."""
-STAND_IN_CAPABILITY = (9, 0)
-"""Compute capability that host code is told of: what has tensor descriptors and all number formats."""
-STAND_IN_NAME = "CPU (Triton interpreter)"
-STAND_IN_SHARED = 227 * 1024
-"""Bytes of shared memory that a block may have, as host code is told."""
+
+@dataclass(frozen=True)
+class StandIn:
+    """A GPU whose facts a candidate on the CPU is told when it asks."""
+
+    name: str
+    """As `torch.cuda.get_device_name` gives it."""
+    multiprocessors: int
+    capability: tuple[int, int]
+    shared: int
+    """Bytes of shared memory that a block may ask for."""
+    threads: int
+    """Resident threads of a multiprocessor."""
+    l2: int
+    """MiB."""
+    memory: int
+    """GiB."""
+
+
+STAND_INS = (
+    StandIn("NVIDIA H100 80GB HBM3", 132, (9, 0), 227 << 10, 2048, 50, 80),
+    StandIn("NVIDIA H100 PCIe", 114, (9, 0), 227 << 10, 2048, 50, 80),
+    StandIn("NVIDIA H200", 132, (9, 0), 227 << 10, 2048, 50, 141),
+    StandIn("NVIDIA A100-SXM4-80GB", 108, (8, 0), 163 << 10, 2048, 40, 80),
+    StandIn("NVIDIA L40S", 142, (8, 9), 99 << 10, 1536, 48, 48),
+    StandIn("NVIDIA B200", 148, (10, 0), 227 << 10, 2048, 126, 180),
+)
+"""Real GPUs, the first where nobody chose. Multiprocessors, caches and memory: NVIDIA's data sheets and architecture
+white papers; shared memory and threads: the table of compute capabilities in the CUDA C++ Programming Guide."""
+USUAL = [number for number, device in enumerate(STAND_INS) if device.capability == (9, 0)]
+"""Numbers of those that have tensor descriptors and all number formats, which code asks for that has no other way."""
 
 
 _UNMOVED = (torch.Tensor.cuda, torch.Tensor.pin_memory)
@@ -116,14 +141,17 @@ class CudaIsCpu(TorchFunctionMode):
 
 
 @contextlib.contextmanager
-def on_the_cpu() -> Iterator[None]:
-    """Everything inside sees a CPU where it asks for a GPU."""
-    major, minor = STAND_IN_CAPABILITY
+def on_the_cpu(told: StandIn = STAND_INS[0], *, available: bool = False) -> Iterator[None]:
+    """Everything inside sees a CPU where it asks for a GPU, and the facts of `told` where it asks which.
+
+    `available`: who asks whether there is a GPU is told so, as a kernel for one would be.
+    """
+    major, minor = told.capability
     properties = types.SimpleNamespace(
-        name=STAND_IN_NAME, multi_processor_count=STAND_IN_SMS, major=major, minor=minor, total_memory=2**32,
-        warp_size=32, max_threads_per_multi_processor=2048, regs_per_multiprocessor=65536,
-        shared_memory_per_block_optin=STAND_IN_SHARED, shared_memory_per_multiprocessor=STAND_IN_SHARED,
-        L2_cache_size=2**20,
+        name=told.name, multi_processor_count=told.multiprocessors, major=major, minor=minor, warp_size=32,
+        total_memory=told.memory << 30, max_threads_per_multi_processor=told.threads, regs_per_multiprocessor=65536,
+        shared_memory_per_block=48 << 10, shared_memory_per_block_optin=told.shared,
+        shared_memory_per_multiprocessor=told.shared + 1024, L2_cache_size=told.l2 << 20,
     )  # fmt: skip
     stream = _Stream()
     stand_ins: dict[str, Any] = {
@@ -133,8 +161,8 @@ def on_the_cpu() -> Iterator[None]:
         "set_stream": _nothing(),
         "current_device": lambda: 0,
         "get_device_properties": lambda *_: properties,
-        "get_device_capability": lambda *_: STAND_IN_CAPABILITY,
-        "get_device_name": lambda *_: STAND_IN_NAME,
+        "get_device_capability": lambda *_: told.capability,
+        "get_device_name": lambda *_: told.name,
         "current_stream": lambda *_: stream,
         "default_stream": lambda *_: stream,
         "stream": lambda _: stream,
@@ -143,6 +171,8 @@ def on_the_cpu() -> Iterator[None]:
         "device": _AnyDevice,
         "device_of": type("_AnyDeviceOf", (_AnyDevice,), {}),
     }
+    if available:
+        stand_ins |= {"is_available": lambda: True, "device_count": lambda: 1}
     kept = {name: getattr(torch.cuda, name) for name in stand_ins}
     for name, stand_in in stand_ins.items():
         setattr(torch.cuda, name, stand_in)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from evaluator.worker.loading import atomics, interpreted
-from evaluator.worker.loading.cpu_mode import STAND_IN_CAPABILITY, STAND_IN_SHARED, STAND_IN_SMS
+from evaluator.worker.loading.cpu_mode import STAND_INS, StandIn
 from evaluator.worker.loading.stand_in_driver import properties, stand_in
 
 
@@ -28,7 +28,7 @@ def complete() -> None:
     _tune_in_turn(Autotuner)
     _compute_in_bfloat16(interpreter.InterpreterBuilder)
     _bounds_of_one_element(interpreter)
-    _driver()
+    driver_of(STAND_INS[0])
     for part in (_round_to_float8, _exchange_and_add, *interpreted.PARTS):
         with contextlib.suppress(AttributeError, ImportError):  # another Triton's interpreter has other parts
             part(interpreter)
@@ -38,13 +38,16 @@ def _exchange_and_add(interpreter: Any) -> None:
     atomics.complete(interpreter, widened, narrowed)
 
 
-def _driver() -> None:
-    """`triton.runtime.driver.active`, where no GPU has one."""
-    from triton.backends.compiler import GPUTarget
-    from triton.runtime import driver
-
-    major, minor = STAND_IN_CAPABILITY
-    driver.set_active(stand_in(GPUTarget("cuda", 10 * major + minor, 32), properties(STAND_IN_SMS, STAND_IN_SHARED)))
+def driver_of(told: StandIn) -> None:
+    """Make a stand-in `triton.runtime.driver.active`, where no GPU has one and Triton is installed."""
+    try:
+        from triton.backends.compiler import GPUTarget
+        from triton.runtime import driver
+    except ImportError:
+        return
+    major, minor = told.capability
+    facts = properties(told.multiprocessors, told.shared)
+    driver.set_active(stand_in(GPUTarget("cuda", 10 * major + minor, 32), facts))
 
 
 def _bounds_of_one_element(interpreter: Any) -> None:

@@ -40,8 +40,10 @@ def seed_everything(seed: int) -> None:
     np.random.seed(seed % 2**32)
 
 
-def load_module(name: str, path: Path, constants: dict[str, int] | None = None) -> types.ModuleType:
-    """Execute a file as a module; `constants` replace module-level integers in its text first, see `with_constants`."""
+def load_module(path: Path, constants: dict[str, int] | None = None) -> types.ModuleType:
+    """Execute a file as a module, which has the file's name, as an import gives it; `constants` replace module-level
+    integers in its text first, see `with_constants`."""
+    name = path.stem
     if constants:
         path.write_text(with_constants(path.read_text("utf-8"), constants), "utf-8")
     spec = importlib.util.spec_from_file_location(name, path)
@@ -94,13 +96,15 @@ class Subject(ABC):
         self.message = message
         self.folder = folder
         self.device = device
+        self.gradients = False
+        """Whether the next calls run with gradients enabled, as they do where nobody turns them off."""
         self.dims: dict[str, int] = message["dims"]
         self.load_source()
         self.made_by: types.ModuleType | None = None
         inputs = str(message.get("inputs", ""))
         if inputs.endswith(".py"):
             own = getattr(self, "module", None)
-            self.made_by = own if inputs == message["file"] else load_module("inputs_module", folder / inputs)
+            self.made_by = own if inputs == message["file"] else load_module(folder / inputs)
 
     @abstractmethod
     def load_source(self) -> None:
@@ -171,7 +175,7 @@ class KernelBench(Subject):
         """Execute the file; sizes replace the constants of the reference."""
         role = self.message["role"]
         constants = None if role == "candidate" else self.dims
-        self.module = load_module(role, self.folder / self.message["file"], constants)
+        self.module = load_module(self.folder / self.message["file"], constants)
 
     def make_inputs(self, seed: int) -> tuple[Any, list[str]]:
         """What `get_inputs` returns, or the file of inputs holds."""
@@ -210,9 +214,8 @@ class KernelBench(Subject):
         """A copy of the model with floating parameters of `dtype`."""
         return self.call if dtype is None else partial(self._run, copy.deepcopy(self.model).to(dtype))
 
-    @staticmethod
-    def _run(model: torch.nn.Module, values: Any) -> Any:
-        with torch.no_grad():
+    def _run(self, model: torch.nn.Module, values: Any) -> Any:
+        with torch.set_grad_enabled(self.gradients):
             return model(*values)
 
 
@@ -221,14 +224,14 @@ class Function(Subject):
 
     def load_source(self) -> None:
         """Execute the file."""
-        self.module = load_module(self.message["role"], self.folder / self.message["file"])
+        self.module = load_module(self.folder / self.message["file"])
         self.function = named(self.module, self.message["entry"])
         if self.message.get("how") == "compile":
             self.function = torch.compile(self.function)
 
     def call(self, values: Any) -> Any:
         """The function's result; inputs with names are passed by name."""
-        with torch.no_grad():
+        with torch.set_grad_enabled(self.gradients):
             return self.function(**values) if isinstance(values, dict) else self.function(*values)
 
 

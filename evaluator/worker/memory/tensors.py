@@ -100,6 +100,16 @@ def views(base: torch.Tensor, row: dict[str, Any]) -> list[torch.Tensor]:
     return [view(base, row["offset"] + n * row["step"], row) for n in range(row["count"])]
 
 
+def span(tensor: torch.Tensor) -> torch.Tensor:
+    """The memory from the first to the last element of a strided tensor, as one row of its element type."""
+    return _as_strided(tensor, [extent(list(_shape(tensor)), list(_stride(tensor)))], [1])
+
+
+def own(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy with the same strides that begins where its memory does."""
+    return _as_strided(span(tensor).clone(), list(_shape(tensor)), list(_stride(tensor)), 0)
+
+
 def extent(shape: list[int], stride: list[int] | None) -> int:
     """Elements from the first to the last of a strided tensor."""
     if stride is None or 0 in shape:

@@ -19,7 +19,8 @@ import torch
 
 from evaluator.worker.counting.reference import ReferenceWorker
 from evaluator.worker.loading.compiling import CompilingWorker
-from evaluator.worker.loading.cpu_mode import on_the_cpu
+from evaluator.worker.loading.cpu_mode import STAND_INS, on_the_cpu
+from evaluator.worker.loading.interpreter import driver_of
 from evaluator.worker.loading.subjects import CompileError, MissingError, compiled, make_subject
 from evaluator.worker.loading.unsupported import unsupported
 from evaluator.worker.measurement import integrity
@@ -107,13 +108,17 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
     def do_load(self, message: dict[str, Any]) -> dict[str, Any]:
         """Execute or compile the subject's file."""
         self.device = torch.device(message["device"])
+        told = STAND_INS[message.get("stand_in", 0)]
         if self.device.type == "cuda":
             torch.cuda.set_device(self.device)
             torch.backends.cuda.matmul.allow_tf32 = False
             torch.backends.cudnn.allow_tf32 = False
         elif message["maps_cuda"]:
-            self.mapping.enter_context(on_the_cpu())  # for the rest of this process's life
+            available = message["role"] == "candidate"
+            self.mapping.enter_context(on_the_cpu(told, available=available))  # for the rest of this process's life
         if message["role"] == "candidate":
+            if self.device.type == "cpu":
+                driver_of(told)
             self.changed = integrity.watch()
             integrity.hide()
         self.threads = Threads()
@@ -160,8 +165,11 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
     def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
         """One call of the candidate; what it returns is judged by type and copied into the parent's buffers at once."""
         arguments = self.arguments(message["tensors"])
+        if message.get("plain"):
+            arguments = [memory.own(argument) for argument in arguments]
         values = rebuild(message["tree"], arguments)
         self.subject.before_call()
+        self.subject.gradients = bool(message.get("plain"))
         bring_back = self._make_late(arguments) if message["late"] else None
         watch = watching(message["watch"])
         with watch:
@@ -179,7 +187,9 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
             argument.copy_(in_order)
         for spec, tensor in zip(message["tensors"], arguments, strict=True):
             shared = self.shared(spec)
-            if shared.device != tensor.device:
+            if message.get("plain"):
+                memory.span(shared).copy_(memory.span(tensor.detach()))
+            elif shared.device != tensor.device:
                 shared.copy_(tensor)
         self.wait()
         answer["operators"] = watch.table()
@@ -283,6 +293,10 @@ def live(channel: socket.socket, sandbox: Sandbox) -> None:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
     sys.path[:] = [path for path in sys.path if path not in ("", ".")]
-    sys.argv[:] = ["worker"]
+    sys.argv[:] = ["main.py"]
+    sys.orig_argv[:] = ["python", "main.py"]
+    main = vars(sys.modules["__main__"])
+    for name in [name for name in main if not name.startswith("__")]:
+        del main[name]  # what `bootstrap` leaves there
     with contextlib.suppress(BrokenPipeError, ConnectionResetError, OSError, protocol.ProtocolError):
         Worker(channel, sandbox).serve()

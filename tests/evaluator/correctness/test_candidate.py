@@ -105,6 +105,21 @@ def test_a_result_that_is_returned(start: Start) -> None:
     assert called.seconds >= 0
 
 
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_plain_call_is_like_a_users(start: Start, plain: bool) -> None:
+    body = "x += 1\nseen = (torch.is_grad_enabled(), x.storage_offset() == 0, x.untyped_storage().nbytes() == 16)\n"
+    body += "return torch.tensor(list(map(float, seen)), requires_grad=torch.is_grad_enabled())"
+    called = start(body).call(values(X), shaped(specs(torch.zeros(3)), [0], []), plain=plain)
+    assert called.outputs[0].tolist() == [float(plain)] * 3
+    assert torch.equal(called.outputs[1], X + 1)
+
+
+def test_after_a_plain_call_gradients_are_off_again(start: Start) -> None:
+    one = start("return x + torch.is_grad_enabled()")
+    called = [one.call(values(X), shaped(specs(X), [], []), plain=plain) for plain in (True, False)]
+    assert [torch.equal(c.outputs[0], X + 1) for c in called] == [True, False]
+
+
 def test_several_results_and_arguments_of_every_kind(start: Start) -> None:
     candidate = start("return [x + options['n'], {'k': (y.sum(), x > 0)}]", "x, y, options, name")
     y = torch.arange(6, dtype=torch.int64).reshape(2, 3)

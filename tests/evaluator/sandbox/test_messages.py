@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from evaluator.sandbox.messages import (
     candidate_files,
     candidate_message,
     inputs_message,
+    module_name,
     nvcc_flags,
     nvcc_path,
     own_setup,
@@ -87,6 +89,15 @@ def test_a_candidate_gets_itself_alone() -> None:
         "device": "cpu",
         "maps_cuda": False,
     }
+
+
+def test_the_name_of_a_candidate_is_its_files_and_seldom_the_same_twice() -> None:
+    names = [module_name(random.Random(n)) for n in range(100)]
+    assert all(name.isidentifier() for name in names)
+    assert len(set(names)) > 60
+    assert not set(names) & {"candidate", "kernel"}
+    assert list(candidate_files(request(), names[0])) == [f"{names[0]}.py"]
+    assert candidate_message(request(), recognised(), {}, names[0])["file"] == f"{names[0]}.py"
 
 
 def test_an_oracle_gets_the_reference_under_its_own_name_for_it() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from evaluator.worker.loading.cpu_mode import STAND_IN_CAPABILITY, STAND_IN_SMS, on_the_cpu
+from evaluator.worker.loading.cpu_mode import STAND_INS, on_the_cpu
 
 CUDA = ("cuda", "cuda:0", torch.device("cuda"), torch.device("cuda:0"), torch.device("cuda", 1))
 MAKERS: dict[str, Callable[[Any], torch.Tensor]] = {
@@ -99,13 +99,25 @@ def test_calls_that_wait_for_or_choose_a_device_do_nothing(cpu: None) -> None:
     assert isinstance(torch.cuda.device, type)
 
 
-def test_the_device_that_a_persistent_kernel_asks_for_is_small(cpu: None) -> None:
-    for device in ((), (0,), ("cuda",), (torch.device("cuda"),)):
-        properties: Any = torch.cuda.get_device_properties(*device)
-        assert properties.multi_processor_count == STAND_IN_SMS
-    for name in ("name", "major", "minor", "total_memory", "warp_size", "max_threads_per_multi_processor"):
-        assert getattr(properties, name) is not None
-    assert torch.cuda.get_device_capability() == STAND_IN_CAPABILITY
+@pytest.mark.parametrize("told", STAND_INS, ids=lambda told: told.name)
+def test_who_asks_for_the_device_is_told_of_a_real_one(told: Any) -> None:
+    with on_the_cpu(told):
+        for device in ((), (0,), ("cuda",), (torch.device("cuda"),)):
+            properties: Any = torch.cuda.get_device_properties(*device)
+            assert (properties.name, properties.multi_processor_count) == (told.name, told.multiprocessors)
+        for name in ("major", "minor", "total_memory", "warp_size", "max_threads_per_multi_processor"):
+            assert getattr(properties, name) is not None
+        assert torch.cuda.get_device_capability() == told.capability
+        assert torch.cuda.get_device_name() == told.name
+
+
+def test_a_device_is_there_for_who_asks_whether_there_is_one() -> None:
+    before = torch.cuda.device_count()
+    with on_the_cpu(available=True):
+        assert torch.cuda.is_available()
+        assert torch.cuda.device_count() == 1
+    with on_the_cpu():
+        assert torch.cuda.device_count() == before
 
 
 @pytest.mark.parametrize("raised", [False, True])

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.worker.memory.tensors import DTYPES, NAMES, extent, map_host, spec_of, view
+from evaluator.worker.memory.tensors import DTYPES, NAMES, extent, map_host, own, span, spec_of, view
 
 SHAPES = st.lists(st.integers(0, 5), max_size=4)
 BASE = torch.arange(64 * 1024, dtype=torch.int64).view(torch.uint8)
@@ -31,6 +31,19 @@ def named(name: str) -> torch.dtype:
 def bits(tensor: torch.Tensor) -> bytes:
     """The bytes of its elements in order."""
     return bytes(tensor.clone(memory_format=torch.contiguous_format).flatten().view(torch.uint8).tolist())
+
+
+@settings(deadline=None)
+@given(laid=strided())
+def test_a_copy_of_its_own_has_the_strides_and_numbers(laid: tuple[list[int], list[int]]) -> None:
+    shape, stride = laid
+    tensor = view(BASE, 64, {"shape": shape, "dtype": "int64", "stride": stride})
+    copy = own(tensor)
+    assert (copy.storage_offset(), copy.stride()) == (0, tensor.stride())
+    assert torch.equal(copy, tensor)
+    span(copy).fill_(-1)
+    assert not bool((tensor == -1).any())
+    assert bool((copy == -1).all())
 
 
 @settings(deadline=None)
