@@ -19,6 +19,7 @@ from evaluator.correctness.tolerance import Comparison, compare
 from evaluator.receipt.findings import Findings
 from evaluator.receipt.plan import SeedSchedule
 from evaluator.scan.hazards import Severity
+from evaluator.worker.memory.values import constants
 from kbs.common.errors import KoptError, UsageError
 
 GIVEN = DISTRIBUTIONS[0]
@@ -40,6 +41,8 @@ class Case:
     """PyTorch's own results at the problem's precision, TF32 off."""
     exact: list[bool]
     """For each output, whether no rounding is allowed."""
+    others: Sequence[list[dict[str, Any]]] = ()
+    """What the reference returned besides tensors, at its own precision and at float64."""
 
 
 @dataclass(eq=False)
@@ -70,6 +73,8 @@ class Cases:
         """Whether the oracle runs in float64."""
         self.state: list[int] = []
         """Numbers of the weights that a call of the reference changes, such as running statistics."""
+        self.reuses = False
+        """Whether the reference itself returns the same memory again."""
         self.varies: list[bool] = []
         """For each input, whether two draws of it differ."""
         self._slow: bool | None = None
@@ -113,10 +118,17 @@ class Cases:
             pairs = enumerate(zip(self.weights.tensors, after, strict=True))
             self.state = [n for n, (old, new) in pairs if not same_bits(old.to(new.device), new)]
 
-    def state_after(self, values: Values) -> list[torch.Tensor]:
-        """The weights after one call of the reference at the problem's precision."""
-        self._run(values, "native")
-        return self.reference.state(self.weights)
+    def state_after(self, values: Values, weights: Values) -> Values:
+        """The weights after one call of the reference at the problem's precision, from `weights`."""
+        with self.weighing(weights):
+            self._run(values, "native")
+            return weights.with_tensors(self.reference.state(weights))
+
+    def continued(self, label: str, weights: Values, like: Case, seed: int) -> Case | None:
+        """A case of inputs drawn again that begins with what another call left in the weights; None as `varied`."""
+        values = self._fresh(self.reference.inputs(seed)[0])
+        with self.weighing(weights):
+            return self.varied(label, values, like)
 
     @contextmanager
     def weighing(self, other: Values) -> Iterator[None]:
@@ -133,7 +145,9 @@ class Cases:
         """Run the reference, always from the same weights."""
         if self.state:
             self.reference.set_weights(self.weights)
-        return self.reference.run(values, precision, self.shape.written)
+        found = self.reference.run(values, precision, self.shape.written)
+        self.reuses |= found.reused
+        return found
 
     def _fresh(self, values: Values) -> Values:
         """Inputs that cannot be drawn anew are moved a little, which no remembered result survives."""
@@ -190,17 +204,19 @@ class Cases:
         return [n for n, a, b in zip(written, plain, again, strict=True) if same_bits(a, b)]
 
     def _case(self, distribution: Distribution, values: Values) -> Case:
-        native = self._run(values, "native").tensors
-        exactly = native
+        own = self._run(values, "native")
+        native = exactly = own.tensors
+        others = [constants(own.tree)]
         if not self.own_reference and self.exact:
-            exactly = self._exactly(values, native)
+            exactly, tree = self._exactly(values, own)
+            others.append(constants(tree))
             if [t.shape for t in exactly] != [t.shape for t in native]:
                 exactly = native
         exactly = _wider(exactly)
         exact = [
             distribution.name == "binary" and must_be_exact(o, n, n.dtype) for o, n in zip(exactly, native, strict=True)
         ]
-        return Case(distribution, values, exactly, native, exact)
+        return Case(distribution, values, exactly, native, exact, others)
 
     def _leave_out_float64(self, read: int, written: int) -> None:
         """Where it cannot fit: two cases here, with their float64 results and what drawing and comparing needs; the
@@ -214,10 +230,11 @@ class Cases:
             why = f"it needs about {need / 1e9:.0f} GB, the device has {total / 1e9:.0f}"
             self.found.skipped("float64 oracle", f"{why}; the reference's own result is the oracle")
 
-    def _exactly(self, values: Values, native: list[torch.Tensor]) -> list[torch.Tensor]:
+    def _exactly(self, values: Values, native: Results) -> tuple[list[torch.Tensor], dict[str, Any]]:
         """Float64 results; the native ones where there are none, and then there are none for later cases either."""
         try:
-            return self._run(values, "double").tensors
+            wide = self._run(values, "double")
+            return wide.tensors, wide.tree
         except UsageError:  # code that names float32 itself
             why = "the reference does not run in float64; its own result is the oracle"
         except (KoptError, torch.OutOfMemoryError) as error:
@@ -227,7 +244,7 @@ class Cases:
         self.found.skipped("float64 oracle", why)
         self.exact = False
         torch.cuda.empty_cache()
-        return native
+        return native.tensors, native.tree
 
     def _deterministic(self, case: Case) -> None:
         """A reference that disagrees with itself says nothing about anybody.
@@ -285,12 +302,17 @@ class Cases:
         gives NaN; and where `again` does, disagrees with itself.
         """
         try:
-            native = self._run(values, "native").tensors
+            own = self._run(values, "native")
+            native, others = own.tensors, [constants(own.tree)]
             if [(t.shape, t.dtype) for t in native] != [(t.shape, t.dtype) for t in like.native]:
                 return None
             if again and not _agree(native, self._run(values, "native").tensors):
                 return None  # a probability of dropout that was 0
-            exactly = native if like.reference is like.native else self._run(values, "double").tensors
+            exactly = native
+            if like.reference is not like.native:
+                wide = self._run(values, "double")
+                exactly = wide.tensors
+                others.append(constants(wide.tree))
         except torch.OutOfMemoryError:
             torch.cuda.empty_cache()
             return None
@@ -299,7 +321,7 @@ class Cases:
         if [t.shape for t in exactly] != [t.shape for t in native]:
             return None
         told = Distribution(label, stretched, "the given inputs with one thing changed")
-        case = Case(told, values, _wider(exactly), native, [False] * len(native))
+        case = Case(told, values, _wider(exactly), native, [False] * len(native), others)
         return None if finite and _unfit(case) else case
 
     def another(self, index: int) -> Case:

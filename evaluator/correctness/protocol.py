@@ -24,6 +24,8 @@ from evaluator.scan.hazards import Severity
 from evaluator.worker.memory import tensors as memory
 from kbs.common.errors import UsageError
 
+STATE_CALLS = 3
+"""Calls in a row where calls change the weights: what the first leaves, the second reads."""
 _REALS = ("kappa", "rms_ratio", "max_ratio", "expected", "got")
 """What a trial keeps of a comparison, NaN where nothing could be compared."""
 
@@ -96,19 +98,19 @@ class Protocol:
         the weights."""
         generator = torch.Generator(self.cases.reference.device).manual_seed(self.seeds.seed("vary", self.index))
         made = Variations(self.cases, first, self.dims, self.draw, generator)
-        for n, variation in enumerate(made):
-            self._try_variation(kernel, variation, keep=n == 0 and self.cases.bytes <= LARGE)
+        for variation in made:
+            self._try_variation(kernel, variation)
             if not self._sound():
                 return
         if self.cases.state:
             self._state(kernel, first)
 
-    def _try_variation(self, kernel: KernelProcess, variation: Variation, *, keep: bool) -> None:
+    def _try_variation(self, kernel: KernelProcess, variation: Variation) -> None:
         case, label = variation.case, variation.case.distribution.name
         try:
             if variation.weights is not None:
                 kernel.set_weights(variation.weights, kernel.weight_names)
-            called = self._call(kernel, case, keep=keep, weights=variation.weights)
+            called = self._call(kernel, case, weights=variation.weights)
             if variation.weights is not None:
                 kernel.set_weights(self.cases.weights, kernel.weight_names)
         except CandidateError as error:
@@ -120,7 +122,7 @@ class Protocol:
                 self._raised(kernel, error, case)
             return
         note_behaviour(called, self.found)
-        problems = problems_of(called, self.cases, self.found)
+        problems = problems_of(called, case, self.cases, self.found)
         compared = [None if n in problems else self.cases.compare(case, n, o) for n, o in enumerate(called.outputs)]
         wrong = [n for n, found in enumerate(compared) if found is None or not found.passed]
         if wrong and not variation.judged:
@@ -131,19 +133,39 @@ class Protocol:
             self._record(label, 0, n, called, found, problems.get(n, ""))
 
     def _state(self, kernel: KernelProcess, first: Case) -> None:
-        """The weights that a call of the reference changes, after one call of each from the same weights."""
-        after = self.cases.state_after(first.values)
-        try:
-            called = self._call(kernel, first)
-            got = kernel.state(self.cases.weights)
-        except CandidateError as error:
-            self._raised(kernel, error, first)
-            return
-        for n in self.cases.state:
-            compared = compare(got[n], after[n], None, stretched=True, exact=False, declared=self.cases.tolerance)
-            name = self.cases.weights.specs[n]["name"]
-            self._append("given, state after the call", 0, name, called, compared, "", None)
-        self.index += 1
+        """The weights that a call of the reference changes, after one call of each from the same weights, and after
+        further calls on other inputs, each from what the call before left; the results of these too."""
+        case: Case | None = first
+        weights = self.cases.weights
+        kernel.set_weights(weights, kernel.weight_names)
+        for call in range(STATE_CALLS):
+            label = f"given, call {call + 1} in a row" if call else "given"
+            if call:
+                case = self.cases.continued(label, weights, first, self.seeds.seed("state", 8 * self.index + call))
+            if case is None:
+                return
+            weights = self.cases.state_after(case.values, weights)
+            try:
+                called = kernel.call(case.values, self.cases.shape)
+                got = kernel.state(self.cases.weights)
+            except CandidateError as error:
+                self._raised(kernel, error, case)
+                return
+            if call:
+                problems = problems_of(called, case, self.cases, self.found)
+                for n, output in enumerate(called.outputs):
+                    compared = None if n in problems else self.cases.compare(case, n, output)
+                    name = self.cases.shape.names[n]
+                    self._append(label, 0, name, called, compared, problems.get(n, ""), None)
+            for n in self.cases.state:
+                right = weights.tensors[n]
+                compared = compare(got[n], right, None, stretched=True, exact=False, declared=self.cases.tolerance)
+                name = self.cases.weights.specs[n]["name"]
+                after = f"{label}, state after it" if call else "given, state after the call"
+                self._append(after, 0, name, called, compared, "", None)
+            self.index += 1
+            if not self._sound():
+                return
 
     def _call(self, kernel: KernelProcess, case: Case, *, weights: Values | None = None, **how: Any) -> Called:
         """One call; where calls change the weights, from the weights that were chosen.
@@ -152,6 +174,7 @@ class Protocol:
         raises is made again as the others are: who computes no gradients may ask for them to be off.
         """
         chosen = weights if weights is not None else self.cases.weights
+        how["keep"] = self.cases.bytes <= LARGE
         plain = self.plain and self.cases.bytes <= LARGE and self.draw.random() < 0.5
         if self.cases.state:
             kernel.set_weights(chosen, kernel.weight_names)
@@ -195,7 +218,7 @@ class Protocol:
             self._raised(kernel, error, case)
             return
         note_behaviour(called, self.found)
-        problems = problems_of(called, self.cases, self.found)
+        problems = problems_of(called, case, self.cases, self.found)
         name = label or case.distribution.name
         for n, output in enumerate(called.outputs):
             problem = problems.get(n, "")
@@ -287,7 +310,7 @@ class Protocol:
         except CandidateError as error:
             self.found.hazard("noncontiguous_inputs", Severity.NOTE, f"it raised: {error}")
             return
-        wrong = problems_of(called, self.cases, self.found) or any(
+        wrong = problems_of(called, case, self.cases, self.found) or any(
             not self.cases.compare(case, n, output).passed for n, output in enumerate(called.outputs)
         )
         if wrong:
@@ -333,18 +356,16 @@ def note_behaviour(called: Called, found: Findings) -> None:
         found.hazard("threads_left", Severity.NOTE, "a thread was still running when the call had returned")
     if reply.get("processes"):
         found.hazard("processes_left", Severity.NOTE, "a process was still running when the call had returned")
-    if reply.get("reused"):
-        found.hazard("result_reused", Severity.NOTE, "the result of a call changed during the next call")
     if called.guards:
         found.hazard("guard_overwritten", Severity.NOTE, f"memory beside {called.guards[0]} was written")
     if called.changed:
         found.hazard("input_changed", Severity.NOTE, f"the input {called.changed[0]} was written")
 
 
-def problems_of(called: Called, cases: Cases, found: Findings) -> dict[int, str]:
+def problems_of(called: Called, case: Case, cases: Cases, found: Findings) -> dict[int, str]:
     """Output number → what is wrong with it before any value is looked at: type, shape, place, what was not written,
-    and what was written that nobody may. Hazards go to `found`."""
-    problems = _returned(called, cases, found)
+    what was written that nobody may, and what stands beside the tensors. Hazards go to `found`."""
+    problems = _returned(called, case, cases, found)
     for n, name in enumerate(cases.shape.names):
         if n in problems:
             continue
@@ -358,12 +379,21 @@ def problems_of(called: Called, cases: Cases, found: Findings) -> dict[int, str]
     return problems
 
 
-def _returned(called: Called, cases: Cases, found: Findings) -> dict[int, str]:
+def _returned(called: Called, case: Case, cases: Cases, found: Findings) -> dict[int, str]:
     """Output number → what is wrong with what the candidate returned for it."""
     problems: dict[int, str] = {}
     wanted = cases.shape.returned
     if called.reply["misbuilt"] or len(called.returned) != len(wanted):
         return dict.fromkeys(range(len(wanted)), called.reply["misbuilt"] or "not all results were returned")
+    if called.reply["reused"] and not cases.reuses:
+        said = "the result of the call before changed during this call"
+        found.hazard("result_reused", Severity.NOTE, said)
+        return dict.fromkeys(range(len(wanted)), said)
+    others = called.reply["others"]
+    if wanted and case.others and others not in case.others:
+        pairs = zip(others, case.others[0], strict=False)
+        got, right = next((pair for pair in pairs if pair[0] != pair[1]), ({}, {}))
+        return dict.fromkeys(range(len(wanted)), f"{_told(got)} was returned beside the tensors, not {_told(right)}")
     for n, (spec, entry) in enumerate(zip(wanted, called.returned, strict=True)):
         if not entry["exact"]:
             problems[n] = f"a {entry['type']} was returned, not a torch.Tensor"
@@ -390,3 +420,8 @@ def _transposed(spec: dict[str, Any]) -> list[int] | None:
     if spec["stride"] is not None:
         return list(plain.stride())
     return list(plain.transpose(-1, -2).contiguous().transpose(-1, -2).stride())
+
+
+def _told(leaf: dict[str, Any]) -> str:
+    """What stands in a result besides tensors, in words."""
+    return repr(leaf["scalar"])[:100] if "scalar" in leaf else str(leaf.get("torch", f"a {leaf.get('type', 'value')}"))

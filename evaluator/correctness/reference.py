@@ -43,6 +43,8 @@ class Results:
     """How what it returned is built."""
     mutated: list[int]
     """Numbers of the arguments that it wrote."""
+    reused: bool = False
+    """Whether a returned tensor lies in the memory of one that the first run returned, which still stands."""
 
 
 @dataclass
@@ -135,7 +137,7 @@ class ReferenceProcess:
         tensors = [t.message for t in lent]
         reply = self.ask("reference", self.call_seconds, lent, tree=values.tree, tensors=tensors, **how)
         fetched = self._fetch("results", Values({}, reply["results"]), precision)
-        return Results(reply["results"], fetched.tensors, reply["tree"], reply["mutated"])
+        return Results(reply["results"], fetched.tensors, reply["tree"], reply["mutated"], reply["reused"])
 
     def lend(self, purpose: str, values: Values) -> list[SharedTensor]:
         """Shared memory that holds the values; kept for the next values of the same shapes."""

@@ -167,6 +167,7 @@ class Reply(_Part):
     processes: NonNegativeInt = 0
     returned: list[ReturnedReply] = []
     misbuilt: Text = ""
+    others: list[dict[str, Any]] = []
     reused: bool = False
     operators: list[OperatorReply] = []
     kernels: list[KernelReply] = []

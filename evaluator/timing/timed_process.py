@@ -128,7 +128,7 @@ class TimedProcess:
         """Compare every output with the reference; the receipt lists a wrong one of the candidate as a trial."""
         found = self.cases.found if self.is_candidate else Findings()  # no fault of the candidate's
         note_behaviour(called, found)
-        problems = problems_of(called, self.cases, found)
+        problems = problems_of(called, case, self.cases, found)
         for n, output in enumerate(called.outputs):
             compared = None if n in problems else self.cases.compare(case, n, output)
             if compared is not None and compared.passed:

@@ -22,6 +22,9 @@ PRECISIONS = {"double": torch.float64, "lower": torch.bfloat16}
 class ReferenceWorker(WorkerState):
     """What a worker does with a reference; `evaluator.worker.process.child.Worker` is one."""
 
+    first_returned: tuple[torch.Tensor, ...] = ()
+    """What the first run returned, until the second has come to its end."""
+
     def do_init(self, message: dict[str, Any]) -> dict[str, Any]:
         """The constructor's arguments, KernelBench form."""
         values = self.subject.init_inputs(message["seed"]) if isinstance(self.subject, KernelBench) else []
@@ -61,9 +64,12 @@ class ReferenceWorker(WorkerState):
         result = self.subject.at(dtype)(rebuild(message["tree"], own))
         self.wait()
         results, specs, tree = self._results(result, own, message["results"])
+        returned = results[: len(results) - len(message["results"])]
+        reused = any(memory.alias(tensor, list(self.first_returned)) is not None for tensor in returned)
+        self.first_returned = tuple(returned) if message["mutations"] else ()
         self.tensors["results"] = results
         mutated = [n for n, (a, b) in enumerate(zip(before, own, strict=False)) if not _same(a, b)]
-        return {"results": specs, "tree": tree, "mutated": mutated}
+        return {"results": specs, "tree": tree, "mutated": mutated, "reused": reused}
 
     def _results(
         self, result: Any, arguments: list[torch.Tensor], named: list[int]

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from evaluator.worker.memory import tensors as memory
-from evaluator.worker.memory.values import NUMBERS, StructureError, Tree, deliver, is_exact, results
+from evaluator.worker.memory.values import NUMBERS, StructureError, Tree, constant, deliver, is_exact, results
 
 _device = torch._C.TensorBase.device.__get__
 """Bound before any candidate."""
@@ -44,12 +44,13 @@ class WorkerState:
     ) -> dict[str, Any]:
         """Copy what the candidate returned into the parent's buffers, where the reference's `tree` has tensors.
 
-        `returned` tells type, shape and place of each value, or `misbuilt` how the result differs from the tree. Where
-        nothing is asked for, nothing is looked at.
+        `returned` tells type, shape and place of each value, or `misbuilt` how the result differs from the tree;
+        `others` are the values where the tree has no tensors. Where nothing is asked for, nothing is looked at.
         """
         found: list[dict[str, Any]] = []
+        others: list[Any] = []
         try:
-            values = results(result, tree) if specs else []
+            values = results(result, tree, others=others) if specs else []
         except StructureError as error:
             return {"returned": found, "misbuilt": str(error)[:500]}
         for spec, value in zip(specs, values, strict=True):
@@ -65,7 +66,7 @@ class WorkerState:
                 entry |= {"exact": True, "shape": [], "dtype": spec["dtype"], "device": self.device.type, "alias": None}
             deliver(value, self.shared(spec))
             found.append(entry)
-        return {"returned": found}
+        return {"returned": found, "others": [constant(value) for value in others]}
 
     def wait(self) -> None:
         """Wait until the device has done what was asked of it."""

@@ -9,6 +9,8 @@ import torch
 Tree = dict[str, Any]
 """`{"tensor": n}`, `{"scalar": x}`, `{"list" or "tuple": [...]}`, `{"dict": [[key, tree], ...]}`."""
 MAX_ITEMS = 1000
+MAX_TEXT = 1000
+"""Characters of a text in a candidate's result that are told: a longer one of the reference's is told as short."""
 NUMBERS = (bool, int, float)
 """Python's own numbers."""
 _NAMED = tuple(k for k in vars(torch.return_types).values() if isinstance(k, type) and issubclass(k, tuple))
@@ -83,29 +85,50 @@ class StructureError(Exception):
     """A result that is not built as the reference's is."""
 
 
-def results(value: Any, tree: Tree, where: str = "") -> list[Any]:
-    """The values of a candidate's result that stand where the reference has tensors, in the order of its tree.
+def constants(tree: Tree) -> list[Tree]:
+    """What a tree holds besides tensors, in order: text, None, types and devices."""
+    if "scalar" in tree or "torch" in tree:
+        value = tree.get("scalar")
+        return [{"scalar": value[:MAX_TEXT]} if isinstance(value, str) else tree]
+    items = [*tree.get("list", ()), *tree.get("tuple", ()), *(item for _, item in tree.get("dict", ()))]
+    return [leaf for item in items for leaf in constants(item)]
+
+
+def constant(value: Any) -> Tree:
+    """The same of one value of a candidate's, which nothing of its making runs for; its type alone where it is none."""
+    if value is None or type(value) in (str, *NUMBERS):
+        return {"scalar": value[:MAX_TEXT] if type(value) is str else value}
+    if type(value) in (torch.dtype, torch.device):
+        return flatten(value, [])
+    return {"type": type(value).__name__[:MAX_TEXT]}
+
+
+def results(value: Any, tree: Tree, where: str = "", others: list[Any] | None = None) -> list[Any]:
+    """The values of a candidate's result that stand where the reference has tensors, in the order of its tree; those
+    that stand where it has something else are appended to `others`.
 
     Containers are lists, tuples and dicts themselves and no classes of somebody's making, so that nothing of the
     candidate's runs while they are read. A tensor alone may stand in a list or tuple of one. Raises `StructureError`.
     """
     if "scalar" in tree or "torch" in tree:  # the reference returns no number but as a tensor
+        if others is not None:
+            others.append(value)
         return []
     kind = next((kind for kind in ("list", "tuple", "dict") if kind in tree), "")
     if not kind:
         items = _items(value)
-        return results(items[0], tree, where) if items is not None and len(items) == 1 else [value]
+        return results(items[0], tree, where, others) if items is not None and len(items) == 1 else [value]
     if kind == "dict":
         wanted = dict(tree["dict"])
         if type(value) is not dict or list(map(type, value)) != [str] * len(value) or value.keys() != wanted.keys():
             raise StructureError(f"{_what(value, where)}, the reference returns a dict with {', '.join(wanted)}")
-        return [leaf for key, part in tree["dict"] for leaf in results(value[key], part, f"{where}[{key!r}]")]
+        return [leaf for key, part in tree["dict"] for leaf in results(value[key], part, f"{where}[{key!r}]", others)]
     items, parts = _items(value), tree[kind]
     if items is None and len(parts) == 1:
-        return results(value, parts[0], where)
+        return results(value, parts[0], where, others)
     if items is None or len(items) != len(parts):
         raise StructureError(f"{_what(value, where)}, the reference returns {len(parts)} values")
-    return [leaf for n, part in enumerate(parts) for leaf in results(items[n], part, f"{where}[{n}]")]
+    return [leaf for n, part in enumerate(parts) for leaf in results(items[n], part, f"{where}[{n}]", others)]
 
 
 def _items(value: Any) -> list[Any] | None:

@@ -370,3 +370,10 @@ def test_closing_ends_the_worker_and_gives_back_its_memory(server: ForkServer) -
     assert all(shared.buffer.descriptor == -1 for shared in lent)
     assert made_by.worker.gone()
     assert not Path(f"/proc/{made_by.worker.pid}").exists()
+
+
+@pytest.mark.parametrize(("body", "reused"), [("return kept.mul_(0).add_(x)", True), ("return x * 1", False)])
+def test_a_reference_that_returns_the_same_memory_twice_is_told(start: Start, body: str, reused: bool) -> None:
+    one = start(f"kept = torch.zeros(3)\ndef reference(x):\n    {body}\n")
+    runs = [one.run(values(X), "native", mutations=mutations) for mutations in (True, False)]
+    assert [run.reused for run in runs] == [False, reused]

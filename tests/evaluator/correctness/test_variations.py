@@ -367,9 +367,9 @@ def test_raising_at_another_value_is_told(problem: str, name: str, body: str, tm
     ("result", "reused"),
     [("torch.matmul(a, b, out=kept.setdefault('out', torch.empty(32, 40)))", True), ("a @ b", False)],
 )
-def test_a_result_in_memory_that_is_used_again_is_a_note(result: str, reused: bool, tmp_path: Path) -> None:
+def test_a_result_in_memory_that_is_used_again_is_wrong(result: str, reused: bool, tmp_path: Path) -> None:
     found = examine(tmp_path, "product", "a, b", f"return {result}")
-    assert found["verdict"] == "accepted", found["reason"]
+    assert found["verdict"] == ("incorrect" if reused else "accepted"), found["reason"]
     assert ("result_reused" in notes(found)) is reused
 
 

@@ -14,7 +14,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.worker.memory.values import MAX_ITEMS, UnsupportedValueError, flatten, names_of, rebuild
+from evaluator.worker.memory.values import (
+    MAX_ITEMS,
+    MAX_TEXT,
+    UnsupportedValueError,
+    constant,
+    constants,
+    flatten,
+    names_of,
+    rebuild,
+    results,
+)
 
 SCALARS = (
     st.none()
@@ -143,3 +153,22 @@ def test_a_thousand_tensors_cross_and_no_more() -> None:
 
 def test_numbers_beyond_the_tensors_are_not_counted() -> None:
     assert len(crossed([torch.zeros(0)] * MAX_ITEMS + [1] * 10)) == MAX_ITEMS + 10
+
+
+@settings(deadline=None)
+@given(VALUES)
+def test_what_stands_beside_the_tensors_of_a_result_is_told_as_the_tree_has_it(value: Any) -> None:
+    others: list[Any] = []
+    tree = flatten(value, [])
+    results(value, tree, others=others)
+    assert json.dumps([constant(other) for other in others]) == json.dumps(constants(tree))
+
+
+def test_other_values_are_told_by_their_types_and_long_texts_by_their_beginnings() -> None:
+    class Text(str):
+        pass
+
+    assert constant(Text("ok")) == {"type": "Text"}
+    assert constant(object()) == {"type": "object"}
+    long = "x" * (MAX_TEXT + 1)
+    assert constants(flatten([long], [])) == [constant(long)] == [{"scalar": "x" * MAX_TEXT}]
