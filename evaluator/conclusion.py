@@ -87,8 +87,6 @@ def not_checked(
             yield "speed against anything: a signal times the kernel alone, in one process, and accepts nothing"
         elif not timing.against:
             yield "speed against anything: there is no baseline with times"
-        if timing is not None and any(w.spans.status == "not run" for w in timing.workloads):
-            yield "work outside the timed window: the profiler did not watch"
         if not sanitizers:
             yield "races and memory errors by compute-sanitizer: --sanitize asks for them"
     if not request.vary and len(workloads) == 1:

@@ -24,6 +24,8 @@ NAN = {
 """NaNs of a payload that no arithmetic makes: what still has these bits was not written."""
 _INTEGERS = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.uint8}
 _GUARD = 0xA5
+_PIECE = 1 << 26
+"""Elements that are counted together: a count takes eight bytes for each."""
 
 
 @dataclass
@@ -53,8 +55,6 @@ class SampleOptions:
 
     spin_us: float
     """Length of the spin kernel before it."""
-    spans: bool = False
-    """Whether it runs under the profiler."""
 
 
 class CandidateError(Exception):
@@ -150,7 +150,7 @@ class KernelProcess:
         values: Values,
         shape: Shape,
         *,
-        watch: str = "",
+        watch: bool = False,
         late: bool = False,
         keep: bool = False,
         plain: bool = False,
@@ -160,8 +160,8 @@ class KernelProcess:
     ) -> Called:
         """One call, timed on the device where `sample` says how; `seconds` in place of the usual limit.
 
-        `shape` is what the reference returns and writes. `watch` says how operators are counted, see
-        `evaluator.worker.measurement.operations.watching`. `late` brings the inputs on the current stream only when
+        `shape` is what the reference returns and writes. `watch` counts operators.
+        `late` brings the inputs on the current stream only when
         the call is already under way, on a GPU. `keep` holds the result until the next call has come to its end, which
         then tells whether it is still the same. `plain` calls as a user does: with gradients enabled, on tensors of
         PyTorch's own memory instead of the buffers, which the worker copies. `strides` lays the inputs out otherwise
@@ -179,7 +179,8 @@ class KernelProcess:
             fill(shared.tensor, self.draw)
         _wait(self.device)
         lent = [*place.arguments, *place.results]
-        how = asdict(sample) if sample is not None else {"watch": watch, "late": late, "keep": keep, "plain": plain}
+        asked = {"watch": watch, "late": late, "keep": keep, "plain": plain}
+        how: dict[str, Any] = asked if sample is None else asdict(sample)
         how |= {} if sample is not None else {"written": list(shape.written)}
         how |= {"tensors": [t.message for t in place.arguments], "returns": [t.message for t in place.results]}
         how["result"] = shape.result
@@ -215,7 +216,7 @@ class KernelProcess:
         results = [contiguous(spec) for spec in returned]
         shapes = (arguments, results)
         if shapes != self._shapes:
-            self._release()
+            self.release()
             self._shapes = shapes
             self._last = -1
         while len(self._places) < self.places:
@@ -240,16 +241,17 @@ class KernelProcess:
         reply = self.ask("kernels", self.call_seconds + 30, place.arguments, tree=values.tree, tensors=tensors)
         return list(reply["kernels"])
 
-    def _release(self) -> None:
+    def release(self) -> None:
+        """Let go of the memory that calls work on; the next call makes it anew."""
         for place in self._places:
             self.worker.forget(t.buffer for t in (*place.arguments, *place.results))
             place.close()
-        self._places = []
+        self._places, self._shapes = [], None
 
     def close(self) -> None:
         """End the process and let go of its memory."""
         self.worker.close()
-        self._release()
+        self.release()
 
 
 def fill(tensor: torch.Tensor, draw: random.Random) -> None:
@@ -270,7 +272,8 @@ def _unwritten(output: torch.Tensor) -> int:
         return _unwritten(torch.view_as_real(output))
     if not output.numel() or output.dtype not in NAN:
         return 0
-    return int((output.view(_INTEGERS[output.element_size()]) == NAN[output.dtype]).sum())
+    bits = output.view(_INTEGERS[output.element_size()]).flatten()
+    return sum(int((piece == NAN[output.dtype]).sum()) for piece in torch.split(bits, _PIECE))
 
 
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:

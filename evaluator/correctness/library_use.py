@@ -13,23 +13,6 @@ SHARE = 0.25
 """Part of the problem's bytes that library operators may touch: a last sum over partial results is honest."""
 TIME_SHARE = 0.25
 """Part of the device time that library kernels may take."""
-_MOVES = frozenset(
-    "aten::" + name
-    for name in (
-        "_local_scalar_dense", "_pin_memory", "_reshape_alias", "_to_copy", "_unsafe_view", "alias", "arange",
-        "as_strided", "as_strided_", "broadcast_to", "chunk", "clone", "contiguous", "copy", "copy_", "data_ptr",
-        "detach", "detach_", "diagonal", "empty", "empty_like", "empty_permuted", "empty_strided", "expand",
-        "expand_as", "eye", "fill", "fill_", "flatten", "full", "full_like", "imag", "is_nonzero", "is_pinned",
-        "item", "lift_fresh", "mT", "movedim", "narrow", "new_empty", "new_empty_strided", "new_full", "new_ones",
-        "new_tensor", "new_zeros", "numpy_T", "ones", "ones_like", "permute", "real", "record_stream",
-        "requires_grad_", "reshape", "reshape_as", "resize_", "resolve_conj", "resolve_neg", "result_type",
-        "scalar_tensor", "select", "set_", "size", "slice", "split", "split_with_sizes", "squeeze", "squeeze_",
-        "stride", "swapaxes", "t", "t_", "to", "transpose", "transpose_", "tril_indices", "type_as", "unbind",
-        "unflatten", "unfold", "unsqueeze", "unsqueeze_", "view", "view_as", "view_as_real", "zero_", "zeros",
-        "zeros_like",
-    )
-)  # fmt: skip
-"""Operators that make memory or move it, and compute nothing."""
 _LIBRARY_KERNELS = re.compile(
     r"at::native|cublas|cudnn|cutlass_\d|_xmma_|nvjet_|cub::|cufft|cusparse|cusolver"
     r"|^(?:maxwell|volta|turing|ampere|hopper)_\w*gemm_\w*\d+x\d+"  # the tile stands in the name
@@ -42,13 +25,13 @@ _PLAIN_KERNELS = re.compile(r"FillFunctor|CopyFunctor|copy_kernel|Memcpy|Memset|
 
 
 def operations(operators: Sequence[dict[str, Any]], problem_bytes: int) -> list[LibraryOperation]:
-    """The computing operators of a call, with their part of the problem's bytes (at most 1)."""
+    """The operators of a call, with their part of the problem's bytes (at most 1)."""
     return [
         LibraryOperation(
             name=one["name"][:200], calls=one["calls"], share=min(1.0, one["bytes"] / max(1, problem_bytes))
         )
         for one in operators
-        if one["name"][:200] not in _MOVES and one["calls"]
+        if one["calls"]
     ]
 
 

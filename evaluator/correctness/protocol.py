@@ -75,6 +75,7 @@ class Protocol:
             self._try(kernel, fresh, 0, label="given, drawn again")
         for repeat in repeats:
             self._try(kernel, first, repeat)
+        case = fresh = None  # variations of a large problem need their memory
         if kernel is not None and self.plan.name == "verdict" and self._sound():
             self._vary(kernel, first)
         self._try(kernel, first, self.plan.repeats, watch=True)
@@ -190,14 +191,6 @@ class Protocol:
             self.found.skipped("calls with gradients enabled", f"the candidate raises: {error}")
             return called
 
-    def _watch(self, always: bool) -> str:
-        """How operators are counted in this call: in half of the calls, drawn at random, so that none is known to be
-        unwatched; in all threads, where the text can start some or hides what it does."""
-        hidden = {"uses_threads", "dynamic_code", "loads_libraries", "hides_operations"}
-        if not always and self.draw.random() < 0.5:
-            return ""
-        return "threads" if always or hidden & {hazard.id for hazard in self.found.hazards} else "operators"
-
     def _examine(self, case: Case) -> None:
         inputs = [t for n, t in enumerate(case.values.tensors) if n not in self.cases.shape.filled]
         stretched = case.distribution.stretched
@@ -212,8 +205,8 @@ class Protocol:
             torch.cuda.empty_cache()  # the candidate's process needs memory too
         try:
             late = self.cases.reference.device.type == "cuda" and repeat == self.plan.repeats - 1
-            how = "" if late else self._watch(watch)
-            called = self._call(kernel, case, watch=how, late=late)
+            watched = not late and (watch or self.draw.random() < 0.5)  # no call is known to be unwatched
+            called = self._call(kernel, case, watch=watched, late=late)
         except CandidateError as error:
             self._raised(kernel, error, case)
             return
@@ -224,7 +217,7 @@ class Protocol:
             problem = problems.get(n, "")
             compared = None if problem else self.cases.compare(case, n, output)
             self._record(name, repeat, n, called, compared, problem)
-        if how:
+        if watched:
             total = sum(t.nbytes for t in (*case.values.tensors, *called.outputs))
             seen = library.operations(called.reply.get("operators", []), total)
             self.found.operations = max(self.found.operations, seen, key=lambda found: sum(o.share for o in found))
@@ -350,6 +343,8 @@ def _figures(compared: Comparison | None) -> dict[str, Any]:
 def note_behaviour(called: Called, found: Findings) -> None:
     """Hazards in what a call left behind, whatever it computed."""
     reply = called.reply
+    if reply.get("blinded"):
+        found.hazard("hides_operations", Severity.REJECT, "the observer of operators was taken away during a call")
     for name in reply.get("patched", ())[:5]:
         found.hazard("patched", Severity.REJECT, f"{name} was replaced")
     if reply.get("threads"):

@@ -190,7 +190,7 @@ class ReceiptContent(Record):
         if unsound:
             return f"{unsound[0]} failed"
         for workload in () if self.timing is None else self.timing.workloads:
-            if "refuted" in (workload.spans.status, workload.audit.status):
+            if "refuted" in (workload.spans and workload.spans.status, workload.audit.status):
                 return "a cross-check refutes its time"
             if workload.physics.status == "impossible":
                 return "its time is impossible"

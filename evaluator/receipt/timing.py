@@ -143,7 +143,8 @@ class Baseline(Record):
 
 
 class SpanWitness(Record):
-    """Spans of device work as the driver's profiling interface (CUPTI) saw them, held against the timed window."""
+    """Spans of device work as the driver's profiling interface (CUPTI) saw them, held against the timed window. Old
+    receipts have it; kopt's own clock took its place."""
 
     status: Literal["confirmed", "refuted", "not run"]
     """`refuted`: work lay outside the window, or the claimed time is shorter than the spans."""
@@ -324,12 +325,12 @@ class WorkloadTiming(Record):
     """Its name; empty where there is none."""
     unstable: tuple[Line, ...] = ()
     """Why nothing can be said, where the improvement is `unstable`."""
-    spans: SpanWitness
-    """Cross-check by the driver's profiling interface."""
+    spans: SpanWitness | None = None
+    """Cross-check by the driver's profiling interface; None in all but old receipts."""
     audit: AuditWitness
     """Cross-check by kopt's own clock."""
     confirmed: bool
-    """Whether one of the two cross-checks confirms the device time, and none refutes it."""
+    """Whether kopt's own clock confirms the device time; in old receipts, whether one of the two does."""
     empty_us: Micros
     """Median time of a pair of events with nothing between; never subtracted."""
     flush_bytes: int = Field(ge=0)

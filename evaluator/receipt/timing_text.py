@@ -174,7 +174,7 @@ def drops(timed: Timed) -> str:
 
 
 def spans(found: SpanWitness) -> str:
-    """What the spans under the profiler say."""
+    """What the spans under the profiler say, in an old receipt."""
     if found.status == "not run":
         return _said("not run", found.detail)
     seen = f"{found.kernels} kernels and copies in {found.turns} watched turns"
@@ -199,9 +199,10 @@ def audit(found: AuditWitness) -> str:
 
 
 def cross_checks(workload: WorkloadTiming) -> list[str]:
-    """Both cross-checks of the device time, and what follows from them."""
-    whole = "is confirmed" if workload.confirmed else "is not confirmed by either"
-    return [f"spans: {spans(workload.spans)}", f"audit: {audit(workload.audit)}", f"the device time {whole}"]
+    """The cross-check of the device time, of an old receipt both, and what follows."""
+    old = [] if workload.spans is None else [f"spans: {spans(workload.spans)}"]
+    whole = "is confirmed" if workload.confirmed else "is not confirmed"
+    return [*old, f"audit: {audit(workload.audit)}", f"the device time {whole}"]
 
 
 def back_to_back(found: BackToBack | None) -> list[str]:

@@ -39,6 +39,8 @@ PASSED_ON = (
 """Environment variables that workers get; `--env` adds to them."""
 
 
+_QUIET = {"PYTHONDONTWRITEBYTECODE": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}
+"""No files beside the sources, and no line of the observer of operators at each watched call."""
 _NO_DEVICE = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 """So that modules that are imported before the fork touch no device and start no threads."""
 
@@ -90,7 +92,7 @@ class ForkServer:
                 stdin=subprocess.DEVNULL,
                 stdout=self._errors,
                 stderr=self._errors,
-                env={**self.environment, "PYTHONDONTWRITEBYTECODE": "1", **(_NO_DEVICE if preload else {})},
+                env={**self.environment, **_QUIET, **(_NO_DEVICE if preload else {})},
                 cwd=self.folder,
                 start_new_session=True,
             )

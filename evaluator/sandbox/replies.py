@@ -71,16 +71,11 @@ Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class SampleReply(_Part):
-    """One timed sample, in microseconds; under the profiler also where the device's work lay."""
+    """One timed sample, in microseconds."""
 
     us: Number
     enqueue_us: Number
     late: bool
-    watched: bool = False
-    kernels: NonNegativeInt = 0
-    outside: NonNegativeInt = 0
-    outside_name: Text = ""
-    busy_us: Number = 0.0
 
 
 class TrafficReply(_Part):
@@ -170,6 +165,7 @@ class Reply(_Part):
     others: list[dict[str, Any]] = []
     reused: bool = False
     operators: list[OperatorReply] = []
+    blinded: bool = False
     kernels: list[KernelReply] = []
     runs: list[RunReply] = []
     sample: SampleReply | None = None

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from evaluator.correctness.candidate import CandidateError, KernelProcess
+from evaluator.correctness.candidate import KernelProcess
 from evaluator.correctness.cases import Case, Cases
 from evaluator.receipt import statistics as intervals
 from evaluator.receipt.plan import BaselineChoice, SeedSchedule, TimingPlan
@@ -39,8 +39,6 @@ LEAST_BLOCKS = 4
 ALONE = 6
 """Samples of the first baseline in each restart while no candidate runs; as many before as after."""
 SIGNAL_SAMPLES = 12
-WATCHED = 5
-"""Samples under the profiler."""
 _CONTEXT_BYTES = 700 << 20
 """What a process takes of the device before it has any tensors: its context, PyTorch's kernels, the flush."""
 _MEMORY_PART = 0.8
@@ -85,7 +83,9 @@ class Benchmark:
         restarts = list(range(self.plan.restarts))
         size = self._at_once(self._given())
         checked_restart = self.draw.choice(restarts)
-        for start in range(0, len(restarts), size):
+        if not size:
+            self._in_turns(restarts, checked_restart)
+        for start in range(0, len(restarts) if size else 0, max(1, size)):
             self._batch(restarts[start : start + size], checked_restart)
         return self._timing(peak, ceiling=floor)
 
@@ -104,7 +104,6 @@ class Benchmark:
             self._cross_check(process)
         finally:
             process.kernel.close()
-        self.results.spans_why = "a signal takes no time for the profiler"
         return self._timing(peak, ceiling=False)
 
     def _begin(self) -> None:
@@ -124,19 +123,21 @@ class Benchmark:
     # --- a wave of restarts -----------------------------------------------------------------------------------------
 
     def _at_once(self, case: Case) -> int:
-        """How many restarts fit into the device's memory side by side. Raises `KoptError` if not even one does."""
+        """How many restarts fit into the device's memory side by side; 0 where candidate and baselines have to take
+        turns. Raises `KoptError` if not even one of them fits."""
         torch.cuda.empty_cache()
         read, written = traffic(self.cases, case)
         both = (self.places * (read + written) + 2 * written) + (read + 3 * written) * len(self.plan.baselines)
         each = both + _CONTEXT_BYTES * (1 + len(self.plan.baselines))
         free = int(torch.cuda.mem_get_info(self.starter.device)[0] * _MEMORY_PART)
-        if each > free:
+        alone = read + 3 * written + _CONTEXT_BYTES
+        if alone > free:
             raise KoptError(
-                f"timing needs about {each / 1e9:.1f} GB of the GPU's memory, and {free / 1e9:.1f} GB are free",
+                f"timing needs about {alone / 1e9:.1f} GB of the GPU's memory, and {free / 1e9:.1f} GB are free",
                 code="out_of_memory",
-                hint="Give smaller --dims, or fewer --baselines.",
+                hint="Give smaller --dims.",
             )
-        return max(1, min(self.plan.restarts, free // each))
+        return int(min(self.plan.restarts, free // each))
 
     def _batch(self, restarts: Sequence[int], checked_restart: int) -> None:
         """Run some restarts side by side, from start to end."""
@@ -162,7 +163,6 @@ class Benchmark:
             self._blocks(mine, self.plan.seconds * len(restarts) / self.plan.restarts)
             for processes in mine:
                 if processes[0].restart == checked_restart and not self.stand_in:
-                    self._watch(processes[0])
                     self.rows.call(processes[0], self.places)
                     self._cross_check(processes[0])  # last: what is captured may leave memory of a graph's behind
             if not self.stand_in:
@@ -173,6 +173,42 @@ class Benchmark:
                 self._cross_check_baseline(running)
         finally:
             self._end(started)
+
+    def _in_turns(self, restarts: Sequence[int], checked_restart: int) -> None:
+        """One process on the device at a time: in each restart candidate and baselines, in an order drawn at random,
+        take all their samples in a row. So no baseline ever runs beside a candidate."""
+        self.places = 1
+        self.notes.append("candidate and baselines took turns: the device's memory has no room for them side by side")
+        names = ["candidate", *(choice.name for choice in self.plan.baselines)]
+        for restart in restarts:
+            numbers = [next(self.numbers) for _ in range(2 * LEAST_BLOCKS)]
+            checked = restart == checked_restart
+            made: dict[str, TimedProcess] = {}
+            for name in names if checked else self.draw.sample(names, len(names)):
+                for process in self._started(name, restart):
+                    try:
+                        for pair, number in enumerate(numbers):
+                            self._sample(process, self.cases.another(number), pair)
+                        if checked and process.is_candidate:
+                            self._cross_check(process)
+                        elif checked and name == names[1]:
+                            self._cross_check_baseline([process])
+                    finally:
+                        self._end([process])
+                    made[name] = process
+            self.results.restarts.append([made[name] for name in names if name in made.keys() - self.results.failed])
+
+    def _started(self, name: str, restart: int) -> list[TimedProcess]:
+        """One process, warmed up; none for a baseline that fails."""
+        how = next((choice.how for choice in self.plan.baselines if choice.name == name), "")
+        if self.stand_in and name == "candidate":
+            how = next(choice.how for choice in self.plan.baselines if choice.name == self.stand_in)
+            process = self._process(name, restart, self._baseline_job(how, 2, restart)())
+            self._warm([process])
+            return [process]
+        if not how:
+            return self._start_candidates([restart])
+        return self._start_baseline(BaselineChoice(name=name, how=how), [restart])
 
     def _end(self, processes: Sequence[TimedProcess]) -> None:
         """End processes and wait until they have released the device: what comes next is timed."""
@@ -189,8 +225,7 @@ class Benchmark:
         try:
             kernels = self._together([self._baseline_job(choice.how, 1, restart) for restart in restarts])
             found = [self._process(choice.name, *pair) for pair in zip(restarts, kernels, strict=True)]
-            for process in found:
-                process.warm(self._given())
+            self._warm(found, together=True)
         except FAILURES as error:
             for process in found:
                 process.kernel.close()
@@ -210,8 +245,7 @@ class Benchmark:
         try:
             self._together([partial(self.starter.load_candidate, one, self.cases, self.dims) for one in kernels])
             processes = [self._process("candidate", *pair) for pair in zip(restarts, kernels, strict=True)]
-            for process in processes:
-                process.warm(self._given())
+            self._warm(processes)
         except BaseException:
             for kernel in kernels:
                 kernel.close()
@@ -226,9 +260,21 @@ class Benchmark:
         candidates: list[TimedProcess] = []
         for (side, restart), kernel in zip(places, self._together(jobs), strict=True):
             process = self._process(self.stand_in if side == 1 else "candidate", restart, kernel)
-            process.warm(self._given())
             (by_restart[restart] if side == 1 else candidates).append(process)
+        self._warm([*candidates, *(process for processes in by_restart.values() for process in processes)])
         return candidates
+
+    def _warm(self, processes: Sequence[TimedProcess], *, together: bool = False) -> None:
+        """First calls, then the rest of the warm-up in turn. `together`: all first calls but the first, which fills the
+        compiler's cache, at once; autotuners need the device for themselves."""
+        case = self._given()
+        if together:
+            processes[0].first_call(case)
+            self._together([partial(process.first_call, case) for process in processes[1:]])
+        for process in processes:
+            if not together:
+                process.first_call(case)
+            process.warm(case)
 
     def _process(self, name: str, restart: int, kernel: KernelProcess) -> TimedProcess:
         return TimedProcess(name, restart, kernel, self.cases, self.clock, self.dims)
@@ -317,16 +363,18 @@ class Benchmark:
     # --- cross-checks and results -----------------------------------------------------------------------------------
 
     def _cross_check(self, process: TimedProcess) -> None:
-        if self.places == 1:
-            self.results.cross_check = CrossCheck(
-                0, (), (), why="the device's memory has no room for several calls' arguments at once"
-            )
-            return
         claim = statistics.median(process.samples.us)
         read, written = traffic(self.cases, self._given())
+        if self.places == 1:  # what its samples worked on makes room for the row
+            process.kernel.release()
+            torch.cuda.empty_cache()
         free = int(torch.cuda.mem_get_info(self.starter.device)[0])
         calls = cross_check_calls(claim, read + 2 * written, free)
-        found = self._row(process, calls, capture=True)
+        if not calls:
+            why = "the device's memory has no room for as many calls' arguments as kopt's clock needs"
+            self.results.cross_check = CrossCheck(0, (), (), why=why)
+            return
+        found = self._row(process, calls, capture=self.places > 1)
         self.results.cross_check = found
         self.rows.add(process, found)
 
@@ -334,6 +382,8 @@ class Benchmark:
         """The first baseline by the same clock in the same way, when the candidate's processes have gone."""
         found = self.results.cross_check
         if baselines and found.walls_us:
+            if self.places == 1:
+                baselines[0].kernel.release()
             try:
                 self.rows.add_baseline(baselines[0], self._row(baselines[0], found.calls, capture=found.captured))
             except (*FAILURES, KoptError, torch.OutOfMemoryError) as error:
@@ -345,13 +395,6 @@ class Benchmark:
         return cross_check(
             process.kernel, self.cases, self.dims, self._fresh(), calls, self.draw, blamed=blamed, capture=capture
         )
-
-    def _watch(self, process: TimedProcess) -> None:
-        """Samples under the profiler; their times count for nothing."""
-        try:
-            self.results.span_samples = [process.spans(self._case()) for _ in range(WATCHED)]
-        except CandidateError as error:  # the candidate's own errors came up before
-            self.results.spans_why = f"the profiler did not run: {error}"[:500]
 
     def _fresh(self) -> Iterator[Case]:
         while True:

@@ -1,8 +1,6 @@
 """Cross-checks of a device time that the candidate's own process measured.
 
-Spans: after the samples of one restart, the driver's profiling interface sees every kernel and copy of the candidate.
-They must lie inside the timed window, and may not take longer than the claimed time.
-Audit: several calls on as many inputs, back to back, timed by kopt's own clock, which no candidate can reach. They are
+Several calls on as many inputs, back to back, timed by kopt's own clock, which no candidate can reach. They are
 captured before the inputs are there, and replayed: the host has no part in it. Where no graph can hold them, the host
 calls them, and may hide what the device does.
 """
@@ -10,13 +8,12 @@ calls them, and may hide what the device does.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
-from evaluator.receipt.timing import AuditWitness, SpanWitness
+from evaluator.receipt.timing import AuditWitness
 
 TOLERATED = 1.25
 """A call may take this much longer than claimed: back to back, calls share caches and memory with each other."""
@@ -39,9 +36,6 @@ NODE_US = 2.0
 """What the device may need from one captured call to the next."""
 _JITTER_US = 150.0
 """Part of a message's way that differs from one sample to the next."""
-_SPAN_US = 2.0
-"""By how much spans may exceed a claim: the resolution of events and time stamps."""
-_SPAN_PART = 1.10
 
 
 @dataclass(frozen=True)
@@ -72,28 +66,6 @@ class CrossCheck:
     def resolution(self) -> float:
         """What cannot be told from a call's time, as a part of it."""
         return _JITTER_US / self.calls / self.per_call_us if self.per_call_us else math.inf
-
-
-def judge_spans(samples: Sequence[dict[str, Any]], claim_us: float | None, why: str = "") -> SpanWitness:
-    """Judge samples under the profiler, each as `evaluator.sandbox.replies.SampleReply` says."""
-    made = partial(SpanWitness, turns=len(samples), claim_us=claim_us)
-    if why or not samples or not all(sample["watched"] for sample in samples):
-        said = why or ("the profiler saw nothing" if samples else "no turn was watched")
-        return made(status="not run", kernels=0, outside=0, busy_us=None, detail=said)
-    outside = sum(sample["outside"] for sample in samples)
-    busy = statistics.median(sample["busy_us"] for sample in samples)
-    idle = sum(not sample["kernels"] for sample in samples)
-    detail = ""
-    if idle:
-        detail = f"in {idle} of {len(samples)} turns the results were there, and the device had done nothing"
-    elif outside:
-        name = next(sample["outside_name"] for sample in samples if sample["outside"])
-        detail = f"{name[:160]} ran outside the timed window"
-    elif claim_us is not None and busy > _SPAN_PART * claim_us + _SPAN_US:
-        detail = f"the device worked for {busy:.1f} us, and {claim_us:.1f} us were claimed"
-    kernels = sum(sample["kernels"] for sample in samples)
-    status: Literal["refuted", "confirmed"] = "refuted" if detail else "confirmed"
-    return made(status=status, kernels=kernels, outside=outside, busy_us=busy, detail=detail)
 
 
 def judge_cross_check(found: CrossCheck, claim_us: float, enqueue_us: float, *, waits: bool) -> AuditWitness:
@@ -149,7 +121,12 @@ def _too_long(per_call: float, claim_us: float, allowed: float) -> str:
 
 
 def cross_check_calls(claim_us: float, bytes_per_call: int, free_bytes: int) -> int:
-    """How many calls a cross-check sample has: long enough for the clock, and no more than memory allows."""
-    wanted = math.ceil(4 * LEAST_US / max(claim_us, 1.0))
-    fitting = max(1, free_bytes // 4 // max(1, bytes_per_call))
-    return max(2, min(wanted, MOST_CALLS, fitting))
+    """How many calls a cross-check sample has: long enough for the clock, and no more than memory allows. One alone
+    only where it is long enough by itself; 0 where not even that fits, beside a result of its own and one to copy."""
+    wanted = min(MOST_CALLS, max(2, math.ceil(4 * LEAST_US / max(claim_us, 1.0))))
+    fitting = free_bytes // 4 // max(1, bytes_per_call)
+    if fitting >= 2:
+        return min(wanted, fitting)
+    if claim_us < 4 * LEAST_US:
+        return 2
+    return 1 if 2 * bytes_per_call <= free_bytes else 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from evaluator.receipt import statistics as intervals
 from evaluator.receipt.plan import Plan, TimingPlan
@@ -17,7 +16,6 @@ from evaluator.receipt.timing import (
     Ceiling,
     Physics,
     Series,
-    SpanWitness,
     Timed,
     Timing,
     WorkloadTiming,
@@ -31,7 +29,6 @@ from evaluator.timing.clock_checks import (
     TOLERATED,
     CrossCheck,
     judge_cross_check,
-    judge_spans,
 )
 from evaluator.timing.gpu_clocks import DeviceClock
 from evaluator.timing.timed_process import TimedProcess
@@ -62,9 +59,6 @@ class Results:
     failed: dict[str, str] = field(default_factory=dict)
     """Why a baseline has no times, by its name."""
     cross_check: CrossCheck = field(default_factory=lambda: CrossCheck(0, (), (), why="no turn was made"))
-    span_samples: Sequence[dict[str, Any]] = ()
-    spans_why: str = ""
-    """Why no sample was taken under the profiler; empty where some were."""
     read_bytes: int = 0
     written_bytes: int = 0
     ceiling: Ceiling | None = None
@@ -95,16 +89,15 @@ def workload_timing(results: Results, request: Request, physics: Callable[[int, 
     enqueue = statistics.median(t for process in candidates for t in process.samples.enqueue_us)
     waits = any(process.waits for process in candidates)
     claim = own.median_us
-    span = judge_spans(results.span_samples, claim, results.spans_why)
     audit = _excused(judge_cross_check(results.cross_check, claim, enqueue, waits=waits), results.back_to_back)
     possible = physics(first.l2_bytes, own.p20_us)
-    confirmed = "refuted" not in (span.status, audit.status) and "confirmed" in (span.status, audit.status)
-    hazards = _against(span, audit, possible)
+    confirmed = audit.status == "confirmed"
+    hazards = _against(audit, possible)
     notes = list(results.notes)
     unstable = []
     if not confirmed:
         unstable.append("no clock cross-check confirms the device time")
-        hazards.append(("device_time_unconfirmed", Severity.NOTE, audit.detail or span.detail or "no cross-check"))
+        hazards.append(("device_time_unconfirmed", Severity.NOTE, audit.detail or "no cross-check"))
     if timed.late > own.n:
         unstable.append("more than half of the candidate's turns were dropped, by its own word")
     if results.fixed:
@@ -143,7 +136,6 @@ def workload_timing(results: Results, request: Request, physics: Callable[[int, 
         improvement=improvement,
         against=against,
         unstable=tuple(unstable),
-        spans=span,
         audit=audit,
         confirmed=confirmed,
         empty_us=statistics.median(t for process in candidates for t in process.empty_us),
@@ -179,9 +171,8 @@ def _excused(audit: AuditWitness, rows: BackToBack | None) -> AuditWitness:
     return audit.model_copy(update={"status": "not binding", "detail": said})
 
 
-def _against(spans: SpanWitness, audit: AuditWitness, physics: Physics) -> list[tuple[str, Severity, str]]:
+def _against(audit: AuditWitness, physics: Physics) -> list[tuple[str, Severity, str]]:
     found = {
-        "outside_window": spans.detail if spans.status == "refuted" else None,
         "slower_than_claimed": audit.detail if audit.status == "refuted" else None,
         "impossible_time": physics.detail if physics.status == "impossible" else None,
     }

@@ -83,8 +83,8 @@ class TimedProcess:
         """Whether it runs the candidate, so that its results and behaviour count."""
         return self.name == "candidate"
 
-    def warm(self, case: Case) -> None:
-        """Create the clock, compile with the first call, and measure how long the host needs.
+    def first_call(self, case: Case) -> None:
+        """Create the clock, and compile with the first call. Others may have the device meanwhile.
 
         Raises `WrongResultError`, and what `KernelProcess.call` raises.
         """
@@ -95,6 +95,9 @@ class TimedProcess:
         began = time.monotonic()
         self._sample(case, seconds=self.kernel.load_seconds)
         self.first_call_seconds = time.monotonic() - began
+
+    def warm(self, case: Case) -> None:
+        """Measure how long the host needs for a call. Raises as `first_call` does."""
         for _ in range(WARM_SAMPLES):
             measured = self._sample(case)
             self._adapt(measured.enqueue_us, late=measured.late)
@@ -106,11 +109,6 @@ class TimedProcess:
     def sample_alone(self, case: Case) -> None:
         """Take a sample of a baseline while no candidate runs."""
         self.alone.append(self._sample(case).us)
-
-    def spans(self, case: Case) -> dict[str, object]:
-        """Take a sample under the profiler, whose time does not count: the fields of `SampleReply`."""
-        watched = SampleOptions(max(self.spin_us, _FIRST_SPIN_US), spans=True)
-        return dict(self._called(case, watched, 30 + self.kernel.call_seconds).reply["sample"])
 
     def _sample(self, case: Case, seconds: float | None = None) -> _Measured:
         called = self._called(case, SampleOptions(self.spin_us), seconds)

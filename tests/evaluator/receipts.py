@@ -333,7 +333,6 @@ def workload_timing(**changes: Any) -> WorkloadTiming:
         "baselines": {"eager": baseline(), "compile": baseline("compile", 1.005), "flashinfer": failed_baseline()},
         "improvement": Improvement.FASTER,
         "against": "eager",
-        "spans": spans(),
         "audit": audit(),
         "confirmed": True,
         "empty_us": 1.312,

@@ -34,7 +34,7 @@ WATCHED: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (torch.profiler.profile, ("start", "stop", "__enter__", "__exit__", "events")),
     (autograd_profiler.profile, ("__enter__", "__exit__")),
     (autograd_profiler, ("_enable_profiler", "_disable_profiler", "_prepare_profiler")),
-    (Clock, ("sample", "finish", "spans", "empty_pairs")),
+    (Clock, ("sample", "finish", "empty_pairs")),
     (torch.nn.Module, ("__call__", "load_state_dict", "state_dict")),
     (time, ("perf_counter", "perf_counter_ns", "time", "time_ns", "monotonic", "monotonic_ns")),
     (statistics, ("mean", "median", "stdev", "fmean")),
@@ -47,6 +47,11 @@ _NATIVE = (
     *("_cuda_setStream", "_CudaEventBase", "_CudaStreamBase"),
 )
 """Of torch._C, where torch is built for CUDA: what the functions above call."""
+
+_OBSERVER = (
+    *(f"_{what}_execution_trace_observer" for what in ("add", "enable", "disable", "remove")),
+    "_enable_record_function",
+)
 
 _function_modes: Callable[[], list[Any]] = overrides._get_current_function_mode_stack
 _dispatch_modes: Callable[[], list[Any]] = _python_dispatch._get_current_dispatch_mode_stack
@@ -62,8 +67,13 @@ def hide() -> None:
     """Take the evaluator's modules out of reach by name: an import of one makes another, which measures nothing.
 
     What runs is bound already. Whoever searches memory for them finds them all the same; what they could change there
-    is held against kopt's own clock and comparisons, in another process.
+    is held against kopt's own clock and comparisons, in another process. So are the functions that take away the
+    observer of operators.
     """
+    for owner in (torch._C._profiler, torch._C._autograd, torch.autograd, torch.profiler.profiler):
+        for name in _OBSERVER:
+            if hasattr(owner, name):
+                delattr(owner, name)
     for name in [name for name in sys.modules if name.partition(".")[0] == "evaluator"]:
         del sys.modules[name]
 

@@ -47,14 +47,9 @@ class TimedWorker(WorkerState):
         values = rebuild(message["tree"], arguments)
         self.subject.before_call()
         clock = self._clock()
-
-        def call() -> Any:
-            return self.subject.call(values)
-
-        measured, result = (clock.spans if message["spans"] else clock.sample)(call, message["spin_us"])
+        measured, result = clock.sample(lambda: self.subject.call(values), message["spin_us"])
         answer = self.copy_out(result, message["result"], message["returns"], arguments)
-        if not message["spans"]:
-            measured = clock.finish(measured)
+        measured = clock.finish(measured)
         del result
         self.wait()
         return {**answer, "sample": measured, **self.findings()}

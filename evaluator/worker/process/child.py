@@ -24,7 +24,7 @@ from evaluator.worker.loading.interpreter import driver_of
 from evaluator.worker.loading.subjects import CompileError, MissingError, compiled, make_subject
 from evaluator.worker.loading.unsupported import unsupported
 from evaluator.worker.measurement import integrity
-from evaluator.worker.measurement.operations import device_kernels, watching
+from evaluator.worker.measurement.operations import Nothing, Operators, device_kernels
 from evaluator.worker.measurement.threads import Threads
 from evaluator.worker.measurement.timed import TimedWorker
 from evaluator.worker.memory import tensors as memory
@@ -171,7 +171,7 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         self.subject.before_call()
         self.subject.gradients = bool(message.get("plain"))
         bring_back = self._make_late(arguments) if message["late"] else None
-        watch = watching(message["watch"])
+        watch = Operators(self.folder) if message["watch"] else Nothing()
         with watch:
             if bring_back is not None:
                 bring_back()
@@ -192,7 +192,7 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
             elif shared.device != tensor.device:
                 shared.copy_(tensor)
         self.wait()
-        answer["operators"] = watch.table()
+        answer |= {"operators": watch.table(), "blinded": watch.blinded}
         return {**answer, **self._findings()}
 
     def _held(self, result: Any, tree: Tree, arguments: list[torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:

@@ -176,9 +176,13 @@ def test_audit() -> None:
     assert words.audit(audit(status="not run", detail="no memory")) == "not run: no memory"
 
 
-def test_both_cross_checks_and_what_follows_from_them() -> None:
-    assert words.cross_checks(workload_timing())[2] == "the device time is confirmed"
-    assert words.cross_checks(workload_timing(confirmed=False))[2] == "the device time is not confirmed by either"
+def test_the_cross_check_and_what_follows_from_it() -> None:
+    assert words.cross_checks(workload_timing())[1] == "the device time is confirmed"
+    assert words.cross_checks(workload_timing(confirmed=False))[1] == "the device time is not confirmed"
+    assert [line.partition(":")[0] for line in words.cross_checks(workload_timing(spans=spans()))[:2]] == [
+        "spans",
+        "audit",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -183,7 +184,7 @@ class Wave(Benchmark):
     def __init__(self) -> None:
         self.rows = given = Given(candidate=OWN, eager=EAGER, compile=receipts.row("compile"))
         self.asked = given.asked
-        self.stand_in, self.places = "", 2
+        self.stand_in, self.places, self.notes = "", 2, list[str]()
         baselines = BaselineChoice(name="eager", how="eager"), BaselineChoice(name="compile", how="compile")
         self.plan = TimingPlan(restarts=2, seconds=1.0, baselines=baselines)
         self.results = Results({}, self.plan, clock(1980), 1)
@@ -206,10 +207,6 @@ class Wave(Benchmark):
         del process
         self.asked.append("cross_check")
 
-    def _watch(self, process: TimedProcess) -> None:
-        del process
-        self.asked.append("watch")
-
     def _end(self, processes: Sequence[TimedProcess]) -> None:
         self.asked.append("end " + " ".join(sorted({one.name for one in processes})))
 
@@ -218,7 +215,7 @@ def test_a_baseline_is_called_without_a_pause_when_no_candidate_is_about() -> No
     """A candidate that is still there could slow it, and a baseline that fails so has all its times."""
     benchmark = Wave()
     benchmark._batch([0, 1], checked_restart=1)
-    order = ["alone", "blocks", "watch", "candidate", "cross_check", "end candidate", "alone", "eager"]
+    order = ["alone", "blocks", "candidate", "cross_check", "end candidate", "alone", "eager"]
     assert benchmark.asked == [*order, "end candidate compile eager"]
     assert benchmark.rows.found == together(OWN, EAGER)
 
@@ -307,3 +304,67 @@ def test_another_error_in_a_row_is_no_lack_of_room(monkeypatch: pytest.MonkeyPat
 
 def test_large_problems_have_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     assert roomy(monkeypatch, AssertionError("it was called"))._row(LONG[0], 1) is None
+
+
+# --- in turns ---------------------------------------------------------------------------------------------------------
+
+
+class Turns(Wave):
+    """A problem of which one process at a time fits; `fails` names a baseline that fails in its second restart."""
+
+    def __init__(self, fails: str = "") -> None:
+        super().__init__()
+        self.fails = fails
+        self.draw, self.numbers = random.Random(3), itertools.count(1000)
+        self.cases = cast(Any, SimpleNamespace(another=lambda number: number))
+        self.sampled: dict[tuple[str, int], list[tuple[int, int]]] = {}
+        self.running: list[str] = []
+
+    def _start_baseline(self, choice: BaselineChoice, restarts: Sequence[int]) -> list[TimedProcess]:
+        return [self._runs(one) for one in super()._start_baseline(choice, restarts)]
+
+    def _start_candidates(self, restarts: Sequence[int]) -> list[TimedProcess]:
+        return [self._runs(one) for one in super()._start_candidates(restarts)]
+
+    def _runs(self, one: TimedProcess) -> TimedProcess:
+        self.running.append(one.name)
+        assert len(self.running) == 1
+        return one
+
+    def _sample(self, process: TimedProcess, case: Any, pair: int) -> None:
+        if process.name == self.fails and process.restart == 1:
+            self._drop(process.name, RuntimeError("no memory"))
+        self.sampled.setdefault((process.name, process.restart), []).append((pair, case))
+
+    def _cross_check_baseline(self, baselines: Sequence[TimedProcess]) -> None:
+        self.asked.append("cross_check " + baselines[0].name)
+
+    def _end(self, processes: Sequence[TimedProcess]) -> None:
+        self.running.remove(processes[0].name)
+        super()._end(processes)
+
+
+def test_what_does_not_fit_side_by_side_takes_turns() -> None:
+    """One process at a time, all of a restart on inputs of the same numbers; the candidate first where it is
+    checked."""
+    benchmark = Turns()
+    benchmark._in_turns([0, 1, 2], checked_restart=1)
+    ended = [words.removeprefix("end ") for words in benchmark.asked if words.startswith("end")]
+    assert sorted(ended[:3]) == sorted(ended[6:]) == ["candidate", "compile", "eager"]
+    assert [words for words in benchmark.asked if not words.startswith("end")] == ["cross_check", "cross_check eager"]
+    assert ended[3:6] == ["candidate", "eager", "compile"]
+    assert [[one.name for one in group] for group in benchmark.results.restarts] == [
+        ["candidate", "eager", "compile"]
+    ] * 3
+    for restart in range(3):
+        drawn = {tuple(benchmark.sampled[name, restart]) for name in ("candidate", "eager", "compile")}
+        assert drawn == {tuple((pair, 1000 + 8 * restart + pair) for pair in range(8))}
+    assert benchmark.places == 1
+    assert "took turns" in benchmark.notes[0]
+
+
+def test_a_baseline_that_fails_in_its_turn_drops_out() -> None:
+    benchmark = Turns(fails="eager")
+    benchmark._in_turns([0, 1], checked_restart=0)
+    assert [[one.name for one in group] for group in benchmark.results.restarts] == [["candidate", "compile"]] * 2
+    assert benchmark.results.failed == {"eager": "no memory"}

@@ -111,12 +111,18 @@ def process(*samples: dict[str, Any], name: str = "candidate") -> tuple[TimedPro
     return TimedProcess(name, 2, cast(KernelProcess, scripted), cases(), clock(1980), {"n": 4}), scripted
 
 
+def warmed(one: TimedProcess) -> None:
+    """The first call, and the rest of the warm-up."""
+    one.first_call(case())
+    one.warm(case())
+
+
 # --- warming up -------------------------------------------------------------------------------------------------------
 
 
 def test_warming_up_makes_the_clock_and_takes_five_turns_that_do_not_count() -> None:
     one, scripted = process()
-    one.warm(case())
+    warmed(one)
     assert scripted.clocks == [("clock", 60.0, {"flush_bytes": 100 << 20})]
     assert one.empty_us == [1.5, 1.25]
     assert len(scripted.asked) == 1 + WARM_SAMPLES == 5
@@ -127,14 +133,14 @@ def test_warming_up_makes_the_clock_and_takes_five_turns_that_do_not_count() -> 
 
 def test_the_cache_is_as_large_as_the_driver_says_and_not_the_candidate() -> None:
     one, _ = process()
-    one.warm(case())
+    warmed(one)
     assert (one.l2_bytes, one.flush_bytes) == (50 << 20, 100 << 20)
 
 
 def test_the_spin_follows_what_the_host_needs() -> None:
     """2.5 times the host's time and 60 us; the first call compiles, and says nothing."""
     one, scripted = process({"enqueue_us": 9e6}, {"enqueue_us": 20.0}, {"enqueue_us": 40.0})
-    one.warm(case())
+    warmed(one)
     assert scripted.spins == [1000.0, 1000.0, 110.0, 160.0, 160.0]
     assert (one.spin_us, one.waits) == (160.0, False)
 
@@ -142,26 +148,26 @@ def test_the_spin_follows_what_the_host_needs() -> None:
 @pytest.mark.parametrize(("enqueue", "spin"), [(0.0, 60.0), (1e9, 50_000.0)])
 def test_the_spin_has_bounds(enqueue: float, spin: float) -> None:
     one, _ = process({"enqueue_us": enqueue})
-    one.warm(case())
+    warmed(one)
     assert one.spin_us == spin
 
 
 def test_a_late_host_gets_a_spin_of_twice_the_length() -> None:
     one, scripted = process({}, {"late": True}, {"late": True}, {"late": False, "enqueue_us": 100.0})
-    one.warm(case())
+    warmed(one)
     assert scripted.spins == [1000.0, 1000.0, 2000.0, 4000.0, 310.0]
     assert not one.waits
 
 
 def test_a_late_host_whose_time_is_known_gets_that() -> None:
     one, scripted = process({}, {"late": True, "enqueue_us": 4000.0}, {})
-    one.warm(case())
+    warmed(one)
     assert scripted.spins[2] == 10_060.0
 
 
 def test_a_call_that_is_late_whatever_the_spin_waits_by_itself() -> None:
     one, scripted = process({"late": True})
-    one.warm(case())
+    warmed(one)
     assert (one.waits, one.spin_us) == (True, 60.0)
     one.sample(case(), 0)
     one.sample(case(), 1)
@@ -171,13 +177,13 @@ def test_a_call_that_is_late_whatever_the_spin_waits_by_itself() -> None:
 
 def test_three_late_turns_are_not_enough() -> None:
     one, _ = process({}, {"late": True}, {"late": True}, {"late": True}, {})
-    one.warm(case())
+    warmed(one)
     assert not one.waits
 
 
 def test_a_warm_turn_in_time_ends_a_row_of_late_ones() -> None:
     one, _ = process({}, {"late": True}, {"late": True}, {}, {"late": True})
-    one.warm(case())
+    warmed(one)
     for pair, waits in enumerate((False, False, True)):
         one.sample(case(), pair)
         assert one.waits is waits
@@ -234,16 +240,6 @@ def test_turns_alone_are_kept_apart() -> None:
     assert (one.alone, one.samples.us) == ([150.0, 151.0], [])
 
 
-def test_a_turn_under_the_profiler() -> None:
-    one, scripted = process({"watched": True, "kernels": 3, "busy_us": 90.0, "us": 5000.0})
-    one.spin_us = 60.0
-    found = one.spans(case())
-    assert (found["watched"], found["kernels"], found["busy_us"], found["outside"]) == (True, 3, 90.0, 0)
-    assert scripted.asked[0].sample == SampleOptions(1000.0, spans=True)
-    assert scripted.asked[0].seconds == 90.0
-    assert one.samples.us == []
-
-
 # --- wrong results ----------------------------------------------------------------------------------------------------
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -284,7 +280,7 @@ def test_a_wrong_result_of_a_baseline_is_not_the_candidates(wrong: dict[str, Any
     assert (one.cases.found.trials, one.cases.found.hazards) == ([], [])
 
 
-@pytest.mark.parametrize("how", ["warm", "sample", "sample_alone", "spans"])
+@pytest.mark.parametrize("how", ["first_call", "warm", "sample", "sample_alone"])
 def test_every_turn_is_judged(how: str) -> None:
     one, _ = process({"outputs": [X]})
     with pytest.raises(WrongResultError):

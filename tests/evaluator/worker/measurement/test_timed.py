@@ -127,7 +127,7 @@ def test_no_turn_without_a_clock(start: Start) -> None:
     one, (x,) = start(COUNTS), lend(INPUTS[0])
     for op, more in (("sample", {"tree": values(INPUTS[0]).tree, "tensors": [x.message], "returns": []}), ("rate", {})):
         with pytest.raises(CandidateError) as raised:
-            one.ask(op, 30, [x], spans=False, spin_us=1.0, kind="launch", samples=1, **more)
+            one.ask(op, 30, [x], spin_us=1.0, kind="launch", samples=1, **more)
         assert "the clock was not made" in str(raised.value)
     assert audit(one, INPUTS[:1])[0]["ok"]
 

@@ -416,7 +416,7 @@ def test_a_verdict_with_times_end_to_end(timed: Callable[..., Run], tmp_path: Pa
     )
     assert workload["ceiling"]["floor_us"] > 0
     assert receipt["physics"]["status"] == ("possible" if receipt["physics"]["peak"] else "not checked")
-    assert workload["spans"]["status"] == "confirmed"
+    assert workload["audit"]["status"] == "confirmed"
     report = (tmp_path / "benchmark.md").read_text("utf-8")
     assert "relu" in report
     assert "N/A: no time was taken." not in report
