@@ -71,7 +71,7 @@ def call(worker: Worker, seconds: float = 30) -> tuple[dict[str, Any], torch.Ten
         tensors=[x.message],
         result={"tensor": 0},
         returns=[y.message],
-        watch="",
+        watch=False,
         late=False,
         written=[],
     )
