@@ -14,6 +14,8 @@ from torch import Tensor
 from evaluator.correctness.tolerance import compare
 from evaluator.receipt.findings import TaskCheck
 
+FAR = 0.1
+"""RMS of y* − c, as a part of RMS(y*), from which on results are others than the constant c."""
 TAIL = 0.01
 """Part of the rows that is left out to see whether the rule notices."""
 LOWER_PRECISION = "lower precision"
@@ -39,6 +41,8 @@ class TaskExaminer:
         self._constants: list[dict[str, Answer]] = []
         self._copies: list[set[int]] = []
         self._single: list[bool] = []
+        self._far: list[set[str]] = []
+        """For each output, the constants that its right results are far from."""
 
     def add(
         self,
@@ -54,6 +58,7 @@ class TaskExaminer:
             self._constants = [_constants(o, n.dtype) for o, n in zip(reference, native, strict=True)]
             self._copies = [set(range(len(inputs))) for _ in reference]
             self._single = [o.numel() == 1 for o in reference]
+            self._far = [set() for _ in reference]
         self.cases += 1
         for n, (exactly, own) in enumerate(zip(reference, native, strict=True)):
 
@@ -65,6 +70,7 @@ class TaskExaminer:
             self._constants[n] = {
                 name: value for name, value in self._constants[n].items() if passes(_filled(own, value))
             }
+            self._far[n] |= {name for name, value in self._constants[n].items() if _far(exactly, value)}
             self._copies[n] = {
                 i for i in self._copies[n] if i < len(inputs) and _copyable(inputs[i], own) and passes(inputs[i])
             }
@@ -85,11 +91,18 @@ class TaskExaminer:
             self.told_apart[name] = self.told_apart.get(name, False) or rejected
 
     def result(self) -> TaskCheck:
-        """What passed on every draw. A task is refused where each of its outputs has such an answer."""
-        reasons = [self._reason(n) for n in range(len(self._constants))]
-        refused = bool(reasons) and all(reasons)
-        told = dict(self.told_apart)
-        return TaskCheck(refused=refused, reasons=tuple(reasons) if refused else (), told_apart=told)
+        """What passed on every draw. A task is refused where each of its outputs has such an answer, and where one has
+        a constant that its right results are far from: PyTorch's own error hides everything there."""
+        outputs = range(len(self._constants))
+        reasons = [self._reason(n) for n in outputs]
+        hides = "PyTorch's own error" if self.declared is None else "what is allowed"
+        if not (reasons and all(reasons)):
+            reasons = [
+                f"{self._reason(n)}, though its values are others: {hides} is as large as they are"
+                for n in outputs
+                if self._far[n] & self._constants[n].keys()
+            ]
+        return TaskCheck(refused=bool(reasons), reasons=tuple(reasons), told_apart=dict(self.told_apart))
 
     def _reason(self, output: int) -> str:
         constants = dict(self._constants[output])
@@ -129,6 +142,14 @@ def _constants(reference: Tensor, dtype: torch.dtype) -> dict[str, Answer]:
 def _filled(like: Tensor, value: Answer) -> Tensor:
     one = torch.tensor(value, dtype=torch.float64, device=like.device).to(like.dtype)
     return one.expand(like.shape).clone()
+
+
+def _far(reference: Tensor, value: Answer) -> bool:
+    """Whether right results are far from a constant; equality judges what is no float."""
+    if not (reference.is_floating_point() or reference.is_complex()) or not reference.numel():
+        return False
+    norm = torch.linalg.vector_norm(torch.nan_to_num(reference))
+    return bool(torch.linalg.vector_norm(torch.nan_to_num(reference) - value) > FAR * norm) and bool(norm > 0)
 
 
 def _copyable(given: Tensor, output: Tensor) -> bool:

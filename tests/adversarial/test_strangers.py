@@ -32,7 +32,8 @@ def _bare(word: str) -> str:
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES if case["caught"]])
 def test_caught(case: dict[str, Any], tmp_path: Path) -> None:
     found = examined(case, tmp_path)
-    assert found["verdict"] in ("incorrect", "cheating"), f"{case['what']}\n{said(found)}"
+    wanted = ("task_refused",) if case["id"] == "22_own_error" else ("incorrect", "cheating")
+    assert found["verdict"] in wanted, f"{case['what']}\n{said(found)}"
 
 
 @pytest.mark.processes

@@ -91,6 +91,18 @@ def test_a_problem_that_a_constant_or_a_copy_passes_is_refused(reference: Refere
     assert f"all {len(DISTRIBUTIONS)} draws" in found.reasons[0]
 
 
+def test_an_output_that_is_all_rounding_refuses_the_task() -> None:
+    def reference(x: Tensor) -> tuple[Tensor, Tensor]:
+        seconds = (1.6e9 + 1e8 * torch.arange(8, dtype=x.dtype) / 7)[:, None]
+        return torch.softmax(x, -1), (seconds * torch.linspace(0.1, 1, 32, dtype=x.dtype)).sin()
+
+    found = examined(reference, X)
+    assert found.refused
+    assert len(found.reasons) == 1
+    assert "output 1: zeros" in found.reasons[0]
+    assert "PyTorch's own error is as large" in found.reasons[0]
+
+
 def test_which_input_is_copied() -> None:
     def second(x: Tensor, y: Tensor) -> Tensor:
         return y + 0 * x

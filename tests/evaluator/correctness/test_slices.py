@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from evaluator.correctness import slices
-from evaluator.correctness.slices import wholly_wrong
+from evaluator.correctness.slices import wholly_wrong, wrong_by_itself
 from evaluator.correctness.tolerance import compare
 
 Make = Callable[[], tuple[Tensor, Tensor]]
@@ -145,3 +145,67 @@ def test_pieces_change_nothing(shape: list[int], seed: int, piece: int) -> None:
         assert str(wholly_wrong(got, right)) == str(whole)
     finally:
         slices._PIECE = kept
+
+
+# --- short dimensions, each index by its own measure ------------------------------------------------------------------
+
+
+def columns(*scales: float, seed: int = 1) -> Tensor:
+    """500 rows, each column of another magnitude."""
+    return drawn(500, len(scales), seed=seed) * torch.tensor(scales, dtype=torch.float64)
+
+
+def kept(got: Tensor, right: Tensor, native: Tensor, *, stretched: bool = False) -> bool:
+    return compare(got, right, native, stretched=stretched, exact=False, declared=None).passed
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("stretched", [False, True])
+def test_a_small_column_does_not_hide_beside_a_large_one(dtype: torch.dtype, stretched: bool) -> None:
+    right = columns(1e4, 1.0, 100.0) if dtype != torch.float32 else columns(1e8, 1.0, 100.0)
+    native = right.to(dtype)
+    assert kept(native, right, native, stretched=stretched)
+    wrong = native.clone()
+    wrong[:, 1] = 0
+    assert not kept(wrong, right, native, stretched=stretched)
+    found = wrong_by_itself(wrong, right, native, stretched=stretched)
+    assert found is not None
+    assert (found.dimension, found.index) == (1, 1)
+    along = wrong_by_itself(wrong.T.contiguous(), right.T, native.T, stretched=stretched)
+    assert along is not None
+    assert (along.dimension, along.index) == (0, 1)
+
+
+def test_what_pytorch_loses_too_may_be_lost() -> None:
+    right = columns(1e8, 1.0)
+    native = right.float()
+    native[:, 1] += 0.1 * drawn(500, seed=2).float()
+    wrong = native.clone()
+    wrong[:, 1] = 0
+    assert wrong_by_itself(wrong, right, native, stretched=False) is None
+
+
+@pytest.mark.parametrize("residue", [0.0, 1e-16, 1e-42])
+def test_a_column_of_nothing_but_rounding_is_held_against_nobody(residue: float) -> None:
+    """Where a difference is 0, or what float64 leaves of one, an honest kernel leaves its own rounding."""
+    right = columns(1.0, residue)
+    native = right.float()
+    native[:, 1] = 0
+    honest = native.clone()
+    honest[:, 1] = 1e-8 if residue < 1e-40 or residue == 1e-16 else 0
+    assert wrong_by_itself(honest, right, native, stretched=False) is None
+
+
+def test_rounding_of_every_type_is_none_by_itself() -> None:
+    for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn):
+        right = columns(100.0, 0.1, 1.0)
+        native = right.to(dtype)
+        honest = (right * (1 + 4 * torch.finfo(dtype).eps * drawn(500, 3, seed=3))).to(dtype)
+        assert wrong_by_itself(honest, right, native, stretched=False) is None, dtype
+
+
+def test_a_few_elements_say_nothing_by_themselves() -> None:
+    right = drawn(30, 2) * torch.tensor([1e8, 1.0])
+    wrong = right.float()
+    wrong[:, 1] = 0
+    assert wrong_by_itself(wrong, right, right.float(), stretched=False) is None
