@@ -48,6 +48,11 @@ def device_kernels(kernels: Sequence[dict[str, Any]]) -> list[DeviceKernel]:
     ]
 
 
+def _who(operators: Sequence[LibraryOperation]) -> str:
+    arrays = {"Tensor.numpy", "Tensor.__dlpack__", "torch.from_numpy"} & {operation.name for operation in operators}
+    return "arrays of another library" if arrays else "operators of PyTorch"
+
+
 def judge(operators: Sequence[LibraryOperation], kernels: Sequence[DeviceKernel], *, allowed: bool) -> list[Hazard]:
     """The hazard `library_call`, where operators or kernels of a library did a real part of the work."""
     severity, evidence = Severity.NOTE if allowed else Severity.REJECT, ""
@@ -57,7 +62,7 @@ def judge(operators: Sequence[LibraryOperation], kernels: Sequence[DeviceKernel]
     taken = sum(kernel.microseconds or 0.0 for kernel in computing)
     if share > SHARE:
         names = ", ".join(operation.name for operation in operators[:4])
-        evidence = f"{names}: operators of PyTorch touched {min(share, 1):.0%} of the problem's bytes"
+        evidence = f"{names}: {_who(operators)} touched {min(share, 1):.0%} of the problem's bytes"
     elif total and taken / total > TIME_SHARE:
         names = ", ".join(kernel.name[:60] for kernel in computing[:2])
         evidence = f"{names}: kernels of a library took {taken / total:.0%} of the device time"

@@ -24,6 +24,7 @@ from evaluator.worker.loading.interpreter import driver_of
 from evaluator.worker.loading.subjects import CompileError, MissingError, compiled, make_subject
 from evaluator.worker.loading.unsupported import unsupported
 from evaluator.worker.measurement import integrity
+from evaluator.worker.measurement.arrays import Arrays
 from evaluator.worker.measurement.operations import Nothing, Operators, device_kernels
 from evaluator.worker.measurement.threads import Threads
 from evaluator.worker.measurement.timed import TimedWorker
@@ -56,6 +57,7 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         self.sandbox = sandbox
         self.changed: Callable[[], list[str]] = list
         self.threads = Threads()
+        self.arrays = Arrays(self.folder)
         self.mapping = contextlib.ExitStack()
         self.held: list[tuple[torch.Tensor, torch.Tensor]] = []
         """The last call's results with copies of their bytes, where the parent asked to keep them."""
@@ -119,6 +121,7 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         if message["role"] == "candidate":
             if self.device.type == "cpu":
                 driver_of(told)
+            self.arrays.install()
             self.changed = integrity.watch()
             integrity.hide()
         self.threads = Threads()
@@ -172,10 +175,12 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         self.subject.gradients = bool(message.get("plain"))
         bring_back = self._make_late(arguments) if message["late"] else None
         watch = Operators(self.folder) if message["watch"] else Nothing()
+        self.arrays.start()
         with watch:
             if bring_back is not None:
                 bring_back()
             result = self.subject.call(values)
+        taken = self.arrays.table()
         # In the order of the stream, not after all of the device: work on a stream that nobody joins comes too late.
         answer = self.copy_out(result, message["result"], message["returns"], arguments)
         written = [(arguments[n], arguments[n].clone()) for n in message["written"]] if message["late"] else []
@@ -192,7 +197,7 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
             elif shared.device != tensor.device:
                 shared.copy_(tensor)
         self.wait()
-        answer |= {"operators": watch.table(), "blinded": watch.blinded}
+        answer |= {"operators": [*watch.table(), *taken], "blinded": watch.blinded}
         return {**answer, **self._findings()}
 
     def _held(self, result: Any, tree: Tree, arguments: list[torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:
