@@ -15,8 +15,11 @@ from torch import Tensor
 
 SHORT_ROW = 64
 """Rows shorter than this say too little by themselves: the whole tensor is one row then."""
-_PIECE = {"cpu": 1 << 17, "cuda": 1 << 21}
-"""Elements of a piece: what a CPU's cache holds; about 160 MiB of temporary memory on a GPU."""
+_CPU_PIECE = 1 << 17
+"""Elements of a piece: what a CPU's cache holds."""
+_GPU_PIECE = 1 << 21, 1 << 25
+"""Least and most on a GPU, where each takes `_TEMPORARY` bytes: as many as a quarter of the free memory holds."""
+_TEMPORARY = 80
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Rows:
         self.dtype = got.dtype
         self.got, self.reference = got.reshape(-1, self.length), reference.reshape(-1, self.length)
         self.native = None if native is None else native.reshape(-1, self.length)
-        self.piece = piece or _PIECE.get(got.device.type, _PIECE["cuda"])
+        self.piece = piece or _piece(got.device)
         floating = got.is_floating_point()
         info = torch.finfo(got.dtype if floating else torch.float64)
         self.unit, self.tiny, self.top = info.eps / 2, info.smallest_normal, info.max
@@ -110,6 +113,14 @@ class Rows:
         """y* and the output's value at a flat index."""
         place = divmod(index, self.length)
         return self.star(place).item(), self.got[place].item()
+
+
+def _piece(device: torch.device) -> int:
+    if device.type == "cpu":
+        return _CPU_PIECE
+    least, most = _GPU_PIECE
+    fitting = torch.cuda.mem_get_info(device)[0] // (4 * _TEMPORARY)
+    return int(max(least, min(most, fitting)))
 
 
 @dataclass

@@ -121,12 +121,8 @@ def _too_long(per_call: float, claim_us: float, allowed: float) -> str:
 
 
 def cross_check_calls(claim_us: float, bytes_per_call: int, free_bytes: int) -> int:
-    """How many calls a cross-check sample has: long enough for the clock, and no more than memory allows. One alone
-    only where it is long enough by itself; 0 where not even that fits, beside a result of its own and one to copy."""
+    """How many calls a cross-check sample has: long enough for the clock, and no more than memory allows; 0 where not
+    even one fits beside a result of its own and one to copy."""
     wanted = min(MOST_CALLS, max(2, math.ceil(4 * LEAST_US / max(claim_us, 1.0))))
     fitting = free_bytes // 4 // max(1, bytes_per_call)
-    if fitting >= 2:
-        return min(wanted, fitting)
-    if claim_us < 4 * LEAST_US:
-        return 2
-    return 1 if 2 * bytes_per_call <= free_bytes else 0
+    return min(wanted, fitting) if fitting >= 2 else int(2 * bytes_per_call <= free_bytes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import warnings
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -139,9 +140,11 @@ def device_kernels(call: Any) -> list[dict[str, Any]]:
     """Kernels that one call ran on the GPU, with how often and how many microseconds (CUPTI, through the profiler)."""
     from torch.profiler import ProfilerActivity, profile
 
-    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
-        call()
-        torch.cuda.synchronize()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of events that are cleared between sessions
+        with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+            call()
+            torch.cuda.synchronize()
     found = [
         {"name": event.key[:200], "calls": int(event.count), "microseconds": float(event.self_device_time_total)}
         for event in profiler.key_averages()

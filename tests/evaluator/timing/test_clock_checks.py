@@ -183,19 +183,17 @@ def test_a_time_of_a_third_is_always_refuted(actual: float, more: float) -> None
         (62.4, 1, 1 << 40, 65),
         (1e6, 1, 1 << 40, 2),
         (100.0, 1 << 30, 40 << 30, 10),
-        (100.0, 1 << 30, 3 << 30, 2),
-        (4000.0, 1 << 30, 3 << 30, 1),
-        (3999.0, 1 << 30, 3 << 30, 2),
+        (4000.0, 1 << 30, 8 << 30, 2),
+        (4000.0, 1 << 30, (8 << 30) - 1, 1),
         (4000.0, 1 << 30, 2 << 30, 1),
         (4000.0, 1 << 30, (2 << 30) - 1, 0),
-        (4000.0, 1 << 30, 8 << 30, 2),
-        (100.0, 1 << 30, 0, 2),
+        (100.0, 1 << 30, 0, 0),
         (100.0, 0, 1 << 30, 40),
     ],
 )
 def test_how_many_calls_an_cross_check_sample_has(claim: float, size: int, free: int, calls: int) -> None:
     """Four milliseconds of them, at most 1024, in a quarter of the free memory.
 
-    One alone only where it takes as long by itself, and 0 where even that does not fit.
+    One where two do not fit, and 0 where one does not, with a result of its own and one to copy.
     """
     assert cross_check_calls(claim, size, free) == calls
