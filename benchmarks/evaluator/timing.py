@@ -6,7 +6,8 @@
 Plan, in the order of what costs least: `signal` (5 warm signals of 3 kernels), `do_bench` (medians of kernels of 1 ms
 and more against `triton.testing.do_bench`), `verdict` (seconds of two full verdicts of a 0.1 ms kernel), `kernelbench`
 (6 problems with torch.compile as the candidate), `level1` (references as their own candidates), `spread` (10 verdicts
-of 2 kernels), `noise` (200 comparisons of references with themselves). A case that stands in FILE is not measured again. The whole table takes about 25 minutes.
+of 2 kernels), `noise` (200 comparisons of references with themselves). A case that stands in FILE is not measured
+again. The whole table but for `level1` takes about 25 minutes.
 """
 
 from __future__ import annotations
