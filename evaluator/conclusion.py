@@ -40,14 +40,17 @@ def verdict(
     if failed:
         worst = failed[0]
         detail = worst.detail or f"{worst.got:g} where {worst.expected:g} is right"
-        return Verdict.INCORRECT, f"{worst.output} on {worst.distribution} inputs: {detail}"
+        sizes = ", ".join(f"{name}={n}" for name, n in worst.dims.items()) if worst.dims != found.trials[0].dims else ""
+        where = f" at {sizes}" if sizes else ""
+        return Verdict.INCORRECT, f"{worst.output} on {worst.distribution} inputs{where}: {detail}"
     unsound = [s for s in sanitizers if s.status == "failed"]
     if unsound:
         return Verdict.INCORRECT, f"{unsound[0].tool}: {unsound[0].detail}"
     if found.failure is not None:
         return Verdict.NOT_SUPPORTED_HERE, found.failure[1]
     calls = len({t.index for t in found.trials})
-    where = " at this size only" if found.at_this_size_only else ""
+    refused = f", though it raises at {found.raised_at}" if found.raised_at else ""
+    where = " at this size only" if found.at_this_size_only else refused
     if found.only_with:
         where += (" and" if where else "") + f" with this value of {' and '.join(found.only_with[:3])} only"
     return Verdict.ACCEPTED, f"right in all {calls} calls{where}, and nothing speaks against it"

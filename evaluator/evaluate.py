@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -42,6 +43,10 @@ from kbs.common.errors import KoptError, NoGpuError, UsageError
 
 Progress = Callable[[str, int, int], None]
 """(step, done, total)"""
+_ROOM = 1 << 30
+"""Bytes of inputs and results up to which other sizes may be larger."""
+_PATIENCE = 5.0
+"""Seconds that a call at larger sizes may take, if it grows with them."""
 _SANITIZED = 256 << 20
 """Bytes of inputs and results up to which compute-sanitizer, which is tens of times slower, runs unasked."""
 
@@ -128,6 +133,8 @@ class _Evaluation:
         self.outputs: tuple[str, ...] = self.request.outputs
         self.shapes: list[list[int]] = []
         """Of the inputs, at the first workload."""
+        self.bytes = 0
+        """Of the inputs and results, at the first workload."""
         self.unasked: tuple[dict[str, int], ...] = ()
         """Other sizes at which the candidate was right."""
 
@@ -205,6 +212,7 @@ class _Evaluation:
             own = recognised.oracle == "original kernel"
             cases = self.starter.cases(reference, self.found, own_reference=own, first_index=index)
             first = cases.prepare(kernelbench=recognised.form is Form.KERNELBENCH, outputs=self._outputs)
+            self.bytes = self.bytes or cases.bytes
             self.shapes = self.shapes or [spec["shape"] for spec in first.values.specs]
             protocol = Protocol(self.plan, dims, self.seeds, cases, self.task, request.allow_library, index)
             if not self.task.told_apart:
@@ -241,37 +249,51 @@ class _Evaluation:
                 torch.cuda.empty_cache()
 
     def _other_sizes(self) -> None:
-        """One call at other sizes, where none were asked for and the reference can be made with some.
+        """Calls at other sizes, where none were asked for and the reference can be made with some.
 
-        A wrong result stands among the trials. A candidate that raises was made for the given sizes: the verdict says
-        so, as it does where there are no others.
+        A wrong result stands among the trials. A candidate that raises was made for fewer sizes: the verdict says so,
+        as it does where there are no others.
         """
         if len(self.workloads) > 1:
             return
         self.found.at_this_size_only = True
         if self.recognised.oracle == "original kernel":
             return
-        for dims in other_sizes(self.request, self.recognised):
-            found = Findings()
+        usual = statistics.median(trial.seconds for trial in self.found.trials)
+        room = min(_ROOM / max(self.bytes, 1), _PATIENCE / max(usual, 1e-3))
+        for listed in other_sizes(self.request, self.recognised, max(room, 1.0)):
+            for dims in listed:
+                if self._tried(dims) or not self._sound():
+                    break
+            if not self._sound():
+                return
+
+    def _tried(self, dims: dict[str, int]) -> bool:
+        """Whether the candidate gave a result at these sizes, right or wrong."""
+        if any(dims.items() <= known.items() for known in self.unasked):
+            return True  # one of several that were others at once
+        found = Findings()
+        try:
+            reference = self.starter.start_reference(dims)
             try:
-                reference = self.starter.start_reference(dims)
-                try:
-                    why = self._elsewhere(reference, dims, found)
-                finally:
-                    reference.close()
-            except (KoptError, torch.OutOfMemoryError, CudaError):
-                continue  # the reference takes no such sizes, or there is no memory for it
-            if why is None:
-                continue
-            if why:
-                said = ", ".join(f"{name}={size}" for name, size in dims.items())
+                why = self._elsewhere(reference, dims, found)
+            finally:
+                reference.close()
+        except (KoptError, torch.OutOfMemoryError, CudaError):
+            return False  # the reference takes no such sizes, or there is no memory for it
+        if why is None:
+            return False
+        if why:
+            said = ", ".join(f"{name}={size}" for name, size in dims.items())
+            if not self.found.raised_at:
                 self.found.hazard("at_this_size_only", Severity.NOTE, f"at {said}: {why}")
-            else:
-                self.found.trials += found.trials
-                self.found.hazards += [hazard for hazard in found.hazards if hazard not in self.found.hazards]
-                self.found.at_this_size_only = False
-                self.unasked = (dims,)
-            return
+                self.found.raised_at = said
+            return False
+        self.found.trials += found.trials
+        self.found.hazards += [hazard for hazard in found.hazards if hazard not in self.found.hazards]
+        self.found.at_this_size_only = False
+        self.unasked = (*self.unasked, dims)
+        return True
 
     def _elsewhere(self, reference: ReferenceProcess, dims: dict[str, int], found: Findings) -> str | None:
         """Why the candidate does not run at these sizes; empty where it does, None where they are no others."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
 
 from evaluator.request import Request
 from evaluator.source.cuda_signature import evaluate_size
@@ -12,8 +12,9 @@ from evaluator.source.source_file import SourceFile, is_cuda
 from kbs.common.errors import UsageError
 
 _LEAST_SIZE = 16
-"""A smaller number is more often a kernel's width, a count of heads or a dimension's number than a size."""
-_TRIES = 5
+"""A smaller number is more often a kernel's width or a count of heads than a size."""
+_TRIES = 4
+"""Sizes that are changed alone."""
 _MOST = 2**53
 """Of bytes and operations: whole numbers above are no longer exact in every reader of JSON."""
 
@@ -53,21 +54,45 @@ def workloads(request: Request) -> tuple[dict[str, int], ...]:
     return tuple(unique)
 
 
-def other_sizes(request: Request, recognised: Recognised) -> Iterator[dict[str, int]]:
-    """Workloads with sizes that nobody asked for, odd and prime: all sizes others at once, then each alone.
+def other_sizes(request: Request, recognised: Recognised, room: float = math.inf) -> list[list[dict[str, int]]]:
+    """Lists of workloads with sizes that nobody asked for, primes: of each list one is to be tried, the first that the
+    reference takes. Nothing where other sizes were asked for, or nothing says what is a size.
 
-    The reference need not take them. None where other sizes were asked for, or nothing says what is a size.
+    The first list goes down with sizes and up with small numbers, such as a count of heads or taps; the second the
+    other way. Both change all at once, then the sizes, then the largest alone. Each small number alone follows.
+    `room` is by how much a workload may grow.
     """
     base = workloads(request)
     if request.vary or len(base) > 1:
-        return
-    free = {name: n for name, n in {**_named(request, recognised), **base[0]}.items() if n >= _LEAST_SIZE}
+        return []
+    free = {name: n for name, n in {**_named(request, recognised), **base[0]}.items() if n > 1}
     if recognised.form is Form.KERNELBENCH:
         known = argument_sizes(request.reference or request.candidate) if request.inputs is None else {}
         free = {name: n for name, n in free.items() if name in known}
-    alone = [[name] for name in sorted(free, key=lambda name: -free[name])]
-    for names in ([list(free)] if len(free) > 1 else []) + alone[: _TRIES - 1]:
-        yield {**base[0], **{name: _prime_below(free[name]) for name in names}}
+    small = [name for name, n in free.items() if n < _LEAST_SIZE]
+    sizes = sorted((name for name in free if name not in small), key=lambda name: -free[name])
+    down = {name: _prime_below(n) if n > 2 else n for name, n in free.items()}
+    up = {name: _prime_above(2 * n) for name, n in free.items()}
+    fewer, more = {name: down[name] for name in sizes}, {name: up[name] for name in sizes}
+    alone = {name: [{name: up[name]}, {name: 3 * free[name]}] for name in free}  # it may have to divide, or be divided
+    found = [
+        [fewer | {name: up[name] for name in small}, fewer, *({name: n} for name, n in [*fewer.items()][:_TRIES])],
+        [more | {name: down[name] for name in small}, more, *(each for name in sizes[:_TRIES] for each in alone[name])],
+        *(alone[name] for name in small[:_TRIES]),
+    ]
+    return [kept for listed in found if (kept := _fitting(listed, free, base[0], room))]
+
+
+def _fitting(
+    changed: list[dict[str, int]], free: dict[str, int], base: dict[str, int], room: float
+) -> list[dict[str, int]]:
+    """The workloads with something changed that do not grow beyond `room`, each once."""
+    kept: list[dict[str, int]] = []
+    for sizes in changed:
+        other = any(n != free[name] for name, n in sizes.items())
+        if other and sizes not in kept and math.prod(n / free[name] for name, n in sizes.items()) <= room:
+            kept.append(sizes)
+    return [{**base, **sizes} for sizes in kept]
 
 
 def _named(request: Request, recognised: Recognised) -> dict[str, int]:
@@ -102,3 +127,8 @@ def check_declared(request: Request) -> None:
 def _prime_below(n: int) -> int:
     """The largest prime below n; 1 where there is none."""
     return next((p for p in range(n - 1, 1, -1) if all(p % divisor for divisor in range(2, math.isqrt(p) + 1))), 1)
+
+
+def _prime_above(n: int) -> int:
+    """The smallest prime above n."""
+    return next(p for p in itertools.count(n + 1) if all(p % divisor for divisor in range(2, math.isqrt(p) + 1)))

@@ -254,7 +254,7 @@ class Cases:
         """
         precision = "double" if self.exact else "native"
         before = case.reference if self.exact else case.native
-        if not _agree(before, self._run(case.values, precision).tensors):
+        if not agree(before, self._run(case.values, precision).tensors):
             raise UsageError(
                 "the reference gives different results for the same inputs",
                 code="reference_random",
@@ -306,7 +306,7 @@ class Cases:
             native, others = own.tensors, [constants(own.tree)]
             if [(t.shape, t.dtype) for t in native] != [(t.shape, t.dtype) for t in like.native]:
                 return None
-            if again and not _agree(native, self._run(values, "native").tensors):
+            if again and not agree(native, self._run(values, "native").tensors):
                 return None  # a probability of dropout that was 0
             exactly = native
             if like.reference is not like.native:
@@ -323,6 +323,16 @@ class Cases:
         told = Distribution(label, stretched, "the given inputs with one thing changed")
         case = Case(told, values, _wider(exactly), native, [False] * len(native), others)
         return None if finite and _unfit(case) else case
+
+    def tried(self, values: Values) -> list[torch.Tensor] | None:
+        """The reference's own results on values that it may not take; None where it raises."""
+        try:
+            return self._run(values, "native").tensors
+        except torch.OutOfMemoryError:
+            torch.cuda.empty_cache()
+        except KoptError:
+            pass
+        return None
 
     def another(self, index: int) -> Case:
         """Fresh inputs of the problem's own for a timed sample.
@@ -355,7 +365,7 @@ class Cases:
         return compare(got, case.reference[n], native, **how, declared=self.tolerance)
 
 
-def _agree(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
+def agree(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
     """Whether two runs at one precision gave the same but for the order of sums."""
     return all(
         same_bits(a, b) or compare(b, a, None, stretched=True, exact=False, declared=None).passed

@@ -161,6 +161,8 @@ class Findings:
     tolerance_looser: bool | None = None
     at_this_size_only: bool = False
     """Whether a verdict must say that no other sizes were tried, or none that the candidate takes."""
+    raised_at: str = ""
+    """The first other sizes at which the candidate raised."""
     only_with: list[str] = field(default_factory=list)
     """Arguments that never vary and at whose other values the candidate raised, by name."""
 

@@ -53,6 +53,49 @@ def test_wrong_at_another_size(body: str, tmp_path: Path) -> None:
     assert [trial["dims"] for trial in found["correctness"] if not trial["passed"]] == [
         {"SHAPE[0]": 47, "SHAPE[1]": 89}
     ]
+    assert " at SHAPE[1]=89, SHAPE[0]=47: " in found["reason"]
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("body", "reference", "sizes"),
+    [
+        ("return x[:, :128].sum(-1) / x.shape[-1]", REFERENCE, {"SHAPE[0]": 97, "SHAPE[1]": 193}),
+        ("return x.mean(-1)[:64]", REFERENCE, {"SHAPE[0]": 97, "SHAPE[1]": 193}),
+        ("assert len(x) == 48\nreturn x[:, :128].sum(-1) / x.shape[-1]", REFERENCE, {"SHAPE[1]": 193}),
+        ("return x[:, :4].mean(-1)", REFERENCE.replace("96", "4"), {"SHAPE[0]": 47, "SHAPE[1]": 11}),
+        (
+            "assert x.shape[1] < 5\nreturn x.sum(-1) / 4",
+            REFERENCE.replace("96", "4"),
+            {"SHAPE[0]": 97, "SHAPE[1]": 3},
+        ),
+        (
+            "return x[:, :160].sum(-1) / x.shape[-1]",
+            REFERENCE.replace("x.mean(-1)", "x.view(len(x), -1, 3).mean((1, 2))"),
+            {"SHAPE[1]": 288},
+        ),
+    ],
+    ids=[
+        "a longer row cut off",
+        "more rows cut off",
+        "behind a refusal",
+        "a small number",
+        "a smaller one",
+        "threefold",
+    ],
+)
+def test_wrong_at_more(body: str, reference: str, sizes: dict[str, int], tmp_path: Path) -> None:
+    found = examine(tmp_path, body, reference=reference)
+    assert found["verdict"] == "incorrect", found["reason"]
+    assert [trial["dims"] for trial in found["correctness"] if not trial["passed"]] == [sizes]
+
+
+@pytest.mark.processes
+def test_raising_at_some_is_told_with_the_sizes(tmp_path: Path) -> None:
+    found = examine(tmp_path, "assert x.shape[1] <= 128\nreturn x.mean(-1)")
+    assert found["verdict"] == "accepted", found["reason"]
+    assert "though it raises at SHAPE[1]=193, SHAPE[0]=97," in found["reason"]
+    assert not any(text.startswith("other sizes") for text in found["not_checked"])
 
 
 @pytest.mark.processes
@@ -69,7 +112,7 @@ def test_raising_there_is_told(body: str, tmp_path: Path) -> None:
     assert found["verdict"] == "accepted", found["reason"]
     assert "at this size only" in found["reason"]
     (told,) = [hazard["evidence"] for hazard in found["hazards"] if hazard["id"] == "at_this_size_only"]
-    assert told.startswith("at SHAPE[0]=47, SHAPE[1]=89: ")
+    assert told.startswith("at SHAPE[1]=89, SHAPE[0]=47: ")
     assert any(text.startswith("other sizes") for text in found["not_checked"])
 
 
@@ -77,7 +120,7 @@ def test_raising_there_is_told(body: str, tmp_path: Path) -> None:
 def test_right_at_both_says_nothing(tmp_path: Path) -> None:
     found = examine(tmp_path, "return x.mean(-1)")
     assert (found["verdict"], "only" in found["reason"]) == ("accepted", False)
-    assert {tuple(trial["dims"].values()) for trial in found["correctness"]} == {(), (47, 89)}
+    assert {tuple(trial["dims"].values()) for trial in found["correctness"]} == {(), (89, 47), (193, 97)}
     assert not any(text.startswith("other sizes") for text in found["not_checked"])
 
 
@@ -104,16 +147,27 @@ def request(reference: str, **words: Any) -> Request:
     return Request(candidate=candidate, reference=SourceFile(name="r.py", text=reference), **words)
 
 
-def sizes(asked: Request) -> list[dict[str, int]]:
+def sizes(asked: Request, room: float = 1e9) -> list[list[dict[str, int]]]:
     """The workloads that are tried unasked."""
     name = asked.inputs.name if asked.inputs else None
-    return list(other_sizes(asked, recognise(asked.candidate, asked.reference, inputs=name, entry=None, backend=None)))
+    return other_sizes(asked, recognise(asked.candidate, asked.reference, inputs=name, entry=None, backend=None), room)
 
 
 def test_all_at_once_and_then_the_largest_first() -> None:
-    text = REFERENCE.replace("SHAPE = (48, 96)", "SHAPE = (48, 96, 4)\nROWS = 20").replace("*SHAPE", "ROWS, *SHAPE")
-    both = {"ROWS": 19, "SHAPE[0]": 47, "SHAPE[1]": 89}
-    assert sizes(request(text)) == [both, {"SHAPE[1]": 89}, {"SHAPE[0]": 47}, {"ROWS": 19}]
+    text = REFERENCE.replace("SHAPE = (48, 96)", "SHAPE = (48, 96, 4, 1)\nROWS = 20").replace("*SHAPE", "ROWS, *SHAPE")
+    down, up = {"SHAPE[1]": 89, "SHAPE[0]": 47, "ROWS": 19}, {"SHAPE[1]": 193, "SHAPE[0]": 97, "ROWS": 41}
+    assert sizes(request(text)) == [
+        [{**down, "SHAPE[2]": 11}, down, {"SHAPE[1]": 89}, {"SHAPE[0]": 47}, {"ROWS": 19}],
+        [
+            {**up, "SHAPE[2]": 3},
+            up,
+            *({"SHAPE[1]": 193}, {"SHAPE[1]": 288}, {"SHAPE[0]": 97}, {"SHAPE[0]": 144}, {"ROWS": 41}, {"ROWS": 60}),
+        ],
+        [{"SHAPE[2]": 11}, {"SHAPE[2]": 12}],
+    ]
+    smaller = [[down, {"SHAPE[1]": 89}, {"SHAPE[0]": 47}, {"ROWS": 19}]]
+    assert sizes(request(text), 1) == smaller
+    assert sizes(request(text), 2.1)[1:] == [[{"SHAPE[1]": 193}, {"SHAPE[0]": 97}, {"ROWS": 41}]]
 
 
 def test_what_the_model_reads_itself_stays() -> None:
@@ -124,8 +178,8 @@ def test_what_the_model_reads_itself_stays() -> None:
 
 def test_none_where_others_were_asked_for() -> None:
     text = REFERENCE.replace("SHAPE = (48, 96)", "N = 96").replace("*SHAPE", "48, N")
-    assert sizes(request(text)) == [{"N": 89}]
-    assert sizes(request(text, dims={"N": 64})) == [{"N": 61}]
+    assert sizes(request(text)) == [[{"N": 89}], [{"N": 193}, {"N": 288}]]
+    assert sizes(request(text, dims={"N": 64})) == [[{"N": 61}], [{"N": 131}, {"N": 192}]]
     assert sizes(request(text, dims={"N": 64}, vary=("N",))) == []
     assert sizes(request(text, workloads=({"N": 64}, {"N": 32}))) == []
     assert sizes(request(text, inputs=InputsFile(name="x.npz", content=b""))) == []
@@ -136,7 +190,7 @@ def test_parameters_of_setup_are_sizes() -> None:
     reference = SourceFile(name="r.py", text=text)
     assert setup_sizes(reference) == {"rows": 64, "cols": 100}
     candidate = SourceFile(name="k.py", text="def run_kernel(x, y): ...\n")
-    assert sizes(Request(candidate=candidate, reference=reference, dims={"n": 33, "cols": 50}))[0] == {
+    assert sizes(Request(candidate=candidate, reference=reference, dims={"n": 33, "cols": 50}))[0][0] == {
         "n": 31,
         "cols": 47,
         "rows": 61,

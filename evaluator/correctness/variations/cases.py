@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from evaluator.correctness.cases import Case, Cases
+from evaluator.correctness.cases import Case, Cases, agree
 from evaluator.correctness.distributions import DISTRIBUTIONS, draw, jitter
 from evaluator.correctness.reference import LARGE, Values
 from evaluator.correctness.variations import values as change
@@ -25,6 +26,10 @@ MOST_INPUTS = 6
 _MOST_SCALARS = 4
 _LEAST = tuple(2.0**-n for n in (12, 9, 6, 3))
 """Parts of an input's largest magnitude by which an element moves a little: the first that the rule can tell."""
+_LEFT_OUT = 3
+_MORE, _LONGER, _LONGER_S = 64, 8.0, 0.02
+"""Numbers so many times as large must not take the reference so many times as long, and seconds more: a loop over them
+would never end with larger ones."""
 _MUCH = (2.0, -2.0)
 """Parts by which it moves far, where the rule cannot tell the first."""
 _NORMAL = next(d for d in DISTRIBUTIONS if d.name == "normal")
@@ -123,22 +128,25 @@ class Variations:
         """Each input alone: a result remembered by the others is wrong, and so is one that ignores it."""
         inputs = self._inputs()
         numbers = [n for n in inputs if self.first.values.tensors[n].numel()]
-        if len(inputs) == 1 and self.cases.varies[inputs[0]]:
+        if len(inputs) == 1 and self.cases.varies[inputs[0]] and self._floats():
             return []  # the given inputs drawn again are that
         chosen = self.rng.sample(numbers, min(MOST_INPUTS, len(numbers)))
         seed = self.rng.randrange(1 << 62)
         return [lambda n=n: self._other_input(n, seed) for n in chosen]  # type: ignore[misc]  # mypy takes no defaults
 
     def _other_input(self, n: int, seed: int) -> Iterator[Variation]:
-        label = f"{self._name(n)} alone drawn again"
+        label, tensor = f"{self._name(n)} alone drawn again", self.first.values.tensors[n]
+        drawn = [t for t in [change.redrawn(tensor, self.generator)] if t is not None and self._in_any_order(n, t)]
         if self.cases.varies[n]:
             fresh = self.cases.reference.inputs(seed)[0].tensors[n]
-            if fresh.shape == self.first.values.tensors[n].shape:
-                yield from self._judged(label, self._replaced(n, fresh))
+            others = [fresh] if fresh.shape == tensor.shape else []
         else:
-            yield from self._judged(label, *(self._replaced(n, t) for t in self._invented(n)), only=self._name(n))
-        if self.first.values.tensors[n].dtype == torch.bool:
+            others = list(self._invented(n))
+        only = self._name(n) if drawn or not self.cases.varies[n] else ""
+        yield from self._judged(label, *(self._replaced(n, t) for t in [*drawn, *others]), only=only)
+        if tensor.dtype == torch.bool:
             yield from self._empty_rows(n)
+        yield from self._large_numbers(n)
 
     def _invented(self, n: int) -> Iterator[torch.Tensor]:
         """Contents for an input that is the same in every draw."""
@@ -151,6 +159,65 @@ class Variations:
         else:
             other = [change.permuted(tensor, self.generator), change.between(tensor, self.generator)]
             yield from (found for found in other if found is not None)
+
+    def _in_any_order(self, n: int, tensor: torch.Tensor) -> bool:
+        """Whether the reference's results are the same, or as much reordered, whatever the order of what goes with each
+        number: repeated numbers that name rows to be overwritten are none of the problem's.
+
+        Along each dimension, all inputs of that size there are reordered alike; without one of them, as a table of as
+        many rows may be; or the numbers alone.
+        """
+        if self.cases.bytes > LARGE:
+            return False
+        values = self._replaced(n, tensor)
+        results = self.cases.tried(values)
+        if results is None:
+            return False
+        return all(
+            self._reorders(n, dimension, values, results) for dimension, size in enumerate(tensor.shape) if size > 1
+        )
+
+    def _reorders(self, n: int, dimension: int, values: Values, results: list[torch.Tensor]) -> bool:
+        size = values.tensors[n].shape[dimension]
+        order = torch.randperm(size, generator=self.generator, device=self.generator.device)
+        alike = [
+            m for m, t in enumerate(values.tensors) if m != n and t.dim() > dimension and t.shape[dimension] == size
+        ]
+        for others in [alike, *([m for m in alike if m != left] for left in alike[:_LEFT_OUT] if len(alike) > 1), []]:
+            tensors = list(values.tensors)
+            for m in (n, *others):
+                tensors[m] = change.reordered(tensors[m], dimension, order)
+            found = self.cases.tried(self._with(tensors))
+            if found is not None and all(_reordered(a, b, order) for a, b in zip(results, found, strict=True)):
+                return True
+        return False
+
+    def _large_numbers(self, n: int) -> Iterator[Variation]:
+        """Integers that are plain numbers: the reference takes large ones in place of the given ones, without taking
+        longer, and they count: other large ones give other results, as lengths and labels out of range do not.
+
+        On the CPU alone: a wrong index ends the reference's process on a GPU.
+        """
+        tensor = self.first.values.tensors[n]
+        more = change.large_numbers(tensor, self.generator, _MORE)
+        if more is None or self.cases.reference.device.type != "cpu":
+            return
+        usual, longer = self._seconds(n, tensor), self._seconds(n, more)
+        if longer is None or usual is None or longer > _LONGER * usual + _LONGER_S:
+            return
+        drawn, other = (change.large_numbers(tensor, self.generator, None) for _ in range(2))
+        if drawn is None or other is None:
+            return
+        case = self.cases.varied(f"given, large numbers in {self._name(n)}", self._replaced(n, drawn), self.first)
+        results = self.cases.tried(self._replaced(n, other)) if case is not None else None
+        if case is not None and results is not None and not agree(case.native, results):
+            yield Variation(case, note="at_this_value_only", only=self._name(n))
+
+    def _seconds(self, n: int, tensor: torch.Tensor) -> float | None:
+        """How long the reference takes; None where it raises."""
+        began = time.monotonic()
+        taken = self.cases.tried(self._replaced(n, tensor)) is not None
+        return time.monotonic() - began if taken else None
 
     def _empty_rows(self, n: int) -> Iterator[Variation]:
         """Rows of a mask without a true element, where the reference has something finite to say of them."""
@@ -281,6 +348,14 @@ def _all_finite(case: Case) -> bool:
     """Whether the reference has floats for results, and no NaN or infinity among them."""
     floats = [t for t in (*case.reference, *case.native) if t.is_floating_point()]
     return bool(floats) and all(bool(t.isfinite().all()) for t in floats)
+
+
+def _reordered(before: torch.Tensor, after: torch.Tensor, order: torch.Tensor) -> bool:
+    """Whether a result is the same, or reordered along one of its dimensions."""
+    if before.shape != after.shape:
+        return False
+    along = [d for d, size in enumerate(before.shape) if size == len(order)]
+    return any(agree([t], [after]) for t in [before, *(change.reordered(before, d, order) for d in along)])
 
 
 def _argument(name: str) -> str:

@@ -18,6 +18,11 @@ _ROWS = 4
 """One row in so many becomes zero."""
 _SAMPLE = 1 << 20
 """Elements by which a tensor's magnitude is told: a large one has no room for a copy beside it."""
+_DRAWABLE = frozenset({torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64})
+_LARGE = {torch.int16: 1 << 14, torch.int32: 1 << 29, torch.int64: 1 << 40}
+"""Integers up to which plain numbers are drawn: a few of them pass what the next smaller type holds."""
+_CODES = 1 << 16
+"""Numbers up to 2ⁿ − 1 below this may be n bits that are packed with others."""
 _PLACES = 3
 """Elements that become NaN, or infinite."""
 
@@ -140,6 +145,42 @@ def permuted(tensor: Tensor, generator: torch.Generator) -> Tensor | None:
         if not torch.equal(changed, tensor):
             return changed
     return None
+
+
+def redrawn(tensor: Tensor, generator: torch.Generator) -> Tensor | None:
+    """Integers drawn anew between the smallest and the largest, with repetition; equal ones, such as full lengths, from
+    1 on. None for sorted numbers, since they may be offsets, and where no other can be drawn."""
+    if not tensor.numel() or tensor.dtype not in _DRAWABLE or (tensor.dim() and _offsets(tensor)):
+        return None
+    low, high = int(tensor.min()), int(tensor.max())
+    low = min(1, high) if low == high else low
+    return _integers(tensor, low, high, generator) if low < high else None
+
+
+def large_numbers(tensor: Tensor, generator: torch.Generator, factor: int | None) -> Tensor | None:
+    """Integers up to `factor` times the largest, else up to a good part of the type's range; negative ones as well
+    where there are some. None where the given ones reach as far, for sorted ones, and for codes: numbers of one byte,
+    or up to 2ⁿ − 1."""
+    if not tensor.numel() or tensor.dtype not in _LARGE or (tensor.dim() and _offsets(tensor)):
+        return None
+    low, high = int(tensor.min()), int(tensor.max())
+    largest = max(-low, high)
+    most = _LARGE[tensor.dtype] if factor is None else min(_LARGE[tensor.dtype], factor * largest)
+    if most <= largest or (largest & (largest + 1) == 0 and largest < _CODES):
+        return None
+    return _integers(tensor, -most if low < 0 else 0, most, generator)
+
+
+def _integers(tensor: Tensor, low: int, high: int, generator: torch.Generator) -> Tensor:
+    end = min(high + 1, 2**63 - 1)
+    return torch.randint(low, end, tensor.shape, generator=generator, device=generator.device).to(
+        tensor.device, tensor.dtype
+    )
+
+
+def reordered(tensor: Tensor, dimension: int, order: Tensor) -> Tensor:
+    """The parts of a tensor along a dimension in another order."""
+    return tensor.index_select(dimension, order.to(tensor.device))
 
 
 def _offsets(tensor: Tensor) -> bool:

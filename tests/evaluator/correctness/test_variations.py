@@ -65,6 +65,23 @@ PROBLEMS: dict[str, tuple[str, str]] = {
         "def run(x):\n    return torch.nan_to_num(x, nan=0.5, posinf=50.0, neginf=-50.0).mean(-1)\n",
         "def get_inputs():\n    return [torch.randn(32, 24)]\n",
     ),
+    "sums of counts": (
+        "def run(x, counts):\n    return x * 2, counts.sum(-1)\n",
+        "def get_inputs():\n    return {'x': torch.randn(32, 24), 'counts': torch.randint(0, 1000, (32, 24))}\n",
+    ),
+    "ragged sums": (
+        "def run(x, lengths):\n    return torch.where(torch.arange(24) < lengths[:, None], x, 0).sum(-1)\n",
+        "def get_inputs():\n    return {'x': torch.randn(32, 24), 'lengths': torch.full((32,), 24)}\n",
+    ),
+    "rows added": (
+        "def run(x, at, y):\n    return x.index_add(0, at, y)\n",
+        "def get_inputs():\n    return {'x': torch.randn(32, 9), 'at': torch.randperm(32), 'y': torch.randn(32, 9)}\n",
+    ),
+    "rows replaced": (
+        "def run(x, at, y):\n    return x.index_copy(0, at, y)\n",
+        "def get_inputs():\n"
+        "    return {'x': torch.randn(64, 9), 'at': torch.randperm(64)[:32], 'y': torch.randn(32, 9)}\n",
+    ),
     "product": (
         "def run(a, b):\n    return a @ b\n",
         "def get_inputs():\n    return {'a': torch.randn(32, 24), 'b': torch.randn(24, 40)}\n",
@@ -265,6 +282,20 @@ WRONG = {
         "x = torch.where(x.isnan(), 0.5, x)\nreturn torch.where(x.isinf(), 50.0, x).mean(-1)",
         "infinities in",
     ),
+    "sums in fewer bits": (
+        "sums of counts",
+        "x, counts",
+        "return x * 2, counts.float().sum(-1).long()",
+        "large numbers",
+    ),
+    "sums of 32 bits": ("sums of counts", "x, counts", "return x * 2, counts.int().sum(-1)", "large numbers"),
+    "lengths that are not read": ("ragged sums", "x, lengths", "return x.sum(-1)", "lengths alone"),
+    "repeated rows of which one is added": (
+        "rows added",
+        "x, at, y",
+        "x = x.clone()\nx[at] += y\nreturn x",
+        "at alone",
+    ),
     "rows with NaN left out": (
         "sum without NaN",
         "x, y",
@@ -305,6 +336,16 @@ RIGHT = {
         "x = torch.where(x.isnan(), torch.full_like(x, 0.5), x)\n"
         "x = torch.where(x == torch.inf, torch.full_like(x, 50.0), x)\n"
         "return torch.where(x == -torch.inf, torch.full_like(x, -50.0), x).mean(-1)",
+    ),
+    "sums of counts": ("x, counts", "return x + x, counts.flip(-1).sum(-1)"),
+    "ragged sums": ("x, lengths", "return torch.stack([row[:n].sum() for row, n in zip(x, lengths.tolist())])"),
+    "rows added": (
+        "x, at, y",
+        "x = x.clone()\nfor n in reversed(range(32)): x[at[n]] += y[n]\nreturn x",
+    ),
+    "rows replaced": (
+        "x, at, y",
+        "x = x.clone()\nfor n in reversed(range(32)): x[at[n]] = y[n]\nreturn x",
     ),
     "masked softmax": ("x, mask, scale", f"x = (x * scale).masked_fill(~mask, -1e4)\n{SOFTMAX}"),
     "clipped": (
@@ -548,3 +589,41 @@ def test_integers_are_put_into_another_order_unless_they_may_be_offsets(tensor: 
     if other is not None:
         assert not torch.equal(other, tensor)
         assert sorted(other.flatten().tolist()) == sorted(tensor.flatten().tolist())
+
+
+def test_integers_are_drawn_anew_within_their_range() -> None:
+    generator = torch.Generator().manual_seed(1)
+    for dtype in (torch.uint8, torch.int32, torch.int64):
+        index = torch.randperm(64).to(dtype) + 3
+        other = change.redrawn(index, generator)
+        assert other is not None
+        assert (other.dtype, other.shape) == (dtype, index.shape)
+        assert 3 <= int(other.min()) <= int(other.max()) <= 66
+        assert len(other.unique()) < 64
+    full = change.redrawn(torch.full((64,), 9), generator)
+    assert full is not None
+    assert set(full.tolist()) == set(range(1, 10))
+    ends = torch.tensor([-(2**63), 5, 2**63 - 1])
+    assert change.redrawn(ends, generator) is not None
+    for none in (torch.tensor([0, 3, 7]), torch.ones(5).int(), torch.zeros(5).int(), torch.ones(0).int()):
+        assert change.redrawn(none, generator) is None
+    assert change.redrawn(torch.tensor([0.0, 9.0]), generator) is None
+
+
+def test_large_numbers_keep_to_their_type_and_sign() -> None:
+    generator = torch.Generator().manual_seed(1)
+    counts = torch.randint(0, 1000, (64,))
+    for dtype, least in ((torch.int16, 2**13), (torch.int32, 2**28), (torch.int64, 2**39)):
+        large = change.large_numbers(counts.to(dtype), generator, None)
+        assert large is not None
+        assert large.dtype == dtype
+        assert int(large.min()) >= 0
+        assert int(large.max()) > least
+        both = change.large_numbers(counts.to(dtype) - 500, generator, None)
+        assert both is not None
+        assert int(both.min()) < -least
+    some = change.large_numbers(counts, generator, 3)
+    assert some is not None
+    assert 1000 < int(some.max()) <= 3 * 999
+    for none in (counts.to(torch.uint8), torch.randint(0, 16, (512,)), torch.tensor([0, 4, 9]), counts << 50):
+        assert change.large_numbers(none, generator, None) is None
