@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,8 @@ from kbs.common.errors import KoptError, UsageError
 GIVEN = DISTRIBUTIONS[0]
 _FULL = 1.05
 """The sum above is one of peaks that do not all fall together: this part of the memory was seen to be enough."""
+_GROWN = 16.0
+"""Results of weights with other signs are smaller or larger by less: powers of a negative decay would grow for ever."""
 SLOW_DRAW = 0.2
 """Seconds. Random numbers from the CPU take four for 10⁹."""
 
@@ -86,8 +89,9 @@ class Cases:
         what it names itself, into the names that count."""
         if kernelbench:
             seed = self.seeds.seed("weights", 0)
+            generator = torch.Generator().manual_seed(seed)
             self.init, constructed = self.reference.build(seed)
-            self.weights = weights.randomized(constructed, torch.Generator().manual_seed(seed))
+            self.weights = weights.randomized(constructed, generator)
             if self.weights.tensors:
                 self.reference.set_weights(self.weights)
         first, named = self.reference.inputs(self.seeds.seed("inputs", 0))
@@ -99,6 +103,8 @@ class Cases:
         if self.fixed:
             self._try_jitter(first)
         values = self._fresh(first)
+        if kernelbench and sum(t.nbytes for t in self.weights.tensors) <= LARGE:
+            self._sign(weights.signed(constructed, self.weights, generator), values)
         result = self.reference.run(values, "native", mutations=True)
         self._learn_state()
         self.shape = self._shape(values, result, outputs(named, [first.specs[n]["name"] for n in result.mutated]))
@@ -108,6 +114,27 @@ class Cases:
         case = self._case(GIVEN, values)
         self._deterministic(case)
         return case
+
+    def _sign(self, changes: Iterable[dict[int, torch.Tensor]], values: Values) -> None:
+        """Weights with other signs, where the reference's results stay numbers of the same size with them."""
+        usual = None
+        for change in changes:
+            before = self.weights
+            usual = usual or self._sizes(values)
+            self.weights = before.with_tensors([change.get(n, t) for n, t in enumerate(before.tensors)])
+            self.reference.set_weights(self.weights)
+            pairs = zip(self._sizes(values), usual, strict=False)  # the first of one that raises is NaN
+            if not all(b / _GROWN <= a <= b * _GROWN for a, b in pairs):
+                self.weights = before
+            self.reference.set_weights(self.weights)
+
+    def _sizes(self, values: Values) -> list[float]:
+        """The norm of each result of floats; NaN where the reference raises."""
+        try:
+            results = self.reference.run(values, "native").tensors
+        except UsageError:
+            return [math.nan]
+        return [float(torch.linalg.vector_norm(t.double())) for t in results if t.is_floating_point()] or [0.0]
 
     def _learn_state(self) -> None:
         """Which weights the first call changed; from now on every call begins with the weights that were chosen."""

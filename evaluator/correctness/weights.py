@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -18,6 +18,20 @@ def randomized(weights: Values, generator: torch.Generator) -> Values:
     becomes U[−½, ½]. What was drawn at random stays: its seed is secret.
     """
     return weights.with_tensors([_drawn(t, generator) if _constant(t) else t for t in weights.tensors])
+
+
+def signed(constructed: Values, weights: Values, generator: torch.Generator) -> Iterator[dict[int, torch.Tensor]]:
+    """Number → weight with half of its signs changed, for what a constructor sets to a constant other than zero.
+
+    Those of one kind together, by the last part of their names: all of `weight`, and all of `running_var`, which has
+    to be positive as few others have.
+    """
+    kinds: dict[str, dict[int, torch.Tensor]] = {}
+    for n, (before, spec, now) in enumerate(zip(constructed.tensors, weights.specs, weights.tensors, strict=True)):
+        if _constant(before) and float(before.flatten()[0]):
+            signs = torch.randint(2, now.shape, generator=generator).mul_(2).sub_(1).to(now.device)
+            kinds.setdefault(spec["name"].rpartition(".")[2], {})[n] = (_wide(now) * signs).to(now.dtype)
+    yield from kinds.values()
 
 
 def _constant(tensor: torch.Tensor) -> bool:

@@ -477,6 +477,29 @@ def test_running_statistics_are_compared(body: str, wrong: set[str], tmp_path: P
     assert failed(found) <= {"given, state after the call"}
 
 
+EVAL = "torch.nn.BatchNorm1d(12).eval()"
+SCALED = "y = (x - self.layer.running_mean) / (self.layer.running_var + 1e-5).sqrt()\n"
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("body", "right"),
+    [
+        (SCALED + "return y * self.layer.weight + self.layer.bias", True),
+        (SCALED + "return y * self.layer.weight.abs() + self.layer.bias", False),
+        (
+            SCALED.replace("running_var +", "running_var.abs() +") + "return y * self.layer.weight + self.layer.bias",
+            True,
+        ),
+    ],
+    ids=["right", "a sign lost", "a variance is positive"],
+)
+def test_weights_have_both_signs_where_the_reference_takes_them(body: str, *, right: bool, tmp_path: Path) -> None:
+    found = model(tmp_path, EVAL, body)
+    assert found["verdict"] == ("accepted" if right else "incorrect"), found["reason"]
+    assert right or all(not trial["passed"] for trial in found["correctness"] if trial["distribution"] == "given")
+
+
 @pytest.mark.processes
 @pytest.mark.parametrize(
     ("body", "cached"),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluator.correctness.reference import Values
-from evaluator.correctness.weights import matched, randomized
+from evaluator.correctness.weights import matched, randomized, signed
 
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
 
@@ -55,6 +55,21 @@ def test_every_element_is_drawn_for_itself_and_every_seed_draws_others() -> None
     assert len(fresh(ones).unique()) == 32
     assert torch.equal(fresh(ones, 3), fresh(ones, 3))
     assert not torch.equal(fresh(ones, 3), fresh(ones, 4))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_signs_change_kind_by_kind_and_magnitudes_stay(dtype: torch.dtype) -> None:
+    names = ["a.weight", "a.bias", "a.running_var", "b.weight", "b.drawn"]
+    made = [torch.ones(64), torch.zeros(64), torch.ones(64), torch.full((8, 8), -2.0), torch.randn(64)]
+    constructed = Values({}, [{"name": name} for name in names], [t.to(dtype) for t in made])
+    generator = torch.Generator().manual_seed(1)
+    now = randomized(constructed, generator)
+    groups = list(signed(constructed, now, generator))
+    assert [sorted(group) for group in groups] == [[0, 3], [2]]
+    for n, other in (pair for group in groups for pair in group.items()):
+        assert other.dtype == dtype
+        assert torch.equal(other.double().abs(), now.tensors[n].double().abs())
+        assert 16 < int((other.double() < 0).sum()) < 48
 
 
 def test_one_number_alone_is_a_constant() -> None:
