@@ -68,7 +68,7 @@ HAZARDS: dict[str, str] = {
     "outside_window": "The candidate ran work on the device outside the timed window.",
     "slower_than_claimed": "Many calls took longer by kopt's own clock than the candidate's process reported.",
     "impossible_time": "The time is shorter than moving the problem's bytes takes at the cited peak bandwidth.",
-    "slows_baseline": "The baseline was much slower next to the candidate than alone, at the same clock frequency.",
+    "slows_baseline": "The baseline was slower next to the candidate than alone.",
     "device_time_unconfirmed": "No independent clock confirms the time that the candidate's process reported.",
     "host_bound": "In every call the host was slower than the device or waited for it.",
     # What limits the measurement.

@@ -279,28 +279,14 @@ def test_inputs_that_never_change_say_nothing() -> None:
 # --- a baseline beside the candidate ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("beside", "megahertz", "unstable", "rejected"),
-    [
-        (157.5, (1980, 1980), False, False),
-        (157.6, (1980, 1980), True, False),
-        (180.0, (1980, 1980), True, False),
-        (180.1, (1980, 1980), True, True),
-        (180.1, (1980, 1921), True, True),
-        (180.1, (1980, 1920), True, False),
-        (180.1, (), True, False),
-        (90.0, (1980, 1980), False, False),
-    ],
-)
-def test_a_baseline_that_is_slower_beside_the_candidate(
-    beside: float, megahertz: tuple[int, ...], unstable: bool, rejected: bool
-) -> None:
-    """By 5 % nothing is said; by 20 %, at one and the same clock, it is held against the candidate."""
+@pytest.mark.parametrize(("beside", "unstable"), [(157.5, False), (157.6, True), (280.0, True), (90.0, False)])
+def test_a_baseline_that_is_slower_beside_the_candidate(beside: float, unstable: bool) -> None:
+    """By 5 % nothing is said; by more, nothing is claimed. Others may use the device: nobody is accused."""
     groups = pairs((beside,) * 4, restarts=2, alone=[150.0, 149.0, 151.0])
-    found = concluded(benchmark(groups, clock=clock(*megahertz)))
+    found = concluded(benchmark(groups))
     said = f"the baseline was {beside / 150:.2f} times as slow beside the candidate as alone"
     assert found.timing.unstable == ((said,) if unstable else ())
-    assert found.hazards == ([("slows_baseline", Severity.REJECT, said)] if rejected else [])
+    assert found.hazards == ([("slows_baseline", Severity.NOTE, said)] if unstable else [])
     assert (found.timing.improvement is Improvement.UNSTABLE) is unstable
 
 
