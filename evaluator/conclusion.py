@@ -53,6 +53,8 @@ def verdict(
     where = " at this size only" if found.at_this_size_only else refused
     if found.only_with:
         where += (" and" if where else "") + f" with this value of {' and '.join(found.only_with[:3])} only"
+    if any(hazard.id == "weights_cached" for hazard in found.hazards):
+        where += (" and" if where else "") + " with its first weights only"
     return Verdict.ACCEPTED, f"right in all {calls} calls{where}, and nothing speaks against it"
 
 

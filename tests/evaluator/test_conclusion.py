@@ -50,6 +50,20 @@ def test_what_is_right_is_accepted() -> None:
     assert said == (Verdict.ACCEPTED, "right in all 2 calls, and nothing speaks against it")
 
 
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({"at_this_size_only": True}, "at this size only"),
+        ({"only_with": ["mask"]}, "with this value of mask only"),
+        ({"hazards": [NOTED.model_copy(update={"id": "weights_cached"})]}, "with its first weights only"),
+        ({"at_this_size_only": True, "only_with": ["n", "p"]}, "at this size only and with this value of n and p only"),
+    ],
+)
+def test_for_what_alone_it_is_right_stands_in_the_first_line(changes: dict[str, Any], where: str) -> None:
+    found = Findings(trials=[trial()], **changes)
+    assert concluded(found)[1] == f"right in all 1 calls {where}, and nothing speaks against it"
+
+
 @pytest.mark.parametrize(("line", "where"), [(0, ""), (12, " (line 12)")])
 def test_a_hazard_that_rejects(line: int, where: str) -> None:
     hazard = REJECTED.model_copy(update={"line": line})
