@@ -203,6 +203,24 @@ class KernelProcess:
             reply=reply,
         )
 
+    def row(self, values: Values, shape: Shape, calls: int, seconds: float, *, state: bool) -> tuple[int, str]:
+        """Up to so many calls on the same arguments, until the time is over: (how many were made, what stopped them).
+
+        Their results are not read. `state`: the weights are set back before each.
+        """
+        place, _ = self._place(values, shape.returned, None)
+        for n, shared in enumerate(place.arguments):
+            if n in shape.filled:
+                fill(shared.tensor, self.draw)
+            else:
+                shared.tensor.copy_(values.tensors[n])
+        _wait(self.device)
+        tensors = [t.message for t in place.arguments]
+        how = {"written": list(shape.written), "calls": calls, "within": seconds, "state": state}
+        limit = self.call_seconds + 2 * seconds
+        reply = self.ask("row", limit, place.arguments, tree=values.tree, tensors=tensors, **how)
+        return int(reply["calls"]), str(reply["stopped"])
+
     def _place(
         self, values: Values, returned: Sequence[dict[str, Any]], strides: Sequence[list[int] | None] | None
     ) -> tuple[_Memory, bool]:

@@ -26,6 +26,9 @@ from kbs.common.errors import UsageError
 
 STATE_CALLS = 3
 """Calls in a row where calls change the weights: what the first leaves, the second reads."""
+ROW_CALLS = (300, 1000)
+"""Between how many calls the seed chooses, of a row whose results nobody reads."""
+ROW_SECONDS = 1.0
 _REALS = ("kappa", "rms_ratio", "max_ratio", "expected", "got")
 """What a trial keeps of a comparison, NaN where nothing could be compared."""
 
@@ -78,6 +81,8 @@ class Protocol:
         case = fresh = None  # variations of a large problem need their memory
         if kernel is not None and self.plan.name == "verdict" and self._sound():
             self._vary(kernel, first)
+            if self._sound():
+                self._row(kernel, first)
         self._try(kernel, first, self.plan.repeats, watch=True)
         if kernel is not None and self.found.failure is None:
             if not self.cases.own_reference:
@@ -105,6 +110,24 @@ class Protocol:
                 return
         if self.cases.state:
             self._state(kernel, first)
+
+    def _row(self, kernel: KernelProcess, first: Case) -> None:
+        """Many calls that nobody looks at, then one on fresh inputs: what counts its calls is wrong there."""
+        state = bool(self.cases.state)
+        if self.cases.bytes > LARGE or (state and self.cases.reference.device.type == "cuda"):
+            return
+        calls = self.draw.randrange(*ROW_CALLS)
+        try:
+            made, stopped = kernel.row(first.values, self.cases.shape, calls, ROW_SECONDS, state=state)
+        except CandidateError as error:
+            self._raised(kernel, error, first)
+            return
+        if made < calls:
+            why = stopped or f"there was no time for more in {ROW_SECONDS:g} s"
+            self.found.skipped("a long row of calls", f"{made} calls of {calls}: {why}")
+        fresh = self.cases.case(GIVEN, 3)
+        if fresh is not None:
+            self._try(kernel, fresh, 0, label="given, after a row of calls")
 
     def _try_variation(self, kernel: KernelProcess, variation: Variation) -> None:
         case, label = variation.case, variation.case.distribution.name

@@ -164,6 +164,7 @@ class Reply(_Part):
     misbuilt: Text = ""
     others: list[dict[str, Any]] = []
     reused: bool = False
+    calls: NonNegativeInt = 0
     operators: list[OperatorReply] = []
     blinded: bool = False
     kernels: list[KernelReply] = []

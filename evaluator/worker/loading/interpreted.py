@@ -23,6 +23,16 @@ _COUNTED, _LOGICAL, _NEGATED, _EXTREME = (
     f"_{word}_of_kernels" for word in ("counted", "logical", "negated", "extreme")
 )
 """Names that the text of a kernel gets for what Python would do otherwise than the compiler."""
+
+
+class Launches:
+    """What the interpreter does with a launch."""
+
+    run = True
+    """Whether its programs run; a row of calls whose results nobody reads is made without them, for it takes long."""
+
+
+LAUNCHES = Launches()
 _REGISTERS = 32
 _SHARED = 1024
 
@@ -200,7 +210,7 @@ def _launches(interpreter: Any) -> None:
             known = {name: value for name, value in kwargs.items() if name in self.arg_names}
             grid = grid(inspect.getcallargs(self.fn, *args, **known))
         self.grid = tuple(grid)
-        return call(self, *args, **kwargs)
+        return call(self, *args, **kwargs) if LAUNCHES.run else None
 
     def run_and_tell(self: Any, *args: Any, grid: Any, warmup: Any = False, **kwargs: Any) -> Launched:
         run(self, *args, grid=grid, warmup=warmup, **kwargs)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import signal
 import socket
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ import torch
 from evaluator.worker.counting.reference import ReferenceWorker
 from evaluator.worker.loading.compiling import CompilingWorker
 from evaluator.worker.loading.cpu_mode import STAND_INS, on_the_cpu
+from evaluator.worker.loading.interpreted import LAUNCHES
 from evaluator.worker.loading.interpreter import driver_of
 from evaluator.worker.loading.subjects import CompileError, MissingError, compiled, make_subject
 from evaluator.worker.loading.unsupported import unsupported
@@ -44,6 +46,7 @@ from evaluator.worker.process.isolation import Sandbox
 
 _TEXT = 6000
 """Characters of an error or a traceback that are passed on."""
+_now = time.monotonic
 _LATE_CYCLES = 20_000_000
 """About ten milliseconds of a GPU's clock."""
 
@@ -200,6 +203,36 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         answer |= {"operators": [*watch.table(), *taken], "blinded": watch.blinded}
         return {**answer, **self._findings()}
 
+    def do_row(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Calls on the same arguments whose results nobody reads: as many as were asked for, or fit into the time.
+
+        What a call changes that the reference changes too is set back before the next. In Triton's interpreter
+        kernels are launched and do not run.
+        """
+        arguments = self.arguments(message["tensors"])
+        values = rebuild(message["tree"], arguments)
+        written = [(arguments[n], arguments[n].clone()) for n in message["written"]]
+        state = {name: t.clone() for name, t in self.subject.model.state_dict().items()} if message["state"] else {}
+        self.subject.gradients = False
+        calls, stopped = 0, ""
+        LAUNCHES.run = False
+        try:
+            with _interrupted(2 * message["within"]):
+                until = _now() + message["within"]
+                while calls < message["calls"] and _now() < until:
+                    for argument, content in written:
+                        argument.copy_(content)
+                    if state:
+                        self.subject.load(state)
+                    self.subject.call(values)
+                    calls += 1
+                self.wait()
+        except Exception as error:
+            stopped = _end(f"{type(error).__name__}: {error}")
+        finally:
+            LAUNCHES.run = True
+        return {"calls": calls, "stopped": stopped, **self._findings()}
+
     def _held(self, result: Any, tree: Tree, arguments: list[torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Returned tensors that lie in no argument, each with a copy of its bytes."""
         try:
@@ -248,6 +281,22 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
             compiled(message["load"], self.folder)
         tensors = {name: [self.shared(spec) for spec in message[name]] for name in ("init", "weights", "inputs")}
         standalone.write_job(message, self.folder, tensors, profile=profile)
+
+
+@contextlib.contextmanager
+def _interrupted(seconds: float) -> Iterator[None]:
+    """`TimeoutError` where what stands inside, Python's code, takes longer."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError(f"it did not end within {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:

@@ -120,6 +120,26 @@ def test_after_a_plain_call_gradients_are_off_again(start: Start) -> None:
     assert [torch.equal(c.outputs[0], X + 1) for c in called] == [True, False]
 
 
+def test_a_row_of_calls_changes_nothing_but_the_candidate(start: Start) -> None:
+    one = start("kept.append(float(x[0]))\nx += 1\nreturn x + len(kept)")
+    shape = shaped(specs(X), [0], [])
+    assert one.row(values(X), shape, 50, 5.0, state=False) == (50, "")
+    called = one.call(values(X), shape)
+    assert torch.equal(called.outputs[0], X + 1 + 51)
+    seen = start("kept.append(float(x[0]))\nx += 1\nif len(kept) == 4: raise ValueError(kept)\nreturn x")
+    assert seen.row(values(X), shape, 50, 5.0, state=False) == (3, "ValueError: [1.0, 1.0, 1.0, 1.0]")
+
+
+def test_a_row_ends_in_time(start: Start) -> None:
+    made, stopped = start("import time\ntime.sleep(0.02)\nreturn x").row(
+        values(X), shaped(specs(X)), 900, 0.2, state=False
+    )
+    assert 0 < made < 100
+    assert not stopped
+    endless = start("while kept is not x: pass").row(values(X), shaped(specs(X)), 900, 0.1, state=False)
+    assert endless == (0, "TimeoutError: it did not end within 0.2 s")
+
+
 def test_several_results_and_arguments_of_every_kind(start: Start) -> None:
     candidate = start("return [x + options['n'], {'k': (y.sum(), x > 0)}]", "x, y, options, name")
     y = torch.arange(6, dtype=torch.int64).reshape(2, 3)
