@@ -142,13 +142,7 @@ class _Evaluation:
 
     def receipt(self, started: float) -> Receipt:
         """Do all of it."""
-        hazards = scan(
-            self.request.candidate,
-            self.recognised.backend,
-            entry=self.recognised.entry,
-            reference=self.request.reference.name if self.request.reference else "",
-            environment=tuple(self.request.environment),
-        )
+        hazards = scan(self.request.candidate, self.recognised.backend)
         allowed = {"library_call"} if self.request.allow_library else set[str]()
         self.found.hazards += [
             h.model_copy(update={"severity": Severity.NOTE}) if h.id in allowed else h for h in hazards

@@ -258,6 +258,9 @@ class Protocol:
             raise UsageError(error.error["message"], code="dims_do_not_fit", hint="Check --dims and setup.") from error
         if kind in ("SystemExit", "KeyboardInterrupt"):
             self.found.hazard("exits_early", Severity.REJECT, f"{kind} raised in place of a result")
+        compiled = "torch/_dynamo/eval_frame.py" in error.error["traceback"]
+        if compiled and not self.allow_library and not self.cases.own_reference:
+            self.found.hazard("library_call", Severity.REJECT, "torch.compile, which raised while it compiled or ran")
         own = f"{kernel.module}."
         lines = [line.strip() for line in error.error["traceback"].splitlines() if own in line]
         where = [line.replace(own, "candidate.") for line in lines[-1:]]
@@ -368,8 +371,7 @@ def note_behaviour(called: Called, found: Findings) -> None:
     reply = called.reply
     if reply.get("blinded"):
         found.hazard("hides_operations", Severity.REJECT, "the observer of operators was taken away during a call")
-    for name in reply.get("patched", ())[:5]:
-        found.hazard("patched", Severity.REJECT, f"{name} was replaced")
+    found.behaviour(reply)
     if reply.get("threads"):
         found.hazard("threads_left", Severity.NOTE, "a thread was still running when the call had returned")
     if reply.get("processes"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -166,10 +166,18 @@ class Findings:
     only_with: list[str] = field(default_factory=list)
     """Arguments that never vary and at whose other values the candidate raised, by name."""
 
-    def hazard(self, id: str, severity: Severity, evidence: str) -> None:
+    def hazard(self, id: str, severity: Severity, evidence: str, line: int = 0) -> None:
         """Add a hazard, once."""
         if all(h.id != id or h.evidence != evidence for h in self.hazards):
-            self.hazards.append(Hazard(id=id, severity=severity, evidence=evidence[:1000]))
+            self.hazards.append(Hazard(id=id, severity=severity, evidence=evidence[:1000], line=line))
+
+    def behaviour(self, reply: dict[str, Any]) -> None:
+        """Add what the candidate's process said of it: functions that were replaced, and what its code did."""
+        for name in reply.get("patched", ())[:5]:
+            self.hazard("patched", Severity.REJECT, f"{name} was replaced")
+        for deed in reply.get("deeds", ()):
+            severity = Severity.REJECT if deed["id"] in ("scans_memory", "reads_frames") else Severity.NOTE
+            self.hazard(deed["id"], severity, deed["said"], deed["line"])
 
     def skipped(self, what: str, why: str) -> None:
         """Write down what was not tried, once."""

@@ -48,6 +48,24 @@ class ReturnedReply(_Part):
     alias: NonNegativeInt | None = None
 
 
+class DeedReply(_Part):
+    """Something that the candidate's code did, by Python's audit events."""
+
+    id: Literal[
+        "scans_memory",
+        "reads_frames",
+        "dynamic_code",
+        "starts_processes",
+        "signals_processes",
+        "network",
+        "writes_files",
+        "loads_libraries",
+        "raw_memory",
+    ]
+    said: Text
+    line: NonNegativeInt
+
+
 class CallsReply(_Part):
     """How often something ran."""
 
@@ -158,6 +176,7 @@ class Reply(_Part):
     error: FailureReply | None = None
     unfilled: Text = ""
     patched: list[Text] = []
+    deeds: list[DeedReply] = []
     threads: NonNegativeInt = 0
     processes: NonNegativeInt = 0
     returned: list[ReturnedReply] = []

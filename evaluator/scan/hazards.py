@@ -1,9 +1,7 @@
-"""Hazards: what can make a measurement untrustworthy, with their severities, meanings, and a collector."""
+"""Hazards: what can make a measurement untrustworthy, with their severities and meanings."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Sequence
 from enum import StrEnum
 
 from kbs.common.json_model import Record
@@ -33,19 +31,15 @@ class Hazard(Record):
 
 HAZARDS: dict[str, str] = {
     # What was done to the evaluator or to the libraries that it measures with.
-    "patched": "A function or class of torch, triton, numpy or the standard library was replaced, or set to be.",
+    "patched": "A function or class of torch, triton or the standard library that others rely on was replaced.",
     "hides_operations": "The candidate disables or bypasses the monitoring of library operations.",
-    "imports_evaluator": "The candidate imports or opens a module of the evaluator, or the reference.",
-    "scans_memory": "The candidate reads memory that is not its own: the garbage collector, /proc, ptrace.",
-    "reads_frames": "The candidate reads or traces the call stack of the code that called it.",
-    "reads_modules": "The candidate reaches into modules that it did not import: sys.modules, __main__, __globals__.",
-    "detects_benchmark": "The candidate checks whether it is being measured: arguments, environment, tracers.",
-    "replays_rng": "The candidate reads the state or seed of the random numbers from which inputs are drawn.",
+    "scans_memory": "The candidate searched what is not its own: by the garbage collector, or processes in /proc.",
+    "reads_frames": "The candidate took hold of frames of the call stack, which lead to the code that called it.",
     "instructions": "The file contains text addressed to a language model instead of a reader or compiler.",
     "hidden_text": "The file contains invisible characters: direction overrides, tags, zero-width letters.",
     # How the process ended or what it left behind.
-    "exits_early": "The candidate can end its process, or run code when it ends, before its result is complete.",
-    "signals_processes": "The candidate sends signals, or handles them.",
+    "exits_early": "The candidate raised SystemExit or KeyboardInterrupt in place of a result.",
+    "signals_processes": "The candidate sent signals.",
     "threads_left": "Threads of the candidate were still running after its call had returned.",
     "processes_left": "Processes that the candidate started were still running after its call had returned.",
     # What was computed, and with what.
@@ -62,7 +56,6 @@ HAZARDS: dict[str, str] = {
     "at_this_size_only": "The candidate raises, or ends, at other sizes than those that were given.",
     "special_values": "The candidate handles NaN or infinities otherwise than the reference, which passes them on.",
     "low_precision_text": "The text names TF32, 8-bit floats or casts to 16 bits.",
-    "tensor_subclass": "The candidate defines its own tensor subclass, which can delay work until it is read.",
     "persisting_l2": "The candidate reserves part of the L2 cache beyond its call.",
     # What was done to the clock.
     "outside_window": "The candidate ran work on the device outside the timed window.",
@@ -75,39 +68,11 @@ HAZARDS: dict[str, str] = {
     "noncontiguous_inputs": "The candidate was not tested with non-contiguous inputs, or fails on them.",
     "fixed_inputs": "The inputs cannot be redrawn, so a result could be cached instead of computed.",
     # What a reader may want to look at.
-    "dynamic_code": "The candidate generates code or names at run time, so its text does not show what it does.",
-    "starts_processes": "The candidate starts other programs.",
-    "uses_threads": "The candidate starts threads.",
-    "network": "The candidate uses the network.",
-    "writes_files": "The candidate writes files.",
-    "file_descriptors": "The candidate uses file descriptors by number.",
-    "loads_libraries": "The candidate loads shared libraries itself.",
-    "raw_memory": "The candidate reads or writes host memory by address.",
+    "dynamic_code": "The candidate made code at run time, so its text does not show what it does.",
+    "starts_processes": "The candidate started other programs.",
+    "network": "The candidate used sockets, which lead nowhere.",
+    "writes_files": "The candidate opened files for writing.",
+    "loads_libraries": "The candidate loaded shared libraries itself.",
+    "raw_memory": "The candidate read host memory by address.",
 }
 """What each hazard means, by id."""
-
-
-class Found:
-    """One hazard of a kind and name, where it stands first."""
-
-    def __init__(self, lines: Sequence[str] = ()) -> None:
-        self._lines = lines
-        self._hazards: dict[tuple[str, str, Severity], Hazard] = {}
-
-    def add(self, id_: str, severity: Severity, what: str, line: int) -> None:
-        """`what` was found in `line` (from 1), which is quoted where the lines are known."""
-        quoted = self._lines[line - 1].strip()[:100] if 0 < line <= len(self._lines) else ""
-        evidence = f"{what}: {quoted}" if quoted else what
-        hazard = Hazard(id=id_, severity=severity, evidence=evidence, line=line)
-        before = self._hazards.setdefault((id_, what, severity), hazard)
-        if line < before.line:
-            self._hazards[id_, what, severity] = hazard
-
-    def at(self, node: ast.AST, id_: str, severity: Severity, what: str) -> None:
-        """The same, where a node of a syntax tree stands."""
-        self.add(id_, severity, what, getattr(node, "lineno", 0))
-
-    @property
-    def hazards(self) -> list[Hazard]:
-        """What was found, in the order of lines."""
-        return sorted(self._hazards.values(), key=lambda hazard: hazard.line)

@@ -79,12 +79,12 @@ def _bad_character(text: str) -> tuple[int, int]:
     return 1, 1
 
 
-def definitions(tree: ast.Module, guarded: bool | None = None) -> Definitions:
-    """What `tree` binds at its top level; `guarded` as in top_level."""
+def definitions(tree: ast.Module) -> Definitions:
+    """What `tree` binds at its top level."""
     functions: dict[str, Function] = {}
     classes: dict[str, ast.ClassDef] = {}
     others: set[str] = set()
-    for node in top_level(tree, guarded):
+    for node in top_level(tree):
         if isinstance(node, Function):
             functions[node.name] = node
         elif isinstance(node, ast.ClassDef):
@@ -102,13 +102,8 @@ def definitions(tree: ast.Module, guarded: bool | None = None) -> Definitions:
     return Definitions(functions, classes, frozenset(others))
 
 
-def top_level(tree: ast.Module, guarded: bool | None = None) -> Iterator[ast.stmt]:
-    """The statements that run when the module is imported; bodies of functions and classes are left out.
-
-    `guarded` is what main_guards_hold says, where the caller has asked it already.
-    """
-    if guarded is None:
-        guarded = main_guards_hold(tree)
+def top_level(tree: ast.Module) -> Iterator[ast.stmt]:
+    """The statements that run when the module is imported; bodies of functions and classes are left out."""
     waiting: list[ast.stmt] = list(reversed(tree.body))
     while waiting:
         node = waiting.pop()
@@ -116,7 +111,7 @@ def top_level(tree: ast.Module, guarded: bool | None = None) -> Iterator[ast.stm
         if isinstance(node, Function | ast.ClassDef):
             continue
         inner: list[ast.stmt] = []
-        skipped = guarded and isinstance(node, ast.If) and is_main_guard(node)
+        skipped = isinstance(node, ast.If) and _is_main_guard(node)
         for name in ("body", "handlers", "orelse", "finalbody", "cases"):
             if skipped and name == "body":
                 continue
@@ -125,7 +120,7 @@ def top_level(tree: ast.Module, guarded: bool | None = None) -> Iterator[ast.stm
         waiting += reversed(inner)
 
 
-def is_main_guard(node: ast.If) -> bool:
+def _is_main_guard(node: ast.If) -> bool:
     """Whether `node` is `if __name__ == "__main__":`."""
     test = node.test
     if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq)):
@@ -133,25 +128,6 @@ def is_main_guard(node: ast.If) -> bool:
     sides = (test.left, test.comparators[0])
     named = any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
     return named and any(isinstance(side, ast.Constant) and side.value == "__main__" for side in sides)
-
-
-def main_guards_hold(tree: ast.Module) -> bool:
-    """Whether `__name__` is only read: a module that binds it could enter its `__main__` block when imported."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            if node.id == "__name__" and not isinstance(node.ctx, ast.Load):
-                return False
-        elif isinstance(node, ast.Constant):
-            if node.value == "__name__":
-                return False
-        elif not isinstance(node, ast.Attribute) and "__name__" in (
-            getattr(node, "name", None),
-            getattr(node, "asname", None),
-            getattr(node, "arg", None),
-            getattr(node, "rest", None),
-        ):
-            return False
-    return True
 
 
 def decorator_names(function: Function) -> Sequence[str]:

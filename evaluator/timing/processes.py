@@ -22,7 +22,6 @@ from evaluator.sandbox import messages
 from evaluator.sandbox.fork_server import CacheScope, ForkServer
 from evaluator.sandbox.shared_buffers import SharedTensor
 from evaluator.sandbox.worker_process import Worker
-from evaluator.scan.hazards import Severity
 from evaluator.source.forms import Form, Recognised
 from evaluator.source.python_source import texts_in
 from evaluator.worker.loading.cpu_mode import USUAL
@@ -111,8 +110,7 @@ class Starter:
         """
         message = messages.candidate_message(self.request, self.recognised, dims, kernel.module)
         reply = kernel.load({**message, "stand_in": kernel.draw.choice(stand_ins)})
-        for name in reply["patched"][:5]:
-            cases.found.hazard("patched", Severity.REJECT, f"{name} was replaced when the file was loaded")
+        cases.found.behaviour(reply)
         if reply["unfilled"]:
             why = f"what fills it did not compile: {reply['unfilled']}"
             skipped = NotTried(what="shared memory filled beforehand", why=why[:500].replace("\n", " "))

@@ -15,10 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evaluator.scan.hazards import Severity
-from evaluator.scan.scan import scan
-from evaluator.source.forms import Backend
-from evaluator.source.source_file import read_source
 from tests.adversarial.corpus import HERE, UNPROFITABLE, Cheat, caught, load, reported, row_name
 from tests.adversarial.naive_runs import NaiveServer, naive_accepts
 from tests.adversarial.support import bench, rejecting, said
@@ -30,9 +26,6 @@ HONEST = [row for row in ROWS if row.improvement]
 PROBLEMS = HERE / "problems"
 QUICK = ("--plan", "verdict", "--baselines", "eager")
 """Every phase of the timing, against one baseline."""
-
-IN_TEXT = {"shorter_elapsed_time", "shorter_benchmark", "slow_hook"}
-"""Cheats that their text gives away."""
 
 cheats = pytest.mark.parametrize("cheat", [pytest.param(cheat, id=row_name(cheat, "gpu")) for cheat in CHEATS])
 
@@ -233,15 +226,6 @@ def test_a_cheat_is_caught_or_has_gained_nothing() -> None:
 
 
 # ── what can be said without running them ──
-
-
-@cheats
-def test_text_gives_few_of_them_away(cheat: Cheat) -> None:
-    """Most are caught by what they do; else this corpus would try the reading of text and not the clock."""
-    backend = Backend.CUDA if cheat.file.endswith(".cu") else Backend.TORCH
-    found = scan(read_source(cheat.path, "candidate"), backend, entry="ModelNew", reference=cheat.reference)
-    rejected = {hazard.id for hazard in found if hazard.severity is Severity.REJECT}
-    assert rejected == ({"patched"} if cheat.id in IN_TEXT else set()), found
 
 
 WATCH = """

@@ -25,7 +25,7 @@ from evaluator.worker.loading.interpreted import LAUNCHES
 from evaluator.worker.loading.interpreter import driver_of
 from evaluator.worker.loading.subjects import CompileError, MissingError, compiled, make_subject
 from evaluator.worker.loading.unsupported import unsupported
-from evaluator.worker.measurement import integrity
+from evaluator.worker.measurement import deeds, integrity
 from evaluator.worker.measurement.arrays import Arrays
 from evaluator.worker.measurement.operations import Nothing, Operators, device_kernels
 from evaluator.worker.measurement.threads import Threads
@@ -59,6 +59,7 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         self.channel = channel
         self.sandbox = sandbox
         self.changed: Callable[[], list[str]] = list
+        self.deeds: Callable[[], list[dict[str, Any]]] = list
         self.threads = Threads()
         self.arrays = Arrays(self.folder)
         self.mapping = contextlib.ExitStack()
@@ -127,17 +128,19 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
             self.arrays.install()
             self.changed = integrity.watch()
             integrity.hide()
+            self.deeds = deeds.watch(self.folder)
         self.threads = Threads()
         self.subject = make_subject(message, self.folder, self.device)
         unfilled = getattr(self.subject, "filler", "")
         return {**self._findings(), "unfilled": unfilled if isinstance(unfilled, str) else ""}
 
     def _findings(self) -> dict[str, Any]:
-        """What the candidate left behind: replaced functions, threads (also those that `threading` does not list),
-        processes."""
+        """What the candidate did, and left behind: replaced functions, threads (also those that `threading` does not
+        list), processes."""
         children = Path(f"/proc/self/task/{os.getpid()}/children")
         processes = children.read_text().split() if children.exists() else []
-        return {"patched": self.changed(), "threads": self.threads.count(), "processes": len(processes)}
+        left = {"threads": self.threads.count(), "processes": len(processes)}
+        return {"patched": self.changed(), "deeds": self.deeds(), **left}
 
     def do_map(self, message: dict[str, Any]) -> dict[str, Any]:
         """Nothing but the buffers that came with the message."""

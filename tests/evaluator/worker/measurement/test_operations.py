@@ -117,6 +117,17 @@ def test_what_another_thread_runs_is_seen() -> None:
     assert "aten::softmax" in table(in_a_thread)
 
 
+def test_what_the_compiler_made_counts_as_all_of_the_problem() -> None:
+    """Its kernels are no operators, and its region has no sizes."""
+
+    def compiled() -> None:
+        with torch.profiler.record_function("Torch-Compiled Region: 0/0"):
+            X.clone()
+
+    (operation,) = library.operations(watched(compiled).table(), 10**6)
+    assert (operation.name, operation.calls, operation.share) == ("torch.compile", 1, 1.0)
+
+
 @pytest.mark.parametrize("how", ["removed", "disabled", "started anew", "no records"])
 def test_who_takes_the_observer_away_is_told(how: str, tmp_path: Path) -> None:
     def blinding() -> None:
