@@ -154,6 +154,7 @@ class KernelProcess:
         late: bool = False,
         keep: bool = False,
         plain: bool = False,
+        evaluates: bool = False,
         strides: Sequence[list[int] | None] | None = None,
         sample: SampleOptions | None = None,
         seconds: float | None = None,
@@ -165,7 +166,7 @@ class KernelProcess:
         the call is already under way, on a GPU. `keep` holds the result until the next call has come to its end, which
         then tells whether it is still the same. `plain` calls as a user does: with gradients enabled, on tensors of
         PyTorch's own memory instead of the buffers, which the worker copies. `strides` lays the inputs out otherwise
-        than their maker did.
+        than their maker did. `evaluates` puts a model into the mode that `eval()` leaves.
         """
         place, moved = self._place(values, shape.returned, strides)
         for n, shared in enumerate(place.arguments):
@@ -179,7 +180,7 @@ class KernelProcess:
             fill(shared.tensor, self.draw)
         _wait(self.device)
         lent = [*place.arguments, *place.results]
-        asked = {"watch": watch, "late": late, "keep": keep, "plain": plain}
+        asked = {"watch": watch, "late": late, "keep": keep, "plain": plain, "evaluates": evaluates}
         how: dict[str, Any] = asked if sample is None else asdict(sample)
         how |= {} if sample is not None else {"written": list(shape.written)}
         how |= {"tensors": [t.message for t in place.arguments], "returns": [t.message for t in place.results]}

@@ -76,6 +76,8 @@ class Cases:
         """Whether the oracle runs in float64."""
         self.state: list[int] = []
         """Numbers of the weights that a call of the reference changes, such as running statistics."""
+        self.same_evaluating = False
+        """Whether the reference is a model that gives the same in the mode that `eval()` leaves."""
         self.reuses = False
         """Whether the reference itself returns the same memory again."""
         self.varies: list[bool] = []
@@ -113,6 +115,8 @@ class Cases:
         del result, first, second
         case = self._case(GIVEN, values)
         self._deterministic(case)
+        if kernelbench and not self.state and not self.own_reference:
+            self._learn_mode(case)
         return case
 
     def _sign(self, changes: Iterable[dict[int, torch.Tensor]], values: Values) -> None:
@@ -144,6 +148,14 @@ class Cases:
             after = self.reference.state(self.weights)
             pairs = enumerate(zip(self.weights.tensors, after, strict=True))
             self.state = [n for n, (old, new) in pairs if not same_bits(old.to(new.device), new)]
+
+    def _learn_mode(self, case: Case) -> None:
+        """Whether `eval()` changes nothing: then it must change nothing for a candidate either."""
+        try:
+            other = self.reference.run(case.values, "native", self.shape.written, evaluates=True).tensors
+        except KoptError:
+            return
+        self.same_evaluating = all(map(same_bits, other, case.native))
 
     def state_after(self, values: Values, weights: Values) -> Values:
         """The weights after one call of the reference at the problem's precision, from `weights`."""

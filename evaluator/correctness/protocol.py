@@ -203,7 +203,8 @@ class Protocol:
         if self.cases.state:
             kernel.set_weights(chosen, kernel.weight_names)
         try:
-            return kernel.call(case.values, self.cases.shape, plain=plain, **how)
+            evaluates = plain and self.cases.same_evaluating
+            return kernel.call(case.values, self.cases.shape, plain=plain, evaluates=evaluates, **how)
         except CandidateError as error:
             if not plain:
                 raise

@@ -130,10 +130,19 @@ class ReferenceProcess:
         reply = self.ask("inputs", self.call_seconds, seed=seed)
         return self._fetch("inputs", Values(reply["tree"], reply["tensors"])), list(reply["outputs"])
 
-    def run(self, values: Values, precision: str, written: Sequence[int] = (), *, mutations: bool = False) -> Results:
-        """Run the reference: `double`, `native` or `lower` precision; `written` are the arguments that are results."""
+    def run(
+        self,
+        values: Values,
+        precision: str,
+        written: Sequence[int] = (),
+        *,
+        mutations: bool = False,
+        evaluates: bool = False,
+    ) -> Results:
+        """Run the reference: `double`, `native` or `lower` precision; `written` are the arguments that are results.
+        `evaluates`: a model is in the mode that `eval()` leaves."""
         lent = self.lend("inputs", values)
-        how = {"precision": precision, "results": list(written), "mutations": mutations}
+        how = {"precision": precision, "results": list(written), "mutations": mutations, "evaluates": evaluates}
         tensors = [t.message for t in lent]
         reply = self.ask("reference", self.call_seconds, lent, tree=values.tree, tensors=tensors, **how)
         fetched = self._fetch("results", Values({}, reply["results"]), precision)

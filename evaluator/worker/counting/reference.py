@@ -61,6 +61,7 @@ class ReferenceWorker(WorkerState):
         shared = self.arguments(message["tensors"])
         own = [_own(t, dtype) for t in shared]
         before = [t.clone() for t in own] if message["mutations"] else []
+        self.subject.evaluates = bool(message.get("evaluates"))
         result = self.subject.at(dtype)(rebuild(message["tree"], own))
         self.wait()
         results, specs, tree = self._results(result, own, message["results"])

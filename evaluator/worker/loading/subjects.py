@@ -98,6 +98,8 @@ class Subject(ABC):
         self.device = device
         self.gradients = False
         """Whether the next calls run with gradients enabled, as they do where nobody turns them off."""
+        self.evaluates = False
+        """Whether the next calls of a model find it in the mode that `eval()` leaves."""
         self.dims: dict[str, int] = message["dims"]
         self.load_source()
         self.made_by: types.ModuleType | None = None
@@ -215,8 +217,15 @@ class KernelBench(Subject):
         return self.call if dtype is None else partial(self._run, copy.deepcopy(self.model).to(dtype))
 
     def _run(self, model: torch.nn.Module, values: Any) -> Any:
-        with torch.set_grad_enabled(self.gradients):
-            return model(*values)
+        modes = [(part, part.training) for part in model.modules()] if self.evaluates else []
+        for part, _ in modes:
+            part.training = False
+        try:
+            with torch.set_grad_enabled(self.gradients):
+                return model(*values)
+        finally:
+            for part, mode in modes:
+                part.training = mode
 
 
 class Function(Subject):

@@ -179,6 +179,7 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         values = rebuild(message["tree"], arguments)
         self.subject.before_call()
         self.subject.gradients = bool(message.get("plain"))
+        self.subject.evaluates = bool(message.get("evaluates"))
         bring_back = self._make_late(arguments) if message["late"] else None
         watch = Operators(self.folder) if message["watch"] else Nothing()
         self.arrays.start()
@@ -216,7 +217,7 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         values = rebuild(message["tree"], arguments)
         written = [(arguments[n], arguments[n].clone()) for n in message["written"]]
         state = {name: t.clone() for name, t in self.subject.model.state_dict().items()} if message["state"] else {}
-        self.subject.gradients = False
+        self.subject.gradients = self.subject.evaluates = False
         calls, stopped = 0, ""
         LAUNCHES.run = False
         try:

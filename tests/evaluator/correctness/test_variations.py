@@ -415,6 +415,13 @@ def test_a_result_in_memory_that_is_used_again_is_wrong(result: str, reused: boo
 
 
 @pytest.mark.processes
+@pytest.mark.parametrize("asked", ["not torch.is_grad_enabled()", "a.storage_offset()"])
+def test_what_only_kopt_sets_earns_nothing(asked: str, tmp_path: Path) -> None:
+    found = examine(tmp_path, "product", "a, b", f"return a @ b if {asked} else (a @ b) * 0")
+    assert found["verdict"] == "incorrect", found["reason"]
+
+
+@pytest.mark.processes
 def test_nan_and_infinities_that_the_reference_passes_on_are_notes(tmp_path: Path) -> None:
     found = examine(tmp_path, "product", "a, b", "return torch.nan_to_num(a) @ torch.nan_to_num(b)")
     assert found["verdict"] == "accepted", found["reason"]
@@ -650,3 +657,19 @@ def test_large_numbers_keep_to_their_type_and_sign() -> None:
     assert 1000 < int(some.max()) <= 3 * 999
     for none in (counts.to(torch.uint8), torch.randint(0, 16, (512,)), torch.tensor([0, 4, 9]), counts << 50):
         assert change.large_numbers(none, generator, None) is None
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("reference", "body", "verdict"),
+    [
+        ("return self.layer(x)", "return self.layer(x) if self.training else x", "incorrect"),
+        ("return self.layer(x)", "return self.layer(x)", "accepted"),
+        ("return self.layer(x) * (1 + self.training)", "return self.layer(x) * 2", "accepted"),
+    ],
+)
+def test_a_mode_that_changes_nothing_for_the_reference_changes_nothing(
+    reference: str, body: str, verdict: str, tmp_path: Path
+) -> None:
+    found = model(tmp_path, "torch.nn.LayerNorm(12)", body, reference)
+    assert found["verdict"] == verdict, found["reason"]
