@@ -71,6 +71,7 @@ class Protocol:
             if case is not None:
                 self._examine(case)
                 self._try(kernel, case, 0)
+            case = None  # a large problem has no memory for the next beside it
             if n == len(others) // 2 and (repeat := next(repeats, None)) is not None:
                 self._try(kernel, first, repeat)
         fresh = self.cases.case(GIVEN, 2)
@@ -78,7 +79,7 @@ class Protocol:
             self._try(kernel, fresh, 0, label="given, drawn again")
         for repeat in repeats:
             self._try(kernel, first, repeat)
-        case = fresh = None  # variations of a large problem need their memory
+        fresh = None
         if kernel is not None and self.plan.name == "verdict" and self._sound():
             self._vary(kernel, first)
             if self._sound():

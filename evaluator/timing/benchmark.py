@@ -124,7 +124,7 @@ class Benchmark:
 
     def _at_once(self, case: Case) -> int:
         """How many restarts fit into the device's memory side by side; 0 where candidate and baselines have to take
-        turns. Raises `KoptError` if not even one of them fits."""
+        turns, with room for a row of calls. Raises `KoptError` if not even one of them fits."""
         torch.cuda.empty_cache()
         read, written = traffic(self.cases, case)
         both = (self.places * (read + written) + 2 * written) + (read + 3 * written) * len(self.plan.baselines)
@@ -137,7 +137,7 @@ class Benchmark:
                 code="out_of_memory",
                 hint="Give smaller --dims.",
             )
-        return int(min(self.plan.restarts, free // each))
+        return 0 if self.places == 1 else int(min(self.plan.restarts, free // each))
 
     def _batch(self, restarts: Sequence[int], checked_restart: int) -> None:
         """Run some restarts side by side, from start to end."""
