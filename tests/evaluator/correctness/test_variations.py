@@ -663,7 +663,7 @@ def test_large_numbers_keep_to_their_type_and_sign() -> None:
 @pytest.mark.parametrize(
     ("reference", "body", "verdict"),
     [
-        ("return self.layer(x)", "return self.layer(x) if self.training else x", "incorrect"),
+        ("return self.layer(x)", "return self.layer(x) if self.training else x * 1", "incorrect"),
         ("return self.layer(x)", "return self.layer(x)", "accepted"),
         ("return self.layer(x) * (1 + self.training)", "return self.layer(x) * 2", "accepted"),
     ],
