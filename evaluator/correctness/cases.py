@@ -322,10 +322,19 @@ class Cases:
             self.found.skipped(distribution.name, f"the reference does not take it: {error.message}")
             return None
         why = _unfit(case) if distribution.name != "given" else ""
+        if distribution.name == "huge" and not why and not self._precise(case):
+            why = "PyTorch's own result is not as precise on it as is asked"
         if why:
             self.found.skipped(distribution.name, why)
             return None
         return case
+
+    def _precise(self, case: Case) -> bool:
+        """Whether PyTorch's own result keeps the rule without allowance for its own error."""
+        return case.reference is case.native or all(
+            compare(n, o, None, stretched=True, exact=False, declared=self.tolerance).passed
+            for o, n in zip(case.reference, case.native, strict=True)
+        )
 
     def varied(
         self,

@@ -40,6 +40,9 @@ DISTRIBUTIONS = (
     Distribution(
         "mixed", True, "magnitudes from 1e-3 to 1e3 (fp16: to 1e2) in one tensor, the largest at the end of each row"
     ),
+    Distribution(
+        "huge", True, "magnitudes from 1e3 to 1e6 (fp16: from 1e2 to 1e4): integers and ranges that are too small"
+    ),
     Distribution("binary", True, "0 and 1 alike often: sums of them are exact in any order"),
 )
 """All of them, the given one first."""
@@ -49,6 +52,7 @@ JITTER = 2.0**-6
 _SPIKE = {torch.float16: 32.0}
 _LARGE = {torch.float16: 16.0}
 _DECADES = {torch.float16: 5.0}
+_HUGE = {torch.float16: (2.0, 4.0)}
 _PIECE = 1 << 22
 
 
@@ -131,6 +135,13 @@ def _mixed(shape: torch.Size, dtype: torch.dtype, generator: torch.Generator) ->
     return _normal(shape, dtype, generator).mul_(exponent.mul_(decades).sub_(3).mul_(math.log(10)).exp_())
 
 
+def _huge(shape: torch.Size, dtype: torch.dtype, generator: torch.Generator) -> Tensor:
+    """10^U[3, 6] of either sign, and at fp16 10^U[2, 4], so that sums of a few stay finite."""
+    low, high = _HUGE.get(dtype, (3.0, 6.0))
+    magnitude = _uniform(shape, dtype, generator).mul_(high - low).add_(low).mul_(math.log(10)).exp_()
+    return magnitude.copysign_(_normal(shape, dtype, generator)).to(dtype)
+
+
 def _binary(shape: torch.Size, dtype: torch.dtype, generator: torch.Generator) -> Tensor:
     return torch.randint(2, shape, generator=generator, device=generator.device, dtype=torch.uint8).to(dtype)
 
@@ -142,5 +153,6 @@ _DRAWN: dict[str, Callable[[torch.Size, torch.dtype, torch.Generator], Tensor]] 
     "large": lambda shape, dtype, generator: _normal(shape, dtype, generator).mul_(_LARGE.get(dtype, 64.0)),
     "offset": lambda shape, dtype, generator: _normal(shape, dtype, generator).add_(10),
     "mixed": _mixed,
+    "huge": _huge,
     "binary": _binary,
 }

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+_NEAR_TOP = 2.0**10
+"""Where right numbers overflow, so may a step on the way to those that are smaller than the largest by no more."""
 SHORT_ROW = 64
 """Rows shorter than this say too little by themselves: the whole tensor is one row then."""
 _CPU_PIECE = 1 << 17
@@ -53,6 +55,7 @@ class Rows:
         info = torch.finfo(got.dtype if floating else torch.float64)
         self.unit, self.tiny, self.top = info.eps / 2, info.smallest_normal, info.max
         self.wide = torch.float32 if floating and got.dtype.itemsize <= 4 else torch.float64
+        self._beyond: bool | None = None
 
     def cuts(self) -> Iterator[tuple[tuple[slice, slice], int, bool]]:
         """Each piece, the flat index of its first element, and whether its rows end with it."""
@@ -80,12 +83,25 @@ class Rows:
         got = torch.where(edge, got.clamp(-self.top, self.top), got)
         finite = star.isfinite()
         wrong = ~((finite & got.isfinite()) | (star == got) | (star.isnan() & got.isnan()))
+        if self._overflows():
+            wrong &= got.isfinite() | (size.nan_to_num(0.0, math.inf) < self.top / _NEAR_TOP)
         error = torch.where(finite & got.isfinite(), got - star, 0.0)
         own = None
         if self.native is not None:
             own = self.native[cut].double() - star
             own = torch.where(own.isfinite(), own, 0.0)
         return Block(first, error, own, torch.where(finite, star, 0.0), wrong)
+
+    def _overflows(self) -> bool:
+        """Whether right numbers lie beyond the dtype: an infinity is then a number that was too large, and not one that
+        the problem means."""
+        if self._beyond is None:
+            wider = self.reference.dtype.is_floating_point and self.reference.dtype.itemsize > self.dtype.itemsize
+            sizes = (self.reference[cut].abs() for cut, _, _ in self.cuts()) if wider else iter(())
+            self._beyond = any(
+                bool(((size > self.top * (1 + 2 * self.unit)) & size.isfinite()).any()) for size in sizes
+            )
+        return self._beyond
 
     def unequal(self, cut: tuple[slice, slice]) -> Tensor:
         """Where a piece differs from y* by value; NaN equals NaN."""

@@ -8,7 +8,8 @@ With y* the oracle cast to the output's dtype, e = y − y*, e_p = PyTorch's own
 A tensor whose rows are shorter than 64 is one row; each index of a dimension shorter than 64 is held against its own
 size as well, see `evaluator/correctness/slices.py`. Both allowances have a floor, half the distance between subnormal
 numbers, times κ. NaN and infinities stand where y* has them; within 2u of overflow, an infinity and the largest number
-are the same.
+are the same. Where numbers of the oracle lie beyond the dtype, NaN or an infinity may stand for every number from
+2⁻¹⁰ of the largest on: a step on the way overflowed too.
 
 κ is data (`data/tolerance.toml`), set by `benchmarks/tolerance.py`. In fp32 it is 256: honest kernels need at most 206,
 where one thread adds 16,384 numbers one after the other; TF32 needs 777 and more on normal data. Distributions on which

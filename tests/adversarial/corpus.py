@@ -157,9 +157,10 @@ These are cases that we know. On cases of strangers the figures are others: of 2
 who had read the code and no test, 28 were accepted in the first run
 ([record](../benchmarks/results/blind/evaluator/2026-11-23-red-team-cpu.json), 2026-11-23, at ea7f187); of 38 before
 them, 26. Most of the 28 are right on whatever kopt drew and wrong on what it did not draw: another value of a string or
-a number, repeated indices, infinities, negative weights, longer rows, a second call, a call outside any harness. Nine
-are caught since, by variations of texts, offsets, masks, infinities and the order of elements, and by a watch on all
-threads (`tests/adversarial/test_strangers.py`); the next figure needs a new set.
+a number, repeated indices, infinities, negative weights, longer rows, a second call, a call outside any harness. All
+but one are caught since, because more is drawn (values, magnitudes, repeated integers, signs of weights, larger sizes,
+the problem's own strides) and more is looked at (threads, calls, results); the last, which refuses every mask but one
+kind, is accepted with words that say so (`tests/adversarial/test_strangers.py`). The next figure needs a new set.
 
 """
 

@@ -119,7 +119,7 @@ def test_relu_is_refused_where_nothing_but_positive_numbers_is_tried() -> None:
 def test_one_draw_says_nothing_of_a_single_number() -> None:
     assert not examined(lambda x: x.sum(), X, names=("given",)).refused
     fixed = torch.arange(10)
-    assert examined(lambda x: x.sum(), fixed).reasons == ("output 0: the constant 45 passes on all 8 draws of inputs",)
+    assert examined(lambda x: x.sum(), fixed).reasons == ("output 0: the constant 45 passes on all 9 draws of inputs",)
 
 
 def test_a_loose_declared_tolerance_refuses_the_task() -> None:

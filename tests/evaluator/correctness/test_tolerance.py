@@ -194,6 +194,37 @@ def test_nan_and_infinity_stand_where_the_oracle_has_them(
             assert {ours(result, reference, native).worst, by_declared.worst, equal.worst} == {107}
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    ("right", "got", "passes"),
+    [
+        (math.inf, math.nan, True),
+        (math.inf, -math.inf, True),
+        (-math.inf, math.nan, True),
+        (0.01, math.nan, True),
+        (0.01, math.inf, True),
+        (0.0001, math.nan, False),
+        (math.nan, math.inf, False),
+        (math.inf, 1.0, False),
+    ],
+)
+def test_where_the_oracle_overflows_so_may_a_step_before(
+    dtype: torch.dtype, right: float, got: float, passes: bool
+) -> None:
+    top = torch.finfo(dtype).max
+    reference = normal(3, 100)
+    reference[1, 7] = right * top if math.isfinite(right) else right
+    for beyond in (1.5 * top, -4.0 * top):
+        reference[2, 9] = beyond
+        result = reference.to(dtype, copy=True)
+        result[1, 7] = got
+        assert ours(result, reference, reference.to(dtype)).passed == passes
+        assert compare(result, reference, None, stretched=False, exact=False, declared=(1.0, 1.0)).passed == passes
+    if math.isinf(right):  # nothing overflows: the problem means the infinity
+        reference[2, 9] = 1.0
+        assert not ours(result, reference).passed
+
+
 def test_an_error_beside_a_nan_is_still_found() -> None:
     reference = normal(3, 100)
     reference[0, 0] = math.nan
