@@ -1,7 +1,8 @@
 """What a candidate's own code does, told by Python itself: its audit events, which no spelling of a text avoids.
 
 A hook for them cannot be taken off. What PyTorch, Triton and imports do by themselves is left out: an event counts if
-the candidate's file, or code that it made, stands before any library on the stack.
+the candidate's file, or code that it made, stands before any library on the stack. For a search of what is not the
+candidate's it also counts if libraries only handed on what did it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ _EVENTS = {
 }
 _FRAMES = frozenset({"tb_frame", "gi_frame", "cr_frame", "ag_frame"})
 """Attributes that hold a frame."""
+_LISTS = frozenset({"open", "listdir", "scandir"})
 _OF_PROCESSES = re.compile(r"/proc/\d+(?!\S*/cgroup\Z)(?:/|\Z)")
+_EVALUATOR = str(Path(__file__).parents[2]) + os.sep
 _STANDARD = (os.path.dirname(os.__file__) + os.sep, "<frozen ")  # noqa: PTH120 - as code objects have it
 _INSTALLED = ("site-packages", "dist-packages")
 _frame = sys._getframe
@@ -50,17 +53,17 @@ def watch(folder: Path) -> Callable[[], list[dict[str, Any]]]:
         inside.hook = True  # what is done here has events of its own
         try:
             said = next((os.fsdecode(one) for one in arguments if isinstance(one, (str, bytes))), "")
-            name = said if event == "object.__getattr__" else event.rpartition(".")[2]
-            id_ = _EVENTS[event] if event != "object.__getattr__" or name in _FRAMES else ""
-            known = (id_, event) in found and id_ != "writes_files"  # a later file may be another's
-            frame = _of_the_candidate(_frame(1), own, name, id_) if id_ and not known else None
-            if frame is not None and id_ == "writes_files":
+            id_, name = _EVENTS[event], event.rpartition(".")[2]
+            if event == "object.__getattr__":
+                id_, name = ("reads_frames" if said in _FRAMES else ""), said
+            elif id_ == "writes_files":
                 id_ = _of_a_file(said, event == "open" and arguments[2])
-            if frame is not None and id_:
+            frame = _of_the_candidate(_frame(1), own, name, id_) if id_ and (id_, event) not in found else None
+            if frame is not None:
                 line = frame.f_lineno if frame.f_code.co_filename.startswith(own) else 0
                 shown = "" if own in said else said[:100]  # its own files have other names in each process
                 words = " ".join([event, *shown.split()]).encode("utf-8", "replace").decode("utf-8")
-                found.setdefault((id_, event), {"id": id_, "said": words, "line": line})
+                found[id_, event] = {"id": id_, "said": words, "line": line}
         finally:
             inside.hook = False
 
@@ -77,20 +80,28 @@ def _of_a_file(path: str, flags: int) -> str:
 
 
 def _of_the_candidate(frame: FrameType | None, own: str, name: str, id_: str) -> FrameType | None:
-    """The frame of the candidate for which this was done; None where a library did it for itself."""
-    at = frame
+    """The frame of the candidate for which this was done; None where a library did it for itself.
+
+    Files and programs are a library's where one other than Python's own asked for them. Of the rest it is a library's
+    only if its text has the `name`: one that hands on a function, as `tree_map` does, does not name it.
+    """
+    searches, handed_on = id_ in ("scans_memory", "reads_frames") and name not in _LISTS, False
     while frame is not None:
         code, last = frame.f_code, frame
         file = code.co_filename
         if file.startswith(own):
             return frame
-        standard = file.startswith(_STANDARD) and not any(folder in file for folder in _INSTALLED)
-        if not standard and not file.startswith("<"):
+        if file.startswith(_EVALUATOR) or (file.startswith("<frozen importlib") and not searches):
             return None
-        itself = id_ == "dynamic_code" or (id_ == "reads_frames" and name in code.co_names)  # and hands on no other's
-        if itself and standard and frame is at and file != inspect.__file__:
-            return None  # as `namedtuple` and `logging` do for whoever calls them
-        if id_ != "scans_memory" and file.startswith("<frozen importlib"):
+        if not searches:
+            standard = file.startswith(_STANDARD) and not any(folder in file for folder in _INSTALLED)
+            if not file.startswith("<") and (not standard or id_ == "dynamic_code"):
+                return None
+        elif file == inspect.__file__:
+            name = code.co_name
+        elif not handed_on and name in code.co_names and (not file.startswith("<") or file.startswith("<frozen ")):
             return None
+        else:
+            handed_on = True
         frame = frame.f_back
-    return last  # a thread that began in a library's function of the standard library
+    return last  # a thread that began in a library

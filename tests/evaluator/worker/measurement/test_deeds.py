@@ -43,6 +43,10 @@ DEEDS: dict[str, tuple[str, str]] = {
         "scans_memory",
         "exec(bytes.fromhex('696d706f72742067633b2067632e6765745f6f626a656374732829'))",
     ),
+    "by text under a name": (
+        "scans_memory",
+        "exec(compile('import gc; gc.get_objects()', '<x>', 'exec'))",
+    ),
     "by a thread of the library": (
         "scans_memory",
         "import gc, threading\nt = threading.Thread(target=gc.get_objects)\nt.start(), t.join()",
@@ -50,6 +54,18 @@ DEEDS: dict[str, tuple[str, str]] = {
     "by a callback": (
         "scans_memory",
         "import contextlib, gc\nwith contextlib.ExitStack() as s:\n    s.callback(gc.get_objects)",
+    ),
+    "by a library that hands it on": (
+        "scans_memory",
+        "import gc\nfrom torch.utils._pytree import tree_map\ntree_map(lambda f: f(), [gc.get_objects])",
+    ),
+    "frames by a library that hands it on": (
+        "reads_frames",
+        "import sys\nfrom torch.utils._pytree import tree_map\ntree_map(sys._getframe, [1])",
+    ),
+    "functions of inspect by a library": (
+        "reads_frames",
+        "import inspect\nfrom torch.utils._pytree import tree_map\ntree_map(inspect.stack, [1])",
     ),
     "referrers": ("scans_memory", "import gc\ngc.get_referrers(gc)"),
     "its memory as a file": ("scans_memory", "open('/proc/' + 'self/mem', 'rb')"),
