@@ -28,7 +28,7 @@ STATE_CALLS = 3
 """Calls in a row where calls change the weights: what the first leaves, the second reads."""
 ROW_CALLS = (300, 1000)
 """Between how many calls the seed chooses, of a row whose results nobody reads."""
-ROW_SECONDS = 1.0
+ROW_SECONDS = 1.5
 _REALS = ("kappa", "rms_ratio", "max_ratio", "expected", "got")
 """What a trial keeps of a comparison, NaN where nothing could be compared."""
 
@@ -123,7 +123,7 @@ class Protocol:
         except CandidateError as error:
             self._raised(kernel, error, first)
             return
-        if made < calls:
+        if made < ROW_CALLS[0]:
             why = stopped or f"there was no time for more in {ROW_SECONDS:g} s"
             self.found.skipped("a long row of calls", f"{made} calls of {calls}: {why}")
         fresh = self.cases.case(GIVEN, 3)
