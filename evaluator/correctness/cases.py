@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -87,6 +87,8 @@ class Cases:
         self._slow: bool | None = None
         """Whether drawing inputs takes too long for each sample; None before the first."""
         self._drawn: Values | None = None
+        self._steady: list[int] | None = None
+        """Numbers of the float inputs that are the same in every draw and may be moved; None before they are known."""
 
     def prepare(self, *, kernelbench: bool, outputs: Any) -> Case:
         """Learn the problem's shape from the reference; the first case. `outputs` turns what the reference wrote, and
@@ -204,13 +206,26 @@ class Cases:
             self.jitters, said = False, "every draw of the inputs is the same, and the reference takes no others"
         self.found.hazard("fixed_inputs", Severity.NOTE, said)
 
-    def _moved(self, values: Values) -> Values:
-        return values.with_tensors([jitter(t, self.generator) for t in values.tensors])
+    def _moved(self, values: Values, only: Container[int] | None = None) -> Values:
+        """All inputs, or some by their number, moved a little."""
+        moved = [only is None or n in only for n in range(len(values.tensors))]
+        return values.with_tensors(
+            [jitter(t, self.generator) if m else t for m, t in zip(moved, values.tensors, strict=True)]
+        )
 
-    def _takes_moved(self, values: Values) -> bool:
+    def _unsteady(self, values: Values) -> Values:
+        """Floats that are the same in every draw, moved a little: what a candidate keeps of them is no longer right.
+        Not where one of the inputs may not change."""
+        if self._steady is None:
+            fixed = self.fixed or self.found.only_with or self._slow
+            numbers = [n for n, t in enumerate(values.tensors) if not self.varies[n] and t.is_floating_point()]
+            self._steady = numbers if numbers and not fixed and self._takes_moved(values, numbers) else []
+        return self._moved(values, self._steady) if self._steady else values
+
+    def _takes_moved(self, values: Values, only: Container[int] | None = None) -> bool:
         """Whether the reference takes inputs that were moved a little."""
         try:
-            result = self.reference.run(self._moved(values), "native")
+            result = self.reference.run(self._moved(values, only), "native")
         except UsageError:
             return False
         return not any(t.is_floating_point() and bool(t.isnan().any()) for t in result.tensors)
@@ -397,10 +412,18 @@ class Cases:
             if self._slow is None:
                 self._slow = took > SLOW_DRAW and self._can_move(values)
                 self._drawn = values if self._slow else self._drawn
+            values = self._unsteady(values)
         else:
             assert self._drawn is not None
             values = self._moved(self._drawn)
         return self._case(GIVEN, values)
+
+    def near(self, case: Case) -> Case:
+        """The case with its inputs moved a little; itself where the reference does not take them."""
+        try:
+            return self._case(GIVEN, self._moved(case.values))
+        except UsageError:
+            return case
 
     def _can_move(self, values: Values) -> bool:
         """Whether moving the inputs a little makes others of them, which the reference takes."""

@@ -7,6 +7,7 @@ import itertools
 import math
 import mmap
 import os
+import random
 import resource
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ GUARD = 4096
 """Bytes on both sides of a tensor that nobody may write."""
 _ALIGNED = 512
 """Bytes: tensors of a row begin where an allocator of PyTorch's would let them begin."""
+_GAP = 1 << 20
+"""Bytes: the largest gap between two tensors of a row."""
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 _GAPS = 4
 """A tensor that reaches over so many times its own elements is laid out without gaps."""
@@ -126,18 +129,17 @@ class SharedTensor:
 
 @dataclass
 class SharedRow:
-    """Tensors of one spec, behind each other in one buffer: what as many calls take or return."""
+    """Tensors of one spec in one buffer: what as many calls take or return."""
 
     buffer: Buffer
     spec: dict[str, Any]
-    step: int
-    """Bytes from one to the next."""
+    offsets: list[int]
+    """Bytes from the buffer's begin to each."""
     tensors: list[torch.Tensor]
 
     def message(self, first: int = 0) -> dict[str, Any]:
         """The row, without those before `first`, as it is named to a worker."""
-        offset, count = GUARD + first * self.step, len(self.tensors) - first
-        return {**self.spec, "buffer": self.buffer.id, "offset": offset, "step": self.step, "count": count}
+        return {**self.spec, "buffer": self.buffer.id, "offsets": self.offsets[first:]}
 
     def close(self) -> None:
         """Let go of the memory."""
@@ -145,13 +147,23 @@ class SharedRow:
         self.buffer.close()
 
 
-def shared_row(spec: dict[str, Any], count: int, device: torch.device) -> SharedRow:
-    """Uninitialized memory for `count` tensors of `spec` and its strides. Raises `KoptError` where there is no room."""
+def shared_row(spec: dict[str, Any], count: int, device: torch.device, draw: random.Random) -> SharedRow:
+    """Uninitialized memory for `count` tensors of `spec` and its strides. Raises `KoptError` where there is no room.
+
+    In an order drawn at random, with gaps of up to half a tensor or `_GAP` between them: who knows where one lies knows
+    nothing of the others.
+    """
     kept = {"shape": list(spec["shape"]), "dtype": spec["dtype"], "stride": spec.get("stride")}
-    step = -(-extent_bytes(kept) // _ALIGNED) * _ALIGNED or _ALIGNED
-    buffer = _buffer(2 * GUARD + count * step, device)
-    row = {**kept, "offset": GUARD, "step": step, "count": count}
-    return SharedRow(buffer, kept, step, memory.views(buffer.base, row))
+    units = -(-extent_bytes(kept) // _ALIGNED) or 1
+    offsets, end = [], GUARD // _ALIGNED
+    for _ in range(count):
+        end += draw.randrange(1 + min(units // 2 + 1, _GAP // _ALIGNED))
+        offsets.append(end * _ALIGNED)
+        end += units
+    draw.shuffle(offsets)
+    buffer = _buffer(end * _ALIGNED + GUARD, device)
+    tensors = [memory.view(buffer.base, offset, kept) for offset in offsets]
+    return SharedRow(buffer, kept, offsets, tensors)
 
 
 def extent_bytes(spec: dict[str, Any]) -> int:

@@ -8,6 +8,7 @@ calls them, and may hide what the device does.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -59,8 +60,9 @@ class CrossCheck:
 
     @property
     def per_call_us(self) -> float:
-        """What a call takes, of the fastest sample, without the copies and the message."""
-        return max(0.0, min(self.walls_us) - min(self.empty_us)) / self.calls
+        """What a call takes, of the median sample, without the copies and the message. Of the fastest, a candidate that
+        leaves calls out of one sample would gain."""
+        return max(0.0, statistics.median(self.walls_us) - statistics.median(self.empty_us)) / self.calls
 
     @property
     def resolution(self) -> float:
@@ -69,7 +71,7 @@ class CrossCheck:
 
 
 def judge_cross_check(found: CrossCheck, claim_us: float, enqueue_us: float, *, waits: bool) -> AuditWitness:
-    """Judge cross-check samples by the fastest of them. `waits`: the call itself waits for the device.
+    """Judge cross-check samples by their median. `waits`: the call itself waits for the device.
 
     What fits the device's claim alone confirms it. Where the calls were captured, anything else refutes it; else, what
     the host could not have needed either, launches of the copies among it. While the device works those launches cost
@@ -81,7 +83,7 @@ def judge_cross_check(found: CrossCheck, claim_us: float, enqueue_us: float, *, 
     if found.why or not found.walls_us or not found.empty_us:
         said = found.why or "no audit turn was made"
         return made(status="not run", per_call_us=None, empty_us=None, allowed_us=None, detail=said)
-    empty = min(found.empty_us)
+    empty = statistics.median(found.empty_us)
     per_call = found.per_call_us
     if found.captured:
         fits, allowed = (part * claim_us + NODE_US + _JITTER_US / found.calls for part in (TOLERATED, REFUTES))

@@ -20,7 +20,9 @@ from evaluator.timing.clock_checks import CrossCheck
 from evaluator.timing.timed_process import WrongResultError
 
 SAMPLES = 3
-"""The fastest of them counts: kopt's clock sees everything else that the host does."""
+JUDGED = 4
+"""Calls of a sample whose result is known, but for one alone of a problem larger than `LARGE_ROW` bytes."""
+LARGE_ROW = 256 << 20
 
 
 def cross_check(
@@ -37,9 +39,10 @@ def cross_check(
 ) -> CrossCheck:
     """Walls of cross-check samples of the candidate, and of samples without calls in the reference's process.
 
-    In each sample one call, chosen at random, has inputs whose result is known. The inputs of the others are perturbed
-    a little, so that no call was made before. All are filled in after the candidate's process has its arguments, so
-    that nothing it does before the sample begins is of use. `before` calls of the same kind come first, timed apart.
+    The inputs of all calls are one draw's, each perturbed a little by itself, so that no call was made before. Of a few
+    calls in each sample, chosen at random, the result is known; nothing tells them from the others. All are filled in
+    after the candidate's process has its arguments, so that nothing it does before the sample begins is of use.
+    `before` calls of the same kind come first, timed apart.
 
     With `capture` the calls are captured into a graph before they have inputs, and the sample replays it: the device's
     work alone, whatever the host needs. What no graph can hold, or what a replay gets wrong, is called by the host.
@@ -77,7 +80,7 @@ class _Lent:
             arguments, returned = map(laid_out, self.case.values.specs), map(contiguous, cases.shape.returned)
             for rows, specs in ((self.arguments, arguments), (self.returned, returned)):
                 for spec in specs:
-                    rows.append(shared_row(spec, before + calls, kernel.device))
+                    rows.append(shared_row(spec, before + calls, kernel.device, draw))
         except BaseException:
             self.close()
             raise
@@ -103,7 +106,8 @@ class _Lent:
         walls, empty, first = [], [], []
         for n in range(SAMPLES + capture):  # the first replay of a graph brings it to the device, and does not count
             self.case = self.case if n == 0 else next(self.fresh)
-            known = self.draw.randrange(count)
+            judged = 1 if cases.bytes > LARGE_ROW else min(JUDGED, count)
+            known = {at: cases.near(self.case) for at in self.draw.sample(range(count), judged)}
             if n == 0 or not capture:
                 lend(cases.reference, self.returned, none)
             empty.append(time_calls(cases.reference, self.calls))
@@ -121,9 +125,10 @@ class _Lent:
                 if capture:
                     raise _UncapturedError(f"its replay failed: {error}") from error
                 raise
-            outputs = [*self.results[known], *(self.sets[known][at] for at in cases.shape.written)]
             try:
-                _judge(cases, dims, self.case, outputs)
+                for call, case in known.items():
+                    outputs = [*self.results[call], *(self.sets[call][at] for at in cases.shape.written)]
+                    _judge(cases, dims, case, outputs)
             except WrongResultError as error:
                 if capture:
                     raise _UncapturedError(f"its replay gave other results: {error}") from error
@@ -142,16 +147,17 @@ def fill_sets(
     results: Sequence[tuple[torch.Tensor, ...]],
     case: Case,
     cases: Cases,
-    known: int,
+    known: dict[int, Case],
     draw: random.Random,
 ) -> None:
-    """The case's inputs for the call `known`, others near them for the rest, and nothing right where results go."""
+    """The inputs of the known cases for their calls, others near `case` for the rest, and nothing right where results
+    go."""
     for number, one in enumerate(sets):
         for n, tensor in enumerate(one):
             if n in cases.shape.filled:
                 fill(tensor, draw)
-            elif number == known:
-                tensor.copy_(case.values.tensors[n])
+            elif number in known:
+                tensor.copy_(known[number].values.tensors[n])
             else:
                 tensor.copy_(jitter(case.values.tensors[n], cases.generator))
     for places in results:

@@ -73,7 +73,7 @@ class TimedWorker(WorkerState):
         try:
             # Relaxed: a candidate may load a module or allocate memory of the driver's while it is captured.
             with torch.cuda.graph(graph, capture_error_mode="relaxed"):
-                self._row(self.lent, count)
+                self._row(self.lent, count, captured=True)
                 if not places[0]:  # a graph of nothing is warned of
                     torch.zeros(1, device=self.device)
         except Exception as error:  # whatever a call does that no graph can hold
@@ -83,7 +83,7 @@ class TimedWorker(WorkerState):
 
     def _by_call(self, rows: list[dict[str, Any]], count: int) -> list[tuple[torch.Tensor, ...]]:
         """The tensors of each call, from a row for each argument or result."""
-        every = [memory.views(self.buffers[row["buffer"]].base, row) for row in rows]
+        every = [[memory.apart(self.buffers[row["buffer"]], at, row) for at in row["offsets"]] for row in rows]
         return list(zip(*every, strict=True)) if every else [()] * count
 
     def do_cross_check(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -100,12 +100,16 @@ class TimedWorker(WorkerState):
         self.wait()
         return {}
 
-    def _row(self, lent: Lent, count: int) -> None:
-        """The calls, then the copies: launching these is hidden while the device works."""
+    def _row(self, lent: Lent, count: int, *, captured: bool = False) -> None:
+        """Each call, and the copies of its results before the next: what a later call computes comes too late."""
         if lent.blank is None:
-            made = [self.subject.call(values) for values in lent.sets[:count]]
-            for result, places in zip(made, lent.places, strict=False):
+            for values, places in zip(lent.sets[:count], lent.places, strict=False):
+                result = self.subject.call(values)
                 for value, place in zip(results(result, lent.result) if places else (), places, strict=True):
+                    deliver(value, place)
+        elif captured:
+            for places in lent.places:
+                for value, place in zip(lent.blank, places, strict=True):
                     deliver(value, place)
         elif lent.blank:  # by one launch: what the device needs for it, and next to nothing of the host
             every = [place for places in lent.places for place in places]

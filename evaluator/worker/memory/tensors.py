@@ -95,9 +95,14 @@ def view(base: torch.Tensor, offset: int, spec: dict[str, Any]) -> torch.Tensor:
     return _as_strided(flat, shape, [int(n) for n in stride]) if stride is not None else _view(flat, shape)
 
 
-def views(base: torch.Tensor, row: dict[str, Any]) -> list[torch.Tensor]:
-    """`row["count"]` tensors of its spec, from `row["offset"]` on every `row["step"]` bytes."""
-    return [view(base, row["offset"] + n * row["step"], row) for n in range(row["count"])]
+def apart(mapping: Mapping, offset: int, spec: dict[str, Any]) -> torch.Tensor:
+    """The same in a mapped buffer, with a storage on the device that ends where the tensor does: no way leads from it
+    to what lies beside it."""
+    if not mapping.address:
+        return view(mapping.base, offset, spec)
+    size = extent([int(n) for n in spec["shape"]], spec.get("stride")) * DTYPES[spec["dtype"]].itemsize
+    device = mapping.base.device.index or 0
+    return view(device_bytes(mapping.address + offset, size, device), 0, spec) if size else view(mapping.base, 0, spec)
 
 
 def span(tensor: torch.Tensor) -> torch.Tensor:

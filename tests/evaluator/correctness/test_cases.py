@@ -140,6 +140,30 @@ def test_fixed_inputs_are_moved_whether_drawing_is_slow_or_not(make: Make, monke
             assert ((moved / torch.arange(1.0, 65.0) - 1).abs() <= 2.1 / 64).all()
 
 
+def test_one_of_several_inputs_that_never_varies_is_moved_in_timed_samples(make: Make, quick: None) -> None:
+    """What a candidate keeps of a table that it has seen once is not right for long."""
+    made = "[torch.randn(64), torch.arange(64.0), torch.arange(64)]"
+    cases = make("return x * 2 + table + whole", made=made, arguments="x, table, whole")
+    tables = [cases.another(n).values.tensors[1] for n in range(10, 14)]
+    assert all_differ(tables)
+    assert all(torch.allclose(table, torch.arange(64.0), rtol=2**-6 + 1e-6) for table in tables)
+    assert torch.equal(cases.another(20).values.tensors[2], torch.arange(64))
+    refuses = "assert table[1] == 1\nreturn x * 2 + table + whole"
+    cases = make(refuses, made=made, arguments="x, table, whole")
+    assert torch.equal(cases.another(10).values.tensors[1], torch.arange(64.0))
+
+
+def test_a_near_case_has_inputs_and_results_of_its_own(make: Make) -> None:
+    cases = make()
+    case = cases.another(10)
+    near = cases.near(case)
+    assert not torch.equal(near.values.tensors[0], case.values.tensors[0])
+    assert torch.equal(near.native[0], near.values.tensors[0] * 2)
+    cases = make("assert torch.equal(x, x.round())\nreturn x * 2", made="[torch.randn(64).round()]")
+    case = cases.another(10)
+    assert cases.near(case) is case
+
+
 def test_fixed_inputs_that_cannot_be_moved_stay(make: Make, slow: None) -> None:
     cases = make(made="[torch.arange(64)]")
     assert (cases.fixed, cases.jitters) == (True, False)

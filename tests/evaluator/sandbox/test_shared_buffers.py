@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import itertools
 import mmap
 import os
+import random
 import resource
 from collections.abc import Iterator
 
@@ -24,6 +26,7 @@ from evaluator.sandbox.shared_buffers import (
     extent_bytes,
     host_buffer,
     laid_out,
+    shared_row,
     shared_tensor,
 )
 from evaluator.worker.memory import cuda_driver
@@ -265,3 +268,19 @@ def test_a_makers_strides_are_kept_unless_elements_share_memory(made: torch.Tens
     lent.tensor.copy_(made)
     assert same_bits(lent.tensor, made.clone())
     lent.close()
+
+
+def test_who_knows_one_of_a_row_knows_nothing_of_the_others() -> None:
+    """They lie in an order drawn at random, with gaps, and share no element."""
+    row = shared_row({"shape": [40, 25], "dtype": "float32"}, 20, CPU, random.Random(5))
+    assert row.offsets != sorted(row.offsets)
+    ordered = sorted(row.offsets)
+    steps = [later - earlier for earlier, later in itertools.pairwise(ordered)]
+    assert min(steps) >= 4000
+    assert len(set(steps)) > 1
+    assert all(offset % 512 == 0 for offset in row.offsets)
+    for n, tensor in enumerate(row.tensors):
+        tensor.fill_(float(n))
+    assert [float(tensor.sum()) for tensor in row.tensors] == [1000.0 * n for n in range(20)]
+    assert row.message(3)["offsets"] == row.offsets[3:]
+    row.close()

@@ -122,7 +122,7 @@ def test_both_rows_have_a_ratio() -> None:
 
 def test_the_cross_check_of_a_short_kernel_is_its_row() -> None:
     rows = Given()
-    rows.add(process(us=(50.0,) * 4), CrossCheck(80, (4900.0, 4500.0), (500.0,), captured=True))
+    rows.add(process(us=(50.0,) * 4), CrossCheck(80, (4900.0, 4500.0, 4100.0), (500.0,), captured=True))
     assert rows.found is not None
     assert rows.found.candidate == Row(name="candidate", calls=80, captured=True, per_call_us=50.0, alone_us=50.0)
     rows.call_baseline(LONG[1:], 2)

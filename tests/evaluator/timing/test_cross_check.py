@@ -23,7 +23,7 @@ from evaluator.sandbox.shared_buffers import shared_row
 from evaluator.sandbox.worker_process import WorkerLostError
 from evaluator.timing import cross_check as module
 from evaluator.timing.clock_checks import CrossCheck
-from evaluator.timing.cross_check import SAMPLES, cross_check
+from evaluator.timing.cross_check import JUDGED, SAMPLES, cross_check
 from evaluator.timing.timed_process import WrongResultError
 from tests.evaluator.workers import kernel, reference_process
 
@@ -137,36 +137,63 @@ def test_a_wrong_result_of_the_known_call_is_caught(start: Start, body: str, for
     assert trial.detail
 
 
-def test_nobody_knows_which_call_is_looked_at(start: Start) -> None:
-    """Wrong in one of three calls, always the same one: found in most runs."""
+def test_nobody_knows_which_calls_are_looked_at(start: Start) -> None:
+    """Wrong in one of sixteen calls, always the same one: found in half of the runs, of which each looks at twelve."""
     caught = 0
-    for seed in range(6):
-        one, cases = start("calls.append(1)\nreturn x * 2 + y + (len(calls) % 3 == 1)")
+    for seed in range(8):
+        one, cases = start("calls.append(1)\nreturn x * 2 + y + (len(calls) % 16 == 1)")
         try:
-            checked(one, cases, calls=3, seed=seed)
+            checked(one, cases, calls=16, seed=seed)
         except WrongResultError:
             caught += 1
         one.close()
-    assert caught >= 2
+    assert 2 <= caught < 8
+
+
+def test_a_large_problem_has_one_known_call(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, cases = start("return x * 2 + y")
+    near, made = cases.near, list[Case]()
+    monkeypatch.setattr(cases, "near", lambda case: made.append(case) or near(case))
+    checked(one, cases, calls=6)
+    assert len(made) == JUDGED * SAMPLES
+    monkeypatch.setattr(module, "LARGE_ROW", 1)
+    checked(one, cases, calls=6)
+    assert len(made) == (JUDGED + 1) * SAMPLES
+
+
+def test_results_are_taken_before_the_next_call(start: Start) -> None:
+    """The last call computes all results of the row, as one batch: too late."""
+    one, cases = start("""calls.append((x, y, torch.zeros(4, 3)))
+if len(calls) % 5 == 0:
+    for a, b, made in calls[-5:]:
+        made.copy_(a * 2 + b)
+return calls[-1][2]""")
+    with pytest.raises(WrongResultError):
+        checked(one, cases)
 
 
 def test_the_known_place_is_drawn(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     one, cases = start("return x * 2 + y")
     seen: list[int] = []
 
-    def noted(sets: Any, results: Any, case: Case, cases: Cases, known: int, draw: random.Random) -> None:
+    def noted(sets: Any, results: Any, case: Case, cases: Cases, known: dict[int, Case], draw: random.Random) -> None:
         filled(sets, results, case, cases, known, draw)
-        equal = [torch.equal(place[0], case.values.tensors[0]) for place in sets]
-        assert equal == [n == known for n in range(len(sets))]
+        given = case.values.tensors[0]
+        for number, (x, y) in enumerate(sets):
+            assert torch.equal(y, case.values.tensors[1])
+            assert not torch.equal(x, given), "no call has the inputs that the others were made from"
+            assert torch.allclose(x, given, rtol=2**-6 + 1e-6, atol=0)
+            assert number not in known or torch.equal(x, known[number].values.tensors[0])
         assert all(bool(place[0].isnan().all()) for place in results)
-        seen.append(known)
+        assert len(known) == JUDGED
+        seen.append(min(known))
 
     filled = module.fill_sets
     monkeypatch.setattr(module, "fill_sets", noted)
     for seed in range(3):
         checked(one, cases, calls=8, seed=seed)
     assert len(seen) == 9
-    assert len(set(seen)) >= 4
+    assert len(set(seen)) >= 3
 
 
 def test_what_the_empty_turn_left_is_taken_away(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,8 +340,8 @@ def test_memory_of_this_process_is_closed(start: Start, monkeypatch: pytest.Monk
     one, cases = start("return x * 2 + y")
     made = []
 
-    def noted(spec: dict[str, Any], count: int, device: torch.device) -> Any:
-        made.append(shared_row(spec, count, device))
+    def noted(spec: dict[str, Any], count: int, device: torch.device, draw: random.Random) -> Any:
+        made.append(shared_row(spec, count, device, draw))
         return made[-1]
 
     monkeypatch.setattr(module, "shared_row", noted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -42,8 +43,10 @@ def lend(*tensors: torch.Tensor) -> list[SharedTensor]:
 
 
 def row(tensors: list[torch.Tensor]) -> SharedRow:
-    """Copies of tensors of one kind, behind each other."""
-    made = shared_row({"shape": list(tensors[0].shape), "dtype": str(tensors[0].dtype)[6:]}, len(tensors), CPU)
+    """Copies of tensors of one kind in one buffer."""
+    made = shared_row(
+        {"shape": list(tensors[0].shape), "dtype": str(tensors[0].dtype)[6:]}, len(tensors), CPU, random.Random(4)
+    )
     for place, tensor in zip(made.tensors, tensors, strict=True):
         place.copy_(tensor)
     return made
