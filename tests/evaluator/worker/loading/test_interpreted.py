@@ -160,8 +160,8 @@ def run(x):
 
 def test_a_configuration_that_is_pruned_is_not_used(server: ForkServer) -> None:
     with contextlib.closing(kernel(server, HEAD + PRUNED)) as candidate:
-        found = [float(candidate.call(values(X), shaped(specs(X), [], [])).outputs[0][0]) for _ in range(4)]
-    assert found == [8, 32, 8, 32]
+        found = {float(candidate.call(values(X), shaped(specs(X), [], [])).outputs[0][0]) for _ in range(3)}
+    assert found in ({8}, {32})
 
 
 DESCRIPTORS = """

@@ -1,4 +1,4 @@
-"""What Triton's interpreter was lent: bfloat16 as PyTorch rounds it, autotuning by turns, kernels that are right."""
+"""What Triton's interpreter was lent: bfloat16 as PyTorch rounds it, autotuning by chance, kernels that are right."""
 
 from __future__ import annotations
 
@@ -213,31 +213,52 @@ def run(x):
 """
 
 
+KEYED = (
+    TUNED.partition("def run(x)")[0]
+    + """
+def run(x):
+    y = torch.empty_like(x)
+    for n in range(x.numel()):
+        made = torch.zeros(n + 1)
+        kernel[lambda meta: (triton.cdiv(n + 1, meta["B"]),)](torch.zeros(n + 1), made, n + 1)
+        y[n] = made[0]
+    return y
+"""
+)
+
+
 def calls(candidate: KernelProcess, number: int) -> list[float]:
     """What the first element of each of some calls on zeros is."""
     x = torch.zeros(40)
     return [float(candidate.call(values(x), shaped(specs(x), [], [])).outputs[0][0]) for _ in range(number)]
 
 
-def test_an_autotuner_takes_each_config_in_turn(server: ForkServer) -> None:
-    with contextlib.closing(kernel(server, HEAD + "hook = None\n" + TUNED)) as candidate:
-        assert calls(candidate, 7) == [1, 2, 4, 1, 2, 4, 1]
+def test_an_autotuner_keeps_the_config_that_it_drew(server: ForkServer) -> None:
+    """As a tuner keeps the fastest; other processes draw others."""
+    first = set()
+    for _ in range(12):
+        with contextlib.closing(kernel(server, HEAD + "hook = None\n" + TUNED)) as candidate:
+            (one,) = set(calls(candidate, 3))
+        first.add(one)
+    assert first <= {1, 2, 4}
+    assert len(first) > 1
 
 
 def test_a_hook_of_a_config_runs_before_it_and_sees_the_arguments(server: ForkServer) -> None:
     hook = 'def hook(given):\n    print(sorted(given), given["T"], given["n"])\n    given["x"].fill_(10.0)\n'
     with contextlib.closing(kernel(server, HEAD + hook + TUNED)) as candidate:
-        assert calls(candidate, 2) == [11, 12]
+        (one,) = set(calls(candidate, 2))
         said = candidate.worker.output().splitlines()
-    assert [line.rpartition("] ")[2] for line in said] == ["1 40", "2 40"]
+    assert [line.rpartition("] ")[2] for line in said] == [f"{one - 10:g} 40"] * 2
     assert all(name in said[0] for name in ("'x'", "'y'", "'B'"))
 
 
-def test_two_autotuners_keep_their_own_turns(server: ForkServer) -> None:
-    second = TUNED.replace("kernel", "other").replace("def run(x)", "def run_other(x)")
-    both = f"hook = None\n{TUNED}\n{second}\nfirst = run\ndef run(x):\n    return first(x) * 10 + run_other(x)\n"
-    with contextlib.closing(kernel(server, HEAD + both)) as candidate:
-        assert calls(candidate, 4) == [11, 22, 44, 11]
+def test_each_key_of_an_autotuner_has_a_draw_of_its_own(server: ForkServer) -> None:
+    with contextlib.closing(kernel(server, HEAD + "hook = None\n" + KEYED)) as candidate:
+        x = torch.zeros(30)
+        found = candidate.call(values(x), shaped(specs(x), [], [])).outputs[0]
+    assert set(found.tolist()) <= {1, 2, 4}
+    assert len(set(found.tolist())) > 1
 
 
 HEURISTIC = """

@@ -351,7 +351,10 @@ def test_nvcc_runs_in_the_jail(kopt: Kopt, tmp_path: Path) -> None:
         folder.chmod(0o755)
     file = written(tmp_path, "k.cu", CUDA)
     done = kopt("occupancy", "--kernel", file, "--gpu", "sm_90", "--cuda-home", str(tmp_path), "--json")
-    assert re.search(r"user kopt at /\S*kopt-\S+-compiler", done.json["errors"][0]["message"])
+    told = re.search(r"user user at (/\S+)", done.json["errors"][0]["message"])
+    assert told is not None
+    assert told[1] != str(Path.home())
+    assert not Path(told[1]).exists(), "a folder of its own, which is gone"
 
 
 @pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="there is a GPU")
