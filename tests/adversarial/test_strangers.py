@@ -1,7 +1,9 @@
-"""The blind set of 2026-11-23: 28 cases by an attacker who had read the code and no test, and six honest neighbours.
+"""Blind sets by attackers who had read the code and no test, each with honest neighbours: two for the CPU, one for the
+clock of a GPU.
 
-All 28 were accepted in the first run. What `caught` says is caught by mechanisms that were mended since; the others are
-accepted still, and the record in `benchmarks/results/blind/evaluator` counts them.
+All 28 and 26 of the CPU were accepted in the first run, 7 of 13 of the clock were called faster. What `caught` says is
+caught by mechanisms that were mended since; the others are accepted still. The records in
+`benchmarks/results/blind/evaluator` count them.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 from tests.adversarial.support import HERE, bench, said
 
+ON_A_GPU = json.loads((HERE / "strangers_gpu.json").read_text("utf-8"))
 CASES = json.loads((HERE / "strangers.json").read_text("utf-8"))
 
 
@@ -48,3 +51,15 @@ def test_a_refusal_of_other_values_is_told_in_the_first_line(tmp_path: Path) -> 
     case = next(case for case in CASES if case["id"] == "20_refusal_shield")
     found = examined(case, tmp_path)
     assert "with this value of input 1 only" in found["reason"], said(found)
+
+
+@pytest.mark.processes
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in ON_A_GPU])
+def test_the_clock_is_not_deceived(case: dict[str, Any], tmp_path: Path) -> None:
+    for name, text in case["files"].items():
+        (tmp_path / name).write_text(text, "utf-8")
+    words = ("--device", "cuda:0", "--baselines", "eager", *case["words"])
+    found = bench(tmp_path / "candidate.py", tmp_path / "reference.py", *words)
+    faster = found["verdict"] == "accepted" and found["improvement"] == "faster"
+    assert faster is (case["kind"] == "honest"), f"{case['what']}\n{said(found)}"
