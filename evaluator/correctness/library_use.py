@@ -49,16 +49,25 @@ def device_kernels(kernels: Sequence[dict[str, Any]]) -> list[DeviceKernel]:
 
 
 def _who(operators: Sequence[LibraryOperation]) -> str:
-    arrays = {"Tensor.numpy", "Tensor.__dlpack__", "torch.from_numpy"} & {operation.name for operation in operators}
+    arrays = {"aten::resolve_neg", "aten::lift_fresh"} & {operation.name for operation in operators}
     return "arrays of another library" if arrays else "operators of PyTorch"
 
 
-def judge(operators: Sequence[LibraryOperation], kernels: Sequence[DeviceKernel], *, allowed: bool) -> list[Hazard]:
-    """The hazard `library_call`, where operators or kernels of a library did a real part of the work."""
+def _is_plain(kernel: DeviceKernel) -> bool:
+    return _PLAIN_KERNELS.search(kernel.name) is not None
+
+
+def judge(
+    operators: Sequence[LibraryOperation], kernels: Sequence[DeviceKernel], *, own: bool = True, allowed: bool
+) -> list[Hazard]:
+    """The hazard `library_call`, where operators or kernels of a library did a real part of the work, or all of it.
+
+    `own`: whether in each call that gave results a kernel of the candidate's own may have run.
+    """
     severity, evidence = Severity.NOTE if allowed else Severity.REJECT, ""
     share = sum(operation.share for operation in operators)
     total = sum(kernel.microseconds or 0.0 for kernel in kernels)
-    computing = [k for k in kernels if k.library and not _PLAIN_KERNELS.search(k.name)]
+    computing = [k for k in kernels if k.library and not _is_plain(k)]
     taken = sum(kernel.microseconds or 0.0 for kernel in computing)
     if share > SHARE:
         names = ", ".join(operation.name for operation in operators[:4])
@@ -66,4 +75,6 @@ def judge(operators: Sequence[LibraryOperation], kernels: Sequence[DeviceKernel]
     elif total and taken / total > TIME_SHARE:
         names = ", ".join(kernel.name[:60] for kernel in computing[:2])
         evidence = f"{names}: kernels of a library took {taken / total:.0%} of the device time"
+    elif not own or (any(k.library for k in kernels) and all(k.library or _is_plain(k) for k in kernels)):
+        evidence = "a call gave results, and no kernel of the candidate's own ran in it"
     return [Hazard(id="library_call", severity=severity, evidence=evidence)] if evidence else []

@@ -49,6 +49,8 @@ class Protocol:
     def __post_init__(self) -> None:
         self.found: Findings = self.cases.found
         self.firsts: dict[str, torch.Tensor] = {}
+        self.own = True
+        """Whether in each call on the given inputs that gave results a kernel of the candidate's own may have run."""
         self.plain = False
         """Whether some of the next calls are made as a user makes them: not the first, and none where one raised."""
         self.draw = random.Random(self.seeds.seed("order", self.index))
@@ -87,8 +89,9 @@ class Protocol:
         self._try(kernel, first, self.plan.repeats, watch=True)
         if kernel is not None and self.found.failure is None:
             if not self.cases.own_reference:
-                judged = library.judge(self.found.operations, self.found.kernels, allowed=self.allow_library)
-                self.found.hazards += judged
+                self.found.hazards += library.judge(
+                    self.found.operations, self.found.kernels, own=self.own, allowed=self.allow_library
+                )
             if self.plan.strided:
                 self._strided(kernel, first)
 
@@ -246,6 +249,8 @@ class Protocol:
             total = sum(t.nbytes for t in (*case.values.tensors, *called.outputs))
             seen = library.operations(called.reply.get("operators", []), total)
             self.found.operations = max(self.found.operations, seen, key=lambda found: sum(o.share for o in found))
+        if case.distribution is GIVEN and self._computed(called):
+            self.own = self.own and bool(called.reply.get("own", True))
         if self.profiled_at == self.index:
             self._kernels(kernel, case)
         if self.cases.tolerance is not None:
@@ -253,6 +258,11 @@ class Protocol:
                 if own.is_floating_point():
                     before = bool(self.found.tolerance_looser)
                     self.found.tolerance_looser = looser(self.cases.tolerance, exactly, own) or before
+
+    def _computed(self, called: Called) -> bool:
+        """Whether a call had anything to write: not where all is empty, or lies in the memory of an input."""
+        own = [spec["alias"] is None for spec in self.cases.shape.returned] + [True] * len(self.cases.shape.written)
+        return any(output.numel() > 0 for output, new in zip(called.outputs, own, strict=True) if new)
 
     def _raised(self, kernel: KernelProcess, error: CandidateError, case: Case) -> None:
         kind = error.error["type"]

@@ -186,6 +186,7 @@ class Reply(_Part):
     calls: NonNegativeInt = 0
     operators: list[OperatorReply] = []
     blinded: bool = False
+    own: bool = True
     kernels: list[KernelReply] = []
     runs: list[RunReply] = []
     sample: SampleReply | None = None

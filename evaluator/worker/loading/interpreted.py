@@ -30,6 +30,8 @@ class Launches:
 
     run = True
     """Whether its programs run; a row of calls whose results nobody reads is made without them, for it takes long."""
+    made: int | None = None
+    """How many there were that have programs; None where nothing counts them."""
 
 
 LAUNCHES = Launches()
@@ -210,6 +212,7 @@ def _launches(interpreter: Any) -> None:
             known = {name: value for name, value in kwargs.items() if name in self.arg_names}
             grid = grid(inspect.getcallargs(self.fn, *args, **known))
         self.grid = tuple(grid)
+        LAUNCHES.made = (LAUNCHES.made or 0) + all(self.grid)
         return call(self, *args, **kwargs) if LAUNCHES.run else None
 
     def run_and_tell(self: Any, *args: Any, grid: Any, warmup: Any = False, **kwargs: Any) -> Launched:
@@ -225,6 +228,7 @@ def _launches(interpreter: Any) -> None:
 
     executor.__init__, executor.__call__ = init, launch
     function.run, function.__getattr__ = run_and_tell, compiled_attribute
+    LAUNCHES.made = 0
 
 
 _OF_THE_TEXT = ("params", "signature", "src", "raw_src", "cache_key", "starting_line_number", "module", "constexprs")

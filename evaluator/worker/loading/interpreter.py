@@ -93,6 +93,7 @@ _LARGEST_FLOAT8 = {"fp8e4nv": 448.0, "fp8e5": 57344.0}
 def _round_to_float8(interpreter: Any) -> None:
     """Float8 by PyTorch's conversion, to nearest even; the interpreter's own adds without a carry."""
     import torch
+    from torch.utils.dlpack import from_dlpack
 
     kinds = {"fp8e4nv": torch.float8_e4m3fn, "fp8e5": torch.float8_e5m2}
     builder = interpreter.InterpreterBuilder
@@ -100,7 +101,7 @@ def _round_to_float8(interpreter: Any) -> None:
     to_nearest = interpreter._ir.ROUNDING_MODE.RTNE
 
     def wide(handle: Any) -> Any:
-        return torch.from_numpy(np.ascontiguousarray(handle.data)).view(kinds[handle.dtype.scalar.name]).float().numpy()
+        return np.from_dlpack(from_dlpack(np.array(handle.data)).view(kinds[handle.dtype.scalar.name]).float())
 
     def create_dot(self: Any, a: Any, b: Any, *rest: Any) -> Any:
         if a.dtype.scalar.name in kinds and b.dtype.scalar.name in kinds:
@@ -112,8 +113,8 @@ def _round_to_float8(interpreter: Any) -> None:
         if after.name in kinds and before.name in ("fp16", "bf16", "fp32") and rounding in (None, to_nearest):
             values = widened(src.data) if before.name == "bf16" else src.data.astype(np.float32)
             largest = _LARGEST_FLOAT8[after.name]
-            rounded = torch.from_numpy(np.clip(values, -largest, largest)).to(kinds[after.name])
-            return interpreter.TensorHandle(rounded.view(torch.uint8).numpy(), after)
+            rounded = from_dlpack(np.clip(values, -largest, largest)).to(kinds[after.name])
+            return interpreter.TensorHandle(np.from_dlpack(rounded.view(torch.uint8)), after)
         if before.name in kinds and after.name in ("fp16", "bf16", "fp32"):
             found = wide(src)
             found = narrowed(found) if after.name == "bf16" else found.astype(interpreter._get_np_dtype(after))

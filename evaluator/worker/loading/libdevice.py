@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.dlpack import from_dlpack
 
 _WORD = 0xFFFFFFFF
 
@@ -20,7 +21,7 @@ def _of_torch(function: Callable[..., torch.Tensor]) -> Callable[..., Any]:
     """A function of PyTorch on arrays."""
 
     def call(*values: Any) -> Any:
-        return function(*(torch.from_numpy(np.array(value)) for value in values)).numpy()
+        return np.from_dlpack(function(*(from_dlpack(np.array(value)) for value in values)))
 
     return call
 

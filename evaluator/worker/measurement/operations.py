@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,10 +17,10 @@ from torch._C import _profiler as observer
 _add: Any = observer._add_execution_trace_observer
 _start: Any = observer._enable_execution_trace_observer
 _remove: Any = observer._remove_execution_trace_observer
-_empty = torch.empty
+_empty, _memory = torch.empty, os.memfd_create
 """Bound before any candidate; `evaluator.worker.measurement.integrity.hide` takes the names away."""
 _LIBRARIES = frozenset(name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names())
-"""Namespaces of operators that PyTorch has without any candidate: what others define is their own."""
+"""Namespaces of operators that PyTorch has without any candidate."""
 _MOVES = frozenset(
     "aten::" + name
     for name in (
@@ -28,9 +28,9 @@ _MOVES = frozenset(
         "as_strided", "as_strided_", "broadcast_to", "chunk", "clone", "contiguous", "copy", "copy_", "data_ptr",
         "detach", "detach_", "diagonal", "empty", "empty_like", "empty_permuted", "empty_strided", "expand",
         "expand_as", "eye", "fill", "fill_", "flatten", "full", "full_like", "imag", "is_nonzero", "is_pinned",
-        "item", "lift_fresh", "mT", "movedim", "narrow", "new_empty", "new_empty_strided", "new_full", "new_ones",
+        "item", "mT", "movedim", "narrow", "new_empty", "new_empty_strided", "new_full", "new_ones",
         "new_tensor", "new_zeros", "numpy_T", "ones", "ones_like", "permute", "real", "record_stream",
-        "requires_grad_", "reshape", "reshape_as", "resize_", "resolve_conj", "resolve_neg", "result_type",
+        "requires_grad_", "reshape", "reshape_as", "resize_", "resolve_conj", "result_type",
         "scalar_tensor", "select", "set_", "size", "slice", "split", "split_with_sizes", "squeeze", "squeeze_",
         "stride", "swapaxes", "t", "t_", "to", "transpose", "transpose_", "tril_indices", "type_as", "unbind",
         "unflatten", "unfold", "unsqueeze", "unsqueeze_", "view", "view_as", "view_as_real", "zero_", "zeros",
@@ -38,6 +38,8 @@ _MOVES = frozenset(
     )
 )  # fmt: skip
 """Operators that make memory or move it, and compute nothing."""
+_HANDED_OVER = frozenset({"aten::resolve_neg", "aten::lift_fresh"})
+"""Operators by which NumPy and lists get what a tensor holds, and give it back: no observer sees them compute."""
 _COMPILED = ("Torch-Compiled Region", "## Call CompiledFxGraph")
 """Beginnings of what the observer calls code of PyTorch's compiler, whose kernels are no operators."""
 _MARK = 1 << 40
@@ -47,19 +49,20 @@ class Operators:
     """Counts operators with the bytes that they read and wrote, in all threads, while it is active.
 
     PyTorch's observer of execution traces sees each operator and what called it. Those count that no other called that
-    counts. An operator of the candidate's own is none of a library's, and what it calls is counted.
+    counts, with the bytes of what they call where these are more: who adds an operator to PyTorch's hides nothing in
+    it. An operator of the candidate's own is none of a library's, and what it calls is counted.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """The observer writes into `folder`."""
+    def __init__(self) -> None:
         self.blinded = False
         """Whether something took the observer away while it was active: a mark was not seen."""
-        self._path = folder / f"operators-{random.getrandbits(64):x}.json"
+        self._trace = -1
         self._marks = [_MARK + random.getrandbits(40) for _ in range(2)]
         self._table: list[dict[str, Any]] = []
 
     def __enter__(self) -> Operators:
-        _add(str(self._path))
+        self._trace = _memory("")  # no file that the candidate could see
+        _add(f"/proc/self/fd/{self._trace}")
         _start()
         _empty((0, self._marks[0]))
         return self
@@ -69,8 +72,9 @@ class Operators:
             _empty((0, self._marks[1]))
         _remove()  # which stops it as well; to stop what is not there ends the process
         try:
-            nodes = json.loads(self._path.read_text("utf-8"))["nodes"]
-            self._path.unlink()
+            with os.fdopen(self._trace, "rb") as trace:
+                trace.seek(0)
+                nodes = json.load(trace)["nodes"]
         except (OSError, ValueError, KeyError):
             self.blinded = True
             return
@@ -103,15 +107,23 @@ def _mark(node: dict[str, Any]) -> list[Any] | None:
 def _counted(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The operators that compute, but for those that one of them called."""
     names = {node["name"] for node in nodes}
-    computing = {n for n in names if n.partition("::")[0] in _LIBRARIES and n not in _MOVES and not _is_view(n)}
+    known = {name for name in names if name.partition("::")[0] in _LIBRARIES}
+    computing = {name for name in known if name in _HANDED_OVER or (name not in _MOVES and not _is_view(name))}
     by_id = {node["id"]: node for node in nodes}
     found: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for node in nodes:
-        if node["name"] in computing and not any(caller["name"] in computing for caller in _callers(node, by_id)):
-            found[node["name"]][0] += 1
-            found[node["name"]][1] += sum(
-                size for side in ("inputs", "outputs") for size in _sizes(node[side]["values"], node[side]["types"])
-            )
+    called: dict[int, int] = defaultdict(int)
+    for node in sorted(nodes, key=lambda node: -node["id"]):  # what an operator calls is numbered after it
+        if node["name"] not in computing:
+            continue
+        sides = ("inputs", "outputs")
+        own = sum(size for side in sides for size in _sizes(node[side]["values"], node[side]["types"]))
+        touched = max(own, called[node["id"]])
+        caller = next((caller for caller in _callers(node, by_id) if caller["name"] in computing), None)
+        if caller is not None:
+            called[caller["id"]] += touched
+            continue
+        found[node["name"]][0] += 1
+        found[node["name"]][1] += touched
     compiled = sum(node["name"].startswith(_COMPILED) for node in nodes)
     if compiled:
         found["torch.compile"] = [compiled, _MARK]  # of unknown size: it is taken for all of the problem

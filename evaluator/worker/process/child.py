@@ -26,8 +26,8 @@ from evaluator.worker.loading.interpreter import driver_of
 from evaluator.worker.loading.subjects import CompileError, MissingError, compiled, make_subject
 from evaluator.worker.loading.unsupported import unsupported
 from evaluator.worker.measurement import deeds, integrity
-from evaluator.worker.measurement.arrays import Arrays
 from evaluator.worker.measurement.operations import Nothing, Operators, device_kernels
+from evaluator.worker.measurement.own_code import has_own_code
 from evaluator.worker.measurement.threads import Threads
 from evaluator.worker.measurement.timed import TimedWorker
 from evaluator.worker.memory import tensors as memory
@@ -61,7 +61,6 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         self.changed: Callable[[], list[str]] = list
         self.deeds: Callable[[], list[dict[str, Any]]] = list
         self.threads = Threads()
-        self.arrays = Arrays(self.folder)
         self.mapping = contextlib.ExitStack()
         self.held: list[tuple[torch.Tensor, torch.Tensor]] = []
         """The last call's results with copies of their bytes, where the parent asked to keep them."""
@@ -125,7 +124,6 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         if message["role"] == "candidate":
             if self.device.type == "cpu":
                 driver_of(told)
-            self.arrays.install()
             self.changed = integrity.watch()
             integrity.hide()
             self.deeds = deeds.watch(self.folder)
@@ -181,13 +179,13 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         self.subject.gradients = bool(message.get("plain"))
         self.subject.evaluates = bool(message.get("evaluates"))
         bring_back = self._make_late(arguments) if message["late"] else None
-        watch = Operators(self.folder) if message["watch"] else Nothing()
-        self.arrays.start()
+        watch = Operators() if message["watch"] else Nothing()
+        launched = LAUNCHES.made
         with watch:
             if bring_back is not None:
                 bring_back()
             result = self.subject.call(values)
-        taken = self.arrays.table()
+        own = launched is None or LAUNCHES.made != launched or has_own_code()
         # In the order of the stream, not after all of the device: work on a stream that nobody joins comes too late.
         answer = self.copy_out(result, message["result"], message["returns"], arguments)
         written = [(arguments[n], arguments[n].clone()) for n in message["written"]] if message["late"] else []
@@ -204,7 +202,7 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
             elif shared.device != tensor.device:
                 shared.copy_(tensor)
         self.wait()
-        answer |= {"operators": [*watch.table(), *taken], "blinded": watch.blinded}
+        answer |= {"operators": watch.table(), "blinded": watch.blinded, "own": own or self.device.type != "cpu"}
         return {**answer, **self._findings()}
 
     def do_row(self, message: dict[str, Any]) -> dict[str, Any]:

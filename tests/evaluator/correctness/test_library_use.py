@@ -177,7 +177,9 @@ GEMM, MINE, FILL = (
         ({}, {MINE: 100.0}, None),
         ({}, {MINE: 75.0, GEMM: 25.0}, None),
         ({}, {MINE: 70.0, GEMM: 30.0}, Severity.REJECT),
-        ({}, {GEMM: 0.0}, None),
+        ({}, {GEMM: 0.0}, Severity.REJECT),
+        ({}, {FILL: 1.0}, Severity.REJECT),
+        ({}, {"Memcpy DtoD (Device -> Device)": 1.0}, None),
         ({}, {MINE: 10.0, FILL: 90.0}, None),
         ({}, {MINE: 10.0, "Memcpy DtoD (Device -> Device)": 90.0}, None),
         ({"aten::sum": 0.01}, {GEMM: 1.0}, Severity.REJECT),
@@ -196,6 +198,12 @@ def test_the_evidence_names_what_ran_and_how_much() -> None:
     kernels = library.device_kernels([kernel(GEMM, 30.0), kernel("mine", 70.0)])
     (hazard,) = library.judge([], kernels, allowed=False)
     assert hazard.evidence == f"{GEMM}: kernels of a library took 30% of the device time"
+
+
+def test_a_call_without_a_kernel_of_ones_own_is_a_library_call() -> None:
+    (hazard,) = library.judge([], [], own=False, allowed=False)
+    assert (hazard.id, hazard.severity) == ("library_call", Severity.REJECT)
+    assert library.judge([], [], own=False, allowed=True)[0].severity == Severity.NOTE
 
 
 @given(
