@@ -15,6 +15,8 @@ _LEAST_SIZE = 16
 """A smaller number is more often a kernel's width or a count of heads than a size."""
 _TRIES = 4
 """Sizes that are changed alone."""
+_ALIGNED = 128
+"""Rows of so many numbers, or a power of two, take a kernel's way without masks."""
 _MOST = 2**53
 """Of bytes and operations: whole numbers above are no longer exact in every reader of JSON."""
 
@@ -55,12 +57,13 @@ def workloads(request: Request) -> tuple[dict[str, int], ...]:
 
 
 def other_sizes(request: Request, recognised: Recognised, room: float = math.inf) -> list[list[dict[str, int]]]:
-    """Lists of workloads with sizes that nobody asked for, primes: of each list one is to be tried, the first that the
+    """Lists of workloads with sizes that nobody asked for: of each list one is to be tried, the first that the
     reference takes. Nothing where other sizes were asked for, or nothing says what is a size.
 
     The first list goes down with sizes and up with small numbers, such as a count of heads or taps; the second the
-    other way. Both change all at once, then the sizes, then the largest alone. Each small number alone follows.
-    `room` is by how much a workload may grow.
+    other way: to primes. Both change all at once, then the sizes, then the largest alone. The third goes up to powers
+    of two; the next lets the smallest size be the largest one, or, where all are equal, the first and the last grow
+    alone. Each small number alone follows. `room` is by how much a workload may grow.
     """
     base = workloads(request)
     if request.vary or len(base) > 1:
@@ -74,10 +77,17 @@ def other_sizes(request: Request, recognised: Recognised, room: float = math.inf
     down = {name: _prime_below(n) if n > 2 else n for name, n in free.items()}
     up = {name: _prime_above(2 * n) for name, n in free.items()}
     fewer, more = {name: down[name] for name in sizes}, {name: up[name] for name in sizes}
+    aligned = {name: max(_ALIGNED, 1 << (free[name] - 1).bit_length()) for name in sizes}
+    turned = dict(zip(sizes, [down[name] for name in reversed(sizes)], strict=True))
+    equal = len({free[name] for name in sizes}) == 1
+    ends = [sizes[0], sizes[-1]] if len(sizes) > 1 else []
+    apart = [[{name: _prime_above(3 * free[name])}, {name: 4 * free[name]}] for name in ends] if equal else [[turned]]
     alone = {name: [{name: up[name]}, {name: 3 * free[name]}] for name in free}  # it may have to divide, or be divided
     found = [
         [fewer | {name: up[name] for name in small}, fewer, *({name: n} for name, n in [*fewer.items()][:_TRIES])],
         [more | {name: down[name] for name in small}, more, *(each for name in sizes[:_TRIES] for each in alone[name])],
+        [aligned, *({name: n} for name, n in [*aligned.items()][:_TRIES])],
+        *(apart if ends else []),
         *(alone[name] for name in small[:_TRIES]),
     ]
     return [kept for listed in found if (kept := _fitting(listed, free, base[0], room))]

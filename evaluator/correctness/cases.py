@@ -137,9 +137,11 @@ class Cases:
             self.reference.set_weights(self.weights)
 
     def _sizes(self, values: Values) -> list[float]:
-        """The norm of each result of floats; NaN where the reference raises."""
+        """The norm of each result of floats, also in the mode that `eval()` leaves, which alone may read a running
+        variance; NaN where the reference raises."""
         try:
-            results = self.reference.run(values, "native").tensors
+            modes = (False, True)
+            results = [t for mode in modes for t in self.reference.run(values, "native", evaluates=mode).tensors]
         except UsageError:
             return [math.nan]
         return [float(torch.linalg.vector_norm(t.double())) for t in results if t.is_floating_point()] or [0.0]
@@ -184,11 +186,11 @@ class Cases:
             self.weights = kept
             self.reference.set_weights(kept)
 
-    def _run(self, values: Values, precision: str) -> Results:
+    def _run(self, values: Values, precision: str, *, evaluates: bool = False) -> Results:
         """Run the reference, always from the same weights."""
         if self.state:
             self.reference.set_weights(self.weights)
-        found = self.reference.run(values, precision, self.shape.written)
+        found = self.reference.run(values, precision, self.shape.written, evaluates=evaluates)
         self.reuses |= found.reused
         return found
 
@@ -360,14 +362,16 @@ class Cases:
         stretched: bool = True,
         finite: bool = True,
         again: bool = False,
+        evaluates: bool = False,
     ) -> Case | None:
-        """The case of values that were made from those of `like`; None where they are none of the problem's.
+        """The case of values that were made from those of `like`, in the mode that `eval()` leaves where `evaluates`
+        asks for it; None where they are none of the problem's.
 
         That is so where the reference raises or gives results of other shapes or types; where `finite` asks for it,
         gives NaN; and where `again` does, disagrees with itself.
         """
         try:
-            own = self._run(values, "native")
+            own = self._run(values, "native", evaluates=evaluates)
             native, others = own.tensors, [constants(own.tree)]
             if [(t.shape, t.dtype) for t in native] != [(t.shape, t.dtype) for t in like.native]:
                 return None
@@ -375,7 +379,7 @@ class Cases:
                 return None  # a probability of dropout that was 0
             exactly = native
             if like.reference is not like.native:
-                wide = self._run(values, "double")
+                wide = self._run(values, "double", evaluates=evaluates)
                 exactly = wide.tensors
                 others.append(constants(wide.tree))
         except torch.OutOfMemoryError:

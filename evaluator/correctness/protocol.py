@@ -105,7 +105,7 @@ class Protocol:
 
     def _vary(self, kernel: KernelProcess, first: Case) -> None:
         """Variations of the given inputs, right after a call on these, until one is wrong; then what a call leaves in
-        the weights."""
+        the weights, and what a model that changes them gives in the other mode."""
         generator = torch.Generator(self.cases.reference.device).manual_seed(self.seeds.seed("vary", self.index))
         made = Variations(self.cases, first, self.dims, self.draw, generator)
         for variation in made:
@@ -114,6 +114,8 @@ class Protocol:
                 return
         if self.cases.state:
             self._state(kernel, first)
+            if self._sound():
+                self._evaluating(kernel, first)
 
     def _row(self, kernel: KernelProcess, first: Case) -> None:
         """Many calls that nobody looks at, then one on fresh inputs: what counts its calls is wrong there."""
@@ -194,6 +196,23 @@ class Protocol:
             self.index += 1
             if not self._sound():
                 return
+
+    def _evaluating(self, kernel: KernelProcess, first: Case) -> None:
+        """One call of a model in the mode that `eval()` leaves, which reads the weights that others change."""
+        label = "given, in eval mode"
+        case = self.cases.varied(label, first.values, first, evaluates=True)
+        if case is None:
+            return
+        kernel.set_weights(self.cases.weights, kernel.weight_names)
+        try:
+            called = kernel.call(case.values, self.cases.shape, evaluates=True)
+        except CandidateError as error:
+            self.found.skipped("eval mode", f"the candidate raises: {error}")
+            return
+        problems = problems_of(called, case, self.cases, self.found)
+        for n, output in enumerate(called.outputs):
+            compared = None if n in problems else self.cases.compare(case, n, output)
+            self._record(label, 0, n, called, compared, problems.get(n, ""))
 
     def _call(self, kernel: KernelProcess, case: Case, *, weights: Values | None = None, **how: Any) -> Called:
         """One call; where calls change the weights, from the weights that were chosen.

@@ -91,6 +91,21 @@ def test_wrong_at_more(body: str, reference: str, sizes: dict[str, int], tmp_pat
 
 
 @pytest.mark.processes
+@pytest.mark.parametrize(
+    ("body", "sizes"),
+    [
+        ("return x.mean(-1) if x.shape[1] % 128 else x[:, 1:].mean(-1)", {"SHAPE[0]": 128, "SHAPE[1]": 128}),
+        ("return x.mean(-1) * (x.shape[0] <= x.shape[1])", {"SHAPE[0]": 89, "SHAPE[1]": 47}),
+    ],
+    ids=["whole tiles alone", "more rows than columns"],
+)
+def test_wrong_where_sizes_are_whole_or_turned(body: str, sizes: dict[str, int], tmp_path: Path) -> None:
+    found = examine(tmp_path, body)
+    assert found["verdict"] == "incorrect", found["reason"]
+    assert [trial["dims"] for trial in found["correctness"] if not trial["passed"]] == [sizes]
+
+
+@pytest.mark.processes
 def test_raising_at_some_is_told_with_the_sizes(tmp_path: Path) -> None:
     found = examine(tmp_path, "assert x.shape[1] <= 128\nreturn x.mean(-1)")
     assert found["verdict"] == "accepted", found["reason"]
@@ -120,7 +135,13 @@ def test_raising_there_is_told(body: str, tmp_path: Path) -> None:
 def test_right_at_both_says_nothing(tmp_path: Path) -> None:
     found = examine(tmp_path, "return x.mean(-1)")
     assert (found["verdict"], "only" in found["reason"]) == ("accepted", False)
-    assert {tuple(trial["dims"].values()) for trial in found["correctness"]} == {(), (89, 47), (193, 97)}
+    assert {tuple(trial["dims"].values()) for trial in found["correctness"]} == {
+        (),
+        (89, 47),
+        (193, 97),
+        (128, 128),
+        (47, 89),
+    }
     assert not any(text.startswith("other sizes") for text in found["not_checked"])
 
 
@@ -156,6 +177,7 @@ def sizes(asked: Request, room: float = 1e9) -> list[list[dict[str, int]]]:
 def test_all_at_once_and_then_the_largest_first() -> None:
     text = REFERENCE.replace("SHAPE = (48, 96)", "SHAPE = (48, 96, 4, 1)\nROWS = 20").replace("*SHAPE", "ROWS, *SHAPE")
     down, up = {"SHAPE[1]": 89, "SHAPE[0]": 47, "ROWS": 19}, {"SHAPE[1]": 193, "SHAPE[0]": 97, "ROWS": 41}
+    turned = {"SHAPE[1]": 19, "SHAPE[0]": 47, "ROWS": 89}
     assert sizes(request(text)) == [
         [{**down, "SHAPE[2]": 11}, down, {"SHAPE[1]": 89}, {"SHAPE[0]": 47}, {"ROWS": 19}],
         [
@@ -163,11 +185,26 @@ def test_all_at_once_and_then_the_largest_first() -> None:
             up,
             *({"SHAPE[1]": 193}, {"SHAPE[1]": 288}, {"SHAPE[0]": 97}, {"SHAPE[0]": 144}, {"ROWS": 41}, {"ROWS": 60}),
         ],
+        [dict.fromkeys(down, 128), {"SHAPE[1]": 128}, {"SHAPE[0]": 128}, {"ROWS": 128}],
+        [turned],
         [{"SHAPE[2]": 11}, {"SHAPE[2]": 12}],
     ]
-    smaller = [[down, {"SHAPE[1]": 89}, {"SHAPE[0]": 47}, {"ROWS": 19}]]
-    assert sizes(request(text), 1) == smaller
-    assert sizes(request(text), 2.1)[1:] == [[{"SHAPE[1]": 193}, {"SHAPE[0]": 97}, {"ROWS": 41}]]
+    smaller = [down, {"SHAPE[1]": 89}, {"SHAPE[0]": 47}, {"ROWS": 19}]
+    assert sizes(request(text), 1) == [smaller, [turned]]
+    assert sizes(request(text), 2.1)[1:] == [
+        [{"SHAPE[1]": 193}, {"SHAPE[0]": 97}, {"ROWS": 41}],
+        [{"SHAPE[1]": 128}],
+        [turned],
+    ]
+
+
+def test_equal_sizes_grow_alone() -> None:
+    found = sizes(request(REFERENCE.replace("(48, 96)", "(64, 64)")))
+    assert found[2:] == [
+        [{"SHAPE[0]": 128, "SHAPE[1]": 128}, {"SHAPE[0]": 128}, {"SHAPE[1]": 128}],
+        [{"SHAPE[0]": 193}, {"SHAPE[0]": 256}],
+        [{"SHAPE[1]": 193}, {"SHAPE[1]": 256}],
+    ]
 
 
 def test_what_the_model_reads_itself_stays() -> None:
@@ -178,8 +215,8 @@ def test_what_the_model_reads_itself_stays() -> None:
 
 def test_none_where_others_were_asked_for() -> None:
     text = REFERENCE.replace("SHAPE = (48, 96)", "N = 96").replace("*SHAPE", "48, N")
-    assert sizes(request(text)) == [[{"N": 89}], [{"N": 193}, {"N": 288}]]
-    assert sizes(request(text, dims={"N": 64})) == [[{"N": 61}], [{"N": 131}, {"N": 192}]]
+    assert sizes(request(text)) == [[{"N": 89}], [{"N": 193}, {"N": 288}], [{"N": 128}]]
+    assert sizes(request(text, dims={"N": 64})) == [[{"N": 61}], [{"N": 131}, {"N": 192}], [{"N": 128}]]
     assert sizes(request(text, dims={"N": 64}, vary=("N",))) == []
     assert sizes(request(text, workloads=({"N": 64}, {"N": 32}))) == []
     assert sizes(request(text, inputs=InputsFile(name="x.npz", content=b""))) == []

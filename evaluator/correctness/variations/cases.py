@@ -17,7 +17,7 @@ from evaluator.correctness.reference import LARGE, Values
 from evaluator.correctness.variations import values as change
 from kbs.common.errors import KoptError
 
-MOST = 18
+MOST = 24
 """Variations of one workload."""
 _MOST_LARGE = 3
 """Of one whose inputs and results are larger than `LARGE`: each takes as long as a case."""
@@ -72,6 +72,7 @@ class Variations:
             *self._scalars(),
             self._zero_rows,
             self._specials,
+            self._blocks,
             self._weights,
         ]
         self.rng.shuffle(kinds)
@@ -115,10 +116,16 @@ class Variations:
                     yield Variation(case)
                     break
         if inputs and before is not self.first:
-            n = self.rng.choice(inputs)
-            yield from self._judged(
-                f"{self._name(n)} backwards", self._replaced(n, change.backwards(self.first.values.tensors[n]))
-            )
+            yield from self._orders(self.rng.choice(inputs))
+
+    def _orders(self, n: int) -> Iterator[Variation]:
+        """The same elements of an input at other places, which a checksum that forgets places does not tell apart."""
+        name, tensor = self._name(n), self.first.values.tensors[n]
+        yield from self._judged(f"{name} backwards", self._replaced(n, change.backwards(tensor)))
+        for what in ("rows", "columns"):
+            other = change.in_other_order(tensor, self.generator, rows=what == "rows")
+            if other is not None:
+                yield from self._judged(f"{what} of {name} in another order", self._replaced(n, other))
 
     def _told_apart(self, case: Case, other: Case) -> bool:
         """Whether the results of another case would be wrong on this one."""
@@ -145,8 +152,14 @@ class Variations:
         only = self._name(n) if drawn or not self.cases.varies[n] else ""
         yield from self._judged(label, *(self._replaced(n, t) for t in [*drawn, *others]), only=only)
         if tensor.dtype == torch.bool:
+            if self.cases.varies[n]:
+                masks = change.masks(tensor, self.generator)
+                yield from self._judged(f"{self._name(n)} alone at random", *(self._replaced(n, t) for t in masks))
             yield from self._empty_rows(n)
-        yield from self._large_numbers(n)
+        elif tensor.dtype in change.DRAWABLE and self.cases.reference.device.type == "cpu":
+            yield from self._unsorted(n)
+            yield from self._markers(n)
+            yield from self._large_numbers(n)
 
     def _invented(self, n: int) -> Iterator[torch.Tensor]:
         """Contents for an input that is the same in every draw."""
@@ -179,7 +192,8 @@ class Variations:
 
     def _reorders(self, n: int, dimension: int, values: Values, results: list[torch.Tensor]) -> bool:
         size = values.tensors[n].shape[dimension]
-        order = torch.randperm(size, generator=self.generator, device=self.generator.device)
+        order = change.other_order(size, self.generator)
+        assert order is not None, "the dimension has two elements at least"
         alike = [
             m for m, t in enumerate(values.tensors) if m != n and t.dim() > dimension and t.shape[dimension] == size
         ]
@@ -192,15 +206,33 @@ class Variations:
                 return True
         return False
 
+    def _unsorted(self, n: int) -> Iterator[Variation]:
+        """Sorted integers in another order, where that is none of the problem's: what goes with each counts alone."""
+        tensor = self.first.values.tensors[n]
+        order = change.other_order(tensor.numel(), self.generator)
+        if order is not None and tensor.dim() and change.is_sorted(tensor) and self._in_any_order(n, tensor):
+            other = change.reordered(tensor.flatten(), 0, order).reshape(tensor.shape)
+            yield from self._judged(f"{self._name(n)} in another order", self._replaced(n, other))
+
+    def _markers(self, n: int) -> Iterator[Variation]:
+        """Numbers that stand for no label, where the reference takes them and refuses those beside them: an index that
+        counts from the end, or a plain number, it would take as well."""
+        tensor = self.first.values.tensors[n]
+        if not tensor.numel() or tensor.dtype == torch.uint8 or int(tensor.min()) < 0 or int(tensor.max()) < 1:
+            return
+        for marker in change.MARKERS:
+            near = [m for m in (marker - 1, marker + 1) if m < 0]
+            marked, *others = (self._replaced(n, change.with_marker(tensor, m, self.rng)) for m in (marker, *near))
+            case = self.cases.varied(f"given, {marker} in places of {self._name(n)}", marked, self.first)
+            if case is not None and _all_finite(case) and all(self.cases.tried(other) is None for other in others):
+                yield Variation(case, note="at_this_value_only", only=self._name(n))
+
     def _large_numbers(self, n: int) -> Iterator[Variation]:
         """Integers that are plain numbers: the reference takes large ones in place of the given ones, without taking
-        longer, and they count: other large ones give other results, as lengths and labels out of range do not.
-
-        On the CPU alone: a wrong index ends the reference's process on a GPU.
-        """
+        longer, and they count: other large ones give other results, as lengths and labels out of range do not."""
         tensor = self.first.values.tensors[n]
         more = change.large_numbers(tensor, self.generator, _MORE)
-        if more is None or self.cases.reference.device.type != "cpu":
+        if more is None:
             return
         usual, longer = self._seconds(n, tensor), self._seconds(n, more)
         if longer is None or usual is None or longer > _LONGER * usual + _LONGER_S:
@@ -268,10 +300,7 @@ class Variations:
         for n in passed_on.copy():
             for what, specials in (("NaN", [math.nan]), ("infinities", [math.inf, -math.inf])):
                 case = self._with_specials(n, what, specials)
-                floats = (
-                    [t for t in (*case.reference, *case.native) if t.is_floating_point()] if case is not None else []
-                )
-                if case is None or not floats or not all(bool(t.isfinite().all()) for t in floats):
+                if case is None or not _all_finite(case):
                     break
                 if n in passed_on:
                     passed_on.remove(n)
@@ -280,6 +309,17 @@ class Variations:
             case = self._with_specials(n, "NaN and infinities", [float("nan"), float("inf"), float("-inf")])
             if case is not None:
                 yield Variation(case, judged=False, note="special_values")
+
+    def _blocks(self) -> Iterator[Variation]:
+        """Blocks of rows at minus infinity, as masked scores are, where the reference's results stay finite."""
+        for n in self._floats()[:MOST_INPUTS]:
+            tensor = self.first.values.tensors[n]
+            other = change.with_blocks(tensor, -math.inf, self.rng) if tensor.element_size() > 1 else None
+            if other is None:  # 8-bit floats have no infinities
+                continue
+            case = self.cases.varied(f"given, blocks of {self._name(n)} at -inf", self._replaced(n, other), self.first)
+            if case is not None and _all_finite(case):
+                yield Variation(case)
 
     def _weights(self) -> Iterator[Variation]:
         weights = self.cases.weights

@@ -18,13 +18,20 @@ _ROWS = 4
 """One row in so many becomes zero."""
 _SAMPLE = 1 << 20
 """Elements by which a tensor's magnitude is told: a large one has no room for a copy beside it."""
-_DRAWABLE = frozenset({torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64})
+DRAWABLE = frozenset({torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64})
+"""Types of integers that random numbers are drawn of."""
 _LARGE = {torch.int16: 1 << 14, torch.int32: 1 << 29, torch.int64: 1 << 40}
 """Integers up to which plain numbers are drawn: a few of them pass what the next smaller type holds."""
 _CODES = 1 << 16
 """Numbers up to 2ⁿ − 1 below this may be n bits that are packed with others."""
 _PLACES = 3
 """Elements that become NaN, or infinite."""
+_BLOCKS = 128, 64
+"""Elements that a kernel reads of a row at once."""
+_MANY = 1000
+"""Rows that are changed one by one."""
+MARKERS = -100, -1
+"""Numbers that stand for no label and no index."""
 
 
 def scalars(tree: Tree, where: str = "") -> dict[str, Any]:
@@ -91,6 +98,30 @@ def with_specials(tensor: Tensor, values: Sequence[float], draw: random.Random) 
     return _with(tensor, {at: values[n % len(values)] for n, at in enumerate(places)})
 
 
+def with_blocks(tensor: Tensor, value: float, draw: random.Random) -> Tensor | None:
+    """Half of the rows, one at least, with a part that is `value` throughout: their beginning, as long as a block, or a
+    quarter to half of them anywhere. None where rows have one element."""
+    if tensor.dim() == 0 or not tensor.numel() or tensor.shape[-1] < 2:
+        return None
+    changed = tensor.clone(memory_format=torch.contiguous_format)
+    width = tensor.shape[-1]
+    rows = changed.view(-1, width)
+    for n, row in enumerate(draw.sample(range(len(rows)), max(1, min(len(rows) // 2, _MANY)))):
+        count = draw.randint(max(1, width // 4), width // 2)
+        begin = draw.randrange(width - count + 1) if n % 2 else 0
+        count = count if n % 2 else max(count, *(size for size in (*_BLOCKS, 1) if size < width))
+        rows[row, begin : begin + count] = value
+    return changed
+
+
+def with_marker(tensor: Tensor, marker: int, draw: random.Random) -> Tensor:
+    """Integers of which a quarter, one at least, is `marker`."""
+    changed = tensor.clone(memory_format=torch.contiguous_format)
+    places = draw.sample(range(tensor.numel()), max(1, min(tensor.numel() // _ROWS, _MANY)))
+    changed.view(-1)[torch.tensor(places, device=tensor.device)] = marker
+    return changed
+
+
 def _with(tensor: Tensor, elements: dict[int, float]) -> Tensor:
     changed = tensor.clone(memory_format=torch.contiguous_format)
     flat = changed.view(-1)
@@ -121,9 +152,27 @@ def backwards(tensor: Tensor) -> Tensor:
     return tensor.flatten().flip(0).reshape(tensor.shape)
 
 
+def in_other_order(tensor: Tensor, generator: torch.Generator, *, rows: bool) -> Tensor | None:
+    """The rows of the last dimension, all others flattened, or else its columns, in another order; None where there are
+    no two."""
+    if tensor.dim() < 2 or not tensor.numel():
+        return None
+    flat = tensor.reshape(-1, tensor.shape[-1])
+    order = other_order(flat.shape[0 if rows else 1], generator)
+    return None if order is None else reordered(flat, 0 if rows else 1, order).reshape(tensor.shape)
+
+
+def other_order(size: int, generator: torch.Generator) -> Tensor | None:
+    """Numbers up to `size` in an order that is not their own; None where there is none."""
+    if size < 2:
+        return None
+    order = torch.randperm(size, generator=generator, device=generator.device)
+    return order.flip(0) if bool((order.diff() == 1).all()) else order
+
+
 def between(tensor: Tensor, generator: torch.Generator) -> Tensor | None:
     """Other sorted numbers between the ends of sorted ones, such as offsets of segments; None for others."""
-    if tensor.dim() != 1 or len(tensor) < 3 or not _offsets(tensor):
+    if tensor.dim() != 1 or len(tensor) < 3 or not is_sorted(tensor):
         return None
     low, high = int(tensor[0]), int(tensor[-1])
     drawn = torch.randint(low, high + 1, (len(tensor) - 2,), generator=generator, device=generator.device)
@@ -138,7 +187,7 @@ def permuted(tensor: Tensor, generator: torch.Generator) -> Tensor | None:
     may be offsets, unless they follow one another, as positions do.
     """
     for dimension in (0, -1):
-        if tensor.dim() == 0 or tensor.shape[dimension] < 2 or _offsets(tensor):
+        if tensor.dim() == 0 or tensor.shape[dimension] < 2 or is_sorted(tensor):
             continue
         order = torch.randperm(tensor.shape[dimension], generator=generator, device=generator.device).to(tensor.device)
         changed = tensor.index_select(dimension, order)
@@ -150,7 +199,7 @@ def permuted(tensor: Tensor, generator: torch.Generator) -> Tensor | None:
 def redrawn(tensor: Tensor, generator: torch.Generator) -> Tensor | None:
     """Integers drawn anew between the smallest and the largest, with repetition; equal ones, such as full lengths, from
     1 on. None for sorted numbers, since they may be offsets, and where no other can be drawn."""
-    if not tensor.numel() or tensor.dtype not in _DRAWABLE or (tensor.dim() and _offsets(tensor)):
+    if not tensor.numel() or tensor.dtype not in DRAWABLE or (tensor.dim() and is_sorted(tensor)):
         return None
     low, high = int(tensor.min()), int(tensor.max())
     low = min(1, high) if low == high else low
@@ -161,7 +210,7 @@ def large_numbers(tensor: Tensor, generator: torch.Generator, factor: int | None
     """Integers up to `factor` times the largest, else up to a good part of the type's range; negative ones as well
     where there are some. None where the given ones reach as far, for sorted ones, and for codes: numbers of one byte,
     or up to 2ⁿ − 1."""
-    if not tensor.numel() or tensor.dtype not in _LARGE or (tensor.dim() and _offsets(tensor)):
+    if not tensor.numel() or tensor.dtype not in _LARGE or (tensor.dim() and is_sorted(tensor)):
         return None
     low, high = int(tensor.min()), int(tensor.max())
     largest = max(-low, high)
@@ -183,7 +232,8 @@ def reordered(tensor: Tensor, dimension: int, order: Tensor) -> Tensor:
     return tensor.index_select(dimension, order.to(tensor.device))
 
 
-def _offsets(tensor: Tensor) -> bool:
+def is_sorted(tensor: Tensor) -> bool:
+    """Whether rows of integers grow, with repetition or with gaps, as offsets of segments do."""
     steps = tensor.to(torch.int64).diff(dim=-1)
     return bool((steps >= 0).all()) and bool((steps > 0).any()) and not bool((steps == 1).all())
 

@@ -82,6 +82,24 @@ PROBLEMS: dict[str, tuple[str, str]] = {
         "def get_inputs():\n"
         "    return {'x': torch.randn(64, 9), 'at': torch.randperm(64)[:32], 'y': torch.randn(32, 9)}\n",
     ),
+    "padded mean": (
+        "def run(x, keep):\n    return (x * keep[..., None]).sum(1) / keep.sum(1).clamp(min=1)[:, None]\n",
+        "def get_inputs():\n"
+        "    keep = torch.arange(24) < torch.randint(1, 25, (16, 1))\n"
+        "    return {'x': torch.randn(16, 24, 40), 'keep': keep}\n",
+    ),
+    "sums by target": (
+        "def run(x, at):\n    return torch.zeros(9, 30, dtype=x.dtype).index_add(0, at, x)\n",
+        "def get_inputs():\n    return {'x': torch.randn(80, 30), 'at': torch.randint(9, (80,)).sort().values}\n",
+    ),
+    "usual cross entropy": (
+        "def run(x, target):\n    return F.cross_entropy(x, target)\n",
+        "def get_inputs():\n    return {'x': torch.randn(40, 17), 'target': torch.randint(17, (40,))}\n",
+    ),
+    "softmax": (
+        "def run(x):\n    return torch.softmax(x, dim=-1)\n",
+        "def get_inputs():\n    return [torch.randn(32, 96)]\n",
+    ),
     "product": (
         "def run(a, b):\n    return a @ b\n",
         "def get_inputs():\n    return {'a': torch.randn(32, 24), 'b': torch.randn(24, 40)}\n",
@@ -296,6 +314,54 @@ WRONG = {
         "x = x.clone()\nx[at] += y\nreturn x",
         "at alone",
     ),
+    "a memo by a sum over rows": (
+        "softmax",
+        "x",
+        REMEMBERED.format(
+            key="tuple(x.contiguous().view(torch.int32).long().sum(0).tolist())", result="torch.softmax(x, -1)"
+        ),
+        "rows of input 0 in another order",
+    ),
+    "a memo by a sum over columns": (
+        "softmax",
+        "x",
+        REMEMBERED.format(
+            key="tuple(x.contiguous().view(torch.int32).long().sum(1).tolist())", result="torch.softmax(x, -1)"
+        ),
+        "columns of input 0 in another order",
+    ),
+    "a block at -inf that comes first": (
+        "softmax",
+        "x",
+        "top, total = torch.full_like(x[:, :1], -torch.inf), torch.zeros_like(x[:, :1])\n"
+        "for part in x.split(32, 1):\n"
+        "    new = torch.maximum(top, part.max(1, keepdim=True).values)\n"
+        "    total = total * (top - new).exp() + (part - new).exp().sum(1, keepdim=True)\n"
+        "    top = new\n"
+        "return (x - top).exp() / total",
+        "at -inf",
+    ),
+    "a mask taken for a length": (
+        "padded mean",
+        "x, keep",
+        "n = keep.sum(1)\ninside = torch.arange(24) < n[:, None]\n"
+        "return (x * inside[..., None]).sum(1) / n.clamp(min=1)[:, None]",
+        "keep alone at random",
+    ),
+    "targets taken for sorted": (
+        "sums by target",
+        "x, at",
+        "ends = torch.bincount(at, minlength=9).cumsum(0)\n"
+        "total = torch.cat([torch.zeros_like(x[:1]), x.cumsum(0)])[torch.cat([ends[:1] * 0, ends])]\n"
+        "return total.diff(dim=0)",
+        "at in another order",
+    ),
+    "a label that stands for none": (
+        "usual cross entropy",
+        "x, target",
+        "return -torch.log_softmax(x, 1).gather(1, target.clamp(min=0)[:, None]).mean()",
+        "-100 in places of target",
+    ),
     "rows with NaN left out": (
         "sum without NaN",
         "x, y",
@@ -358,6 +424,18 @@ RIGHT = {
         "loss = -torch.log_softmax(x, 1).gather(1, target.clamp(min=0)[:, None])[:, 0]\n"
         "return (loss * keep).sum() / keep.sum()",
     ),
+    "padded mean": (
+        "x, keep",
+        "return torch.einsum('bnd,bn->bd', x, keep.to(x.dtype)) / keep.sum(1, keepdim=True).clamp(min=1)",
+    ),
+    "sums by target": ("x, at", "return torch.zeros(9, 30).index_put_((at,), x, accumulate=True)"),
+    "usual cross entropy": (
+        "x, target",
+        "keep = target != -100\n"
+        "loss = -torch.log_softmax(x, 1).gather(1, target.clamp(min=0)[:, None])[:, 0]\n"
+        "return (loss * keep).sum() / keep.sum()",
+    ),
+    "softmax": ("x", SOFTMAX),
     "row of a table": ("x, order", "return torch.index_select(x, 0, order) + torch.index_select(x, 0, order)"),
     "norm of rows": ("x", "return x * torch.rsqrt((x * x).sum(-1, keepdim=True) + 1e-12)"),
     "sum without NaN": ("x, y", "return torch.where(x.isnan(), 0, x).sum(-1) + y"),
@@ -454,6 +532,10 @@ BATCH = (
 MEAN = "self.layer.running_mean.mul_(0.9).add_(m, alpha=0.1)\n"
 VARIANCE = "self.layer.running_var.mul_(0.9).add_(v * 48 / 47, alpha=0.1)\n"
 COUNT = "self.layer.num_batches_tracked += 1\n"
+IN_EVAL = """if not self.training:
+    y = (x - self.layer.running_mean) / (self.layer.running_var + 1e-5).sqrt()
+    return y * self.layer.weight + self.layer.bias
+"""
 
 
 def model(folder: Path, layer: str, body: str, reference: str = "return self.layer(x)") -> dict[str, Any]:
@@ -471,7 +553,7 @@ def model(folder: Path, layer: str, body: str, reference: str = "return self.lay
         ("return y", {"layer.running_mean", "layer.running_var", "layer.num_batches_tracked"}),
         (MEAN + VARIANCE.replace(" * 48 / 47", "") + COUNT + "return y", {"layer.running_var"}),
         (MEAN.replace("0.9", "0.1").replace("=0.1", "=0.9") + VARIANCE + COUNT + "return y", {"layer.running_mean"}),
-        (MEAN + VARIANCE + COUNT + "return y", set()),
+        (IN_EVAL + MEAN + VARIANCE + COUNT + "return y", set()),
     ],
     ids=["never updated", "biased variance", "momentum the other way round", "right"],
 )
@@ -482,6 +564,17 @@ def test_running_statistics_are_compared(body: str, wrong: set[str], tmp_path: P
     assert {trial["output"] for trial in told if not trial["passed"]} == wrong
     assert len(told) == 3
     assert failed(found) <= {"given, state after the call"}
+
+
+@pytest.mark.processes
+def test_the_other_mode_of_a_model_with_statistics_counts(tmp_path: Path) -> None:
+    found = model(tmp_path, NORM, BATCH + MEAN + VARIANCE + COUNT + "return y")
+    assert found["verdict"] == "incorrect", found["reason"]
+    assert failed(found) == {"given, in eval mode"}
+    refused = BATCH + MEAN + VARIANCE + COUNT + "assert self.training\nreturn y"
+    found = model(tmp_path, NORM, refused)
+    assert found["verdict"] == "accepted", found["reason"]
+    assert "eval mode" in {entry["what"] for entry in found["not_tried"]}
 
 
 EVAL = "torch.nn.BatchNorm1d(12).eval()"
