@@ -204,8 +204,9 @@ class KernelProcess:
             reply=reply,
         )
 
-    def row(self, values: Values, shape: Shape, calls: int, seconds: float, *, state: bool) -> tuple[int, str]:
-        """Up to so many calls on the same arguments, until the time is over: (how many were made, what stopped them).
+    def row(self, values: Values, shape: Shape, calls: int, seconds: float, *, state: bool) -> tuple[int, str, bool]:
+        """Up to so many calls on the same arguments, until the time is over: how many were made, what stopped them, and
+        whether a result lay in the memory of the first.
 
         Their results are not read. `state`: the weights are set back before each.
         """
@@ -217,10 +218,11 @@ class KernelProcess:
                 shared.tensor.copy_(values.tensors[n])
         _wait(self.device)
         tensors = [t.message for t in place.arguments]
-        how = {"written": list(shape.written), "calls": calls, "within": seconds, "state": state}
+        how: dict[str, Any] = {"written": list(shape.written), "calls": calls, "within": seconds, "state": state}
+        how["result"] = shape.result
         limit = self.call_seconds + 2 * seconds
         reply = self.ask("row", limit, place.arguments, tree=values.tree, tensors=tensors, **how)
-        return int(reply["calls"]), str(reply["stopped"])
+        return int(reply["calls"]), str(reply["stopped"]), bool(reply["reused"])
 
     def _place(
         self, values: Values, returned: Sequence[dict[str, Any]], strides: Sequence[list[int] | None] | None

@@ -124,13 +124,19 @@ class Protocol:
             return
         calls = self.draw.randrange(*ROW_CALLS)
         try:
-            made, stopped = kernel.row(first.values, self.cases.shape, calls, ROW_SECONDS, state=state)
+            made, stopped, reused = kernel.row(first.values, self.cases.shape, calls, ROW_SECONDS, state=state)
         except CandidateError as error:
             self._raised(kernel, error, first)
             return
         if made < ROW_CALLS[0]:
             why = stopped or f"there was no time for more in {ROW_SECONDS:g} s"
             self.found.skipped("a long row of calls", f"{made} calls of {calls}: {why}")
+        if reused and not self.cases.reuses:
+            said = "the memory of the first result was returned again, though that was still held"
+            self.found.hazard("result_reused", Severity.NOTE, said)
+            wrong_trial(self.cases, self.dims, "given, a row of calls", 0, None, said, moved=False)
+            self.index += 1
+            return
         fresh = self.cases.case(GIVEN, 3)
         if fresh is not None:
             self._try(kernel, fresh, 0, label="given, after a row of calls")

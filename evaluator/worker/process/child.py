@@ -209,14 +209,15 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         """Calls on the same arguments whose results nobody reads: as many as were asked for, or fit into the time.
 
         What a call changes that the reference changes too is set back before the next. In Triton's interpreter
-        kernels are launched and do not run.
+        kernels are launched and do not run. The first result is held; `reused` says whether its memory came again.
         """
         arguments = self.arguments(message["tensors"])
         values = rebuild(message["tree"], arguments)
         written = [(arguments[n], arguments[n].clone()) for n in message["written"]]
         state = {name: t.clone() for name, t in self.subject.model.state_dict().items()} if message["state"] else {}
         self.subject.gradients = self.subject.evaluates = False
-        calls, stopped = 0, ""
+        calls, stopped, reused = 0, "", False
+        kept: list[torch.Tensor] = []
         LAUNCHES.run = False
         try:
             with _interrupted(2 * message["within"]):
@@ -226,22 +227,28 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
                         argument.copy_(content)
                     if state:
                         self.subject.load(state)
-                    self.subject.call(values)
+                    made = self._new(self.subject.call(values), message["result"], arguments)
+                    reused = reused or any(memory.alias(value, kept) is not None for value in made)
+                    kept = kept or made
                     calls += 1
                 self.wait()
         except Exception as error:
             stopped = _end(f"{type(error).__name__}: {error}")
         finally:
             LAUNCHES.run = True
-        return {"calls": calls, "stopped": stopped, **self._findings()}
+        return {"calls": calls, "stopped": stopped, "reused": reused, **self._findings()}
 
     def _held(self, result: Any, tree: Tree, arguments: list[torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Returned tensors that lie in no argument, each with a copy of its bytes."""
+        return [(value, _bytes(value).clone()) for value in self._new(result, tree, arguments)]
+
+    def _new(self, result: Any, tree: Tree, arguments: list[torch.Tensor]) -> list[torch.Tensor]:
+        """Returned tensors that lie in no argument."""
         try:
             returned = [value for value in results(result, tree) if is_exact(value)]
         except StructureError:
             return []
-        return [(value, _bytes(value).clone()) for value in returned if memory.alias(value, arguments) is None]
+        return [value for value in returned if memory.alias(value, arguments) is None]
 
     def _make_late(self, arguments: list[torch.Tensor]) -> Callable[[], None]:
         """Take the inputs away; the answer brings them back on the current stream, behind work that keeps it busy.

@@ -123,21 +123,27 @@ def test_after_a_plain_call_gradients_are_off_again(start: Start) -> None:
 def test_a_row_of_calls_changes_nothing_but_the_candidate(start: Start) -> None:
     one = start("kept.append(float(x[0]))\nx += 1\nreturn x + len(kept)")
     shape = shaped(specs(X), [0], [])
-    assert one.row(values(X), shape, 50, 5.0, state=False) == (50, "")
+    assert one.row(values(X), shape, 50, 5.0, state=False) == (50, "", False)
     called = one.call(values(X), shape)
     assert torch.equal(called.outputs[0], X + 1 + 51)
     seen = start("kept.append(float(x[0]))\nx += 1\nif len(kept) == 4: raise ValueError(kept)\nreturn x")
-    assert seen.row(values(X), shape, 50, 5.0, state=False) == (3, "ValueError: [1.0, 1.0, 1.0, 1.0]")
+    assert seen.row(values(X), shape, 50, 5.0, state=False) == (3, "ValueError: [1.0, 1.0, 1.0, 1.0]", False)
+
+
+@pytest.mark.parametrize(("size", "reused"), [(20, True), (60, False)])
+def test_a_row_tells_whether_the_memory_of_its_first_result_comes_again(start: Start, size: int, reused: bool) -> None:
+    one = start(f"kept.append(x + 1 if len(kept) < {size} else kept[len(kept) % {size}])\nreturn kept[-1]")
+    assert one.row(values(X), shaped(specs(X)), 50, 5.0, state=False) == (50, "", reused)
 
 
 def test_a_row_ends_in_time(start: Start) -> None:
-    made, stopped = start("import time\ntime.sleep(0.02)\nreturn x").row(
+    made, stopped, _ = start("import time\ntime.sleep(0.02)\nreturn x").row(
         values(X), shaped(specs(X)), 900, 0.2, state=False
     )
     assert 0 < made < 100
     assert not stopped
     endless = start("while kept is not x: pass").row(values(X), shaped(specs(X)), 900, 0.1, state=False)
-    assert endless == (0, "TimeoutError: it did not end within 0.2 s")
+    assert endless == (0, "TimeoutError: it did not end within 0.2 s", False)
 
 
 def test_several_results_and_arguments_of_every_kind(start: Start) -> None:
