@@ -89,8 +89,9 @@ class Protocol:
         self._try(kernel, first, self.plan.repeats, watch=True)
         if kernel is not None and self.found.failure is None:
             if not self.cases.own_reference:
+                own = self.own or not self._sound() or self.task.result().refused  # what is wrong, no library computed
                 self.found.hazards += library.judge(
-                    self.found.operations, self.found.kernels, own=self.own, allowed=self.allow_library
+                    self.found.operations, self.found.kernels, own=own, allowed=self.allow_library
                 )
             if self.plan.strided:
                 self._strided(kernel, first)

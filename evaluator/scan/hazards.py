@@ -54,7 +54,7 @@ HAZARDS: dict[str, str] = {
     "weights_cached": "The candidate's results do not follow weights that change between calls.",
     "at_this_value_only": "The candidate raises where an argument that never varied has another value.",
     "at_this_size_only": "The candidate raises, or ends, at other sizes than those that were given.",
-    "special_values": "The candidate handles NaN or infinities otherwise than the reference, which passes them on.",
+    "special_values": "The candidate handles NaN, infinities or labels that stand for none unlike the reference.",
     "low_precision_text": "The text names TF32, 8-bit floats or casts to 16 bits.",
     "persisting_l2": "The candidate reserves part of the L2 cache beyond its call.",
     # What was done to the clock.

@@ -160,10 +160,11 @@ who had read the code and no test: 26 of 38 accepted, then 28 of 28
 mended, 26 of 26 ([record](../benchmarks/results/blind/evaluator/2026-11-23-red-team-cpu-2.json), at 8e4cfcc). Most are
 right on whatever kopt drew and wrong on what it did not: another value, order, size, mode or type, or they call a
 library where kopt did not look. Who reads the code finds what it does not draw; `accepted` says that a candidate was
-right on what was drawn. Of the 28, 27 are caught since, and the last is accepted with words that say so; of the 26, 16
-are (`tests/adversarial/test_strangers.py`). Accepted still: an optional argument that is never given, other dtypes than
-the problem's, wrong gradients, a state after more than three calls, sizes that one constant couples, weights that are
-written where their version does not tell, calls from another thread, and NumPy inside an interpreted kernel.
+right on what was drawn. Of the 28, 27 are caught since, and the last is accepted with words that say so; of the 26, 14
+are (`tests/adversarial/test_strangers.py`). Accepted still: blocks at −∞ and labels of −100, which are noted, an
+optional argument that is never given, other dtypes than the problem's, wrong gradients, a state after more than three
+calls, sizes that one constant couples, weights that are written where their version does not tell, calls from another
+thread, and NumPy inside an interpreted kernel.
 
 Of 13 that cheat the clock of a GPU, 7 were called `faster` in the first run
 ([record](../benchmarks/results/blind/evaluator/2026-11-23-red-team-gpu.json), at 8e4cfcc), and none of these after the

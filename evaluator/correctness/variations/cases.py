@@ -216,7 +216,8 @@ class Variations:
 
     def _markers(self, n: int) -> Iterator[Variation]:
         """Numbers that stand for no label, where the reference takes them and refuses those beside them: an index that
-        counts from the end, or a plain number, it would take as well."""
+        counts from the end, or a plain number, it would take as well. What is made of them is noted: few kernels of a
+        loss are asked for them."""
         tensor = self.first.values.tensors[n]
         if not tensor.numel() or tensor.dtype == torch.uint8 or int(tensor.min()) < 0 or int(tensor.max()) < 1:
             return
@@ -225,7 +226,7 @@ class Variations:
             marked, *others = (self._replaced(n, change.with_marker(tensor, m, self.rng)) for m in (marker, *near))
             case = self.cases.varied(f"given, {marker} in places of {self._name(n)}", marked, self.first)
             if case is not None and _all_finite(case) and all(self.cases.tried(other) is None for other in others):
-                yield Variation(case, note="at_this_value_only", only=self._name(n))
+                yield Variation(case, judged=False, note="special_values")
 
     def _large_numbers(self, n: int) -> Iterator[Variation]:
         """Integers that are plain numbers: the reference takes large ones in place of the given ones, without taking
@@ -311,7 +312,8 @@ class Variations:
                 yield Variation(case, judged=False, note="special_values")
 
     def _blocks(self) -> Iterator[Variation]:
-        """Blocks of rows at minus infinity, as masked scores are, where the reference's results stay finite."""
+        """Blocks of rows at minus infinity, as masked scores are, where the reference's results stay finite. Noted: an
+        online softmax that is never masked has no need of the guard."""
         for n in self._floats()[:MOST_INPUTS]:
             tensor = self.first.values.tensors[n]
             other = change.with_blocks(tensor, -math.inf, self.rng) if tensor.element_size() > 1 else None
@@ -319,7 +321,7 @@ class Variations:
                 continue
             case = self.cases.varied(f"given, blocks of {self._name(n)} at -inf", self._replaced(n, other), self.first)
             if case is not None and _all_finite(case):
-                yield Variation(case)
+                yield Variation(case, judged=False, note="special_values")
 
     def _weights(self) -> Iterator[Variation]:
         weights = self.cases.weights

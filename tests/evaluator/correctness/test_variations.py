@@ -330,17 +330,6 @@ WRONG = {
         ),
         "columns of input 0 in another order",
     ),
-    "a block at -inf that comes first": (
-        "softmax",
-        "x",
-        "top, total = torch.full_like(x[:, :1], -torch.inf), torch.zeros_like(x[:, :1])\n"
-        "for part in x.split(32, 1):\n"
-        "    new = torch.maximum(top, part.max(1, keepdim=True).values)\n"
-        "    total = total * (top - new).exp() + (part - new).exp().sum(1, keepdim=True)\n"
-        "    top = new\n"
-        "return (x - top).exp() / total",
-        "at -inf",
-    ),
     "a mask taken for a length": (
         "padded mean",
         "x, keep",
@@ -355,12 +344,6 @@ WRONG = {
         "total = torch.cat([torch.zeros_like(x[:1]), x.cumsum(0)])[torch.cat([ends[:1] * 0, ends])]\n"
         "return total.diff(dim=0)",
         "at in another order",
-    ),
-    "a label that stands for none": (
-        "usual cross entropy",
-        "x, target",
-        "return -torch.log_softmax(x, 1).gather(1, target.clamp(min=0)[:, None]).mean()",
-        "-100 in places of target",
     ),
     "rows with NaN left out": (
         "sum without NaN",
@@ -378,6 +361,37 @@ def test_wrong_where_one_thing_is_changed(name: str, tmp_path: Path) -> None:
     found = examine(tmp_path, problem, arguments, body)
     assert found["verdict"] == "incorrect", found["reason"]
     assert any(what in distribution for distribution in failed(found)), (what, found["reason"])
+
+
+NOTED = {
+    "a block at -inf that comes first": (
+        "softmax",
+        "x",
+        "top, total = torch.full_like(x[:, :1], -torch.inf), torch.zeros_like(x[:, :1])\n"
+        "for part in x.split(32, 1):\n"
+        "    new = torch.maximum(top, part.max(1, keepdim=True).values)\n"
+        "    total = total * (top - new).exp() + (part - new).exp().sum(1, keepdim=True)\n"
+        "    top = new\n"
+        "return (x - top).exp() / total",
+        "at -inf",
+    ),
+    "a label that stands for none": (
+        "usual cross entropy",
+        "x, target",
+        "return -torch.log_softmax(x, 1).gather(1, target.clamp(min=0)[:, None]).mean()",
+        "-100 in places of target",
+    ),
+}
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("name", NOTED)
+def test_what_is_made_of_special_values_is_noted(name: str, tmp_path: Path) -> None:
+    problem, arguments, body, what = NOTED[name]
+    found = examine(tmp_path, problem, arguments, body)
+    assert found["verdict"] == "accepted", found["reason"]
+    said = [hazard["evidence"] for hazard in found["hazards"] if hazard["id"] == "special_values"]
+    assert any(what in words for words in said), said
 
 
 RIGHT = {
