@@ -147,9 +147,11 @@ class Protocol:
         try:
             if variation.weights is not None:
                 kernel.set_weights(variation.weights, kernel.weight_names)
-            called = self._call(kernel, case, weights=variation.weights)
-            if variation.weights is not None:
-                kernel.set_weights(self.cases.weights, kernel.weight_names)
+            try:
+                called = self._call(kernel, case, weights=variation.weights)
+            finally:  # the calls that follow are held against the first weights, also where this one raised
+                if variation.weights is not None:
+                    kernel.set_weights(self.cases.weights, kernel.weight_names)
         except CandidateError as error:
             if variation.note:
                 self.found.hazard(variation.note, Severity.NOTE, f"{label}: it raised: {error}")

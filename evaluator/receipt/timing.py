@@ -173,7 +173,7 @@ class AuditWitness(Record):
     calls: int = Field(ge=0)
     """Calls in a sample."""
     turns: int = Field(ge=0)
-    """How many such samples; the fastest counts."""
+    """How many such samples; the median counts."""
     per_call_us: Micros | None
     """Wall time of a call, less that of a sample of the reference's process with no calls in it."""
     empty_us: Micros | None

@@ -623,8 +623,11 @@ def test_weights_have_both_signs_where_the_reference_takes_them(body: str, *, ri
          "return x @ self.kept + self.layer.bias", True),
         ("if self.kept is None: self.kept = self.layer.bias.detach() * 1\n"
          "return x @ self.layer.weight.t() + self.kept", True),
+        ("if self.kept is None: self.kept = self.layer.weight.detach().clone()\n"
+         "if not torch.equal(self.kept, self.layer.weight): raise RuntimeError('packed before')\n"
+         "return x @ self.kept.t() + self.layer.bias", True),
     ],
-    ids=["read in each call", "transposed once", "one of two kept"],
+    ids=["read in each call", "transposed once", "one of two kept", "refused"],
 )  # fmt: skip
 def test_weights_of_which_something_is_kept_are_a_note(body: str, cached: bool, tmp_path: Path) -> None:
     found = model(tmp_path, "torch.nn.Linear(12, 20)", body)
