@@ -1,4 +1,5 @@
 """HINTS.md: the user's wishes for a run. The gate enforces the lines that kopt understands; proposers get the others.
+`prefer` is no order: it sorts the methods that are offered, these first.
 
 Each line is one directive, with or without a list mark. Headings, code blocks and HTML comments are ignored:
 
@@ -62,7 +63,7 @@ _PRECISION = re.compile(
 
 @dataclass(frozen=True)
 class Directive:
-    """A line that the gate enforces."""
+    """A line that kopt understands: the gate enforces it, and `prefer` sorts the methods that are offered."""
 
     kind: Kind
     value: str
@@ -83,7 +84,8 @@ class Directive:
     @property
     def acknowledged(self) -> str:
         """`forbid: split_k (HINTS.md:L3: “do not use split_k”)`"""
-        return f"{self.canonical} ({self.source}: “{visible(self.written)}”)"
+        said = f"{self.canonical} ({self.source}: “{visible(self.written)}”)"
+        return f"{said}: offered first, not enforced" if self.kind == "prefer" else said
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ class Hints:
 
     @property
     def acknowledged(self) -> tuple[str, ...]:
-        """Every line and option, and whether it is enforced."""
+        """Every line and option, and what becomes of it."""
         return (*(one.acknowledged for one in self.directives), *(one.acknowledged for one in self.passed_on))
 
 
@@ -150,6 +152,11 @@ def parse_hints(text: str, methods: Collection[str], flags: Sequence[Directive] 
         else:
             directives += found
     return Hints(merge(directives, flags), tuple(passed))
+
+
+def is_preference(canonical: str) -> bool:
+    """Whether a directive in kopt's notation sorts the methods that are offered, and forbids nothing."""
+    return canonical.startswith("prefer:")
 
 
 def merge(*groups: Iterable[Directive]) -> tuple[Directive, ...]:

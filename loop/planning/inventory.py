@@ -18,6 +18,7 @@ from evaluator.source.python_source import Definitions, definitions, has_triton_
 from evaluator.source.source_file import MAX_BYTES, SourceFile, is_cuda, read_source
 from kbs.common.errors import UsageError
 from kbs.common.visible_text import visible
+from loop.journal.folder import JOURNAL, RECORD
 from loop.planning.hints import NAME as HINTS
 
 DEEP = 3
@@ -160,6 +161,9 @@ def _look(search: _Search) -> None:
     for folder, folders, names in os.walk(root):
         here = Path(folder)
         depth = len(here.relative_to(root).parts)
+        if depth and {RECORD, JOURNAL} <= set(names):
+            folders.clear()  # a run: its kernels are no kernels of the workspace
+            continue
         folders[:] = sorted(
             name for name in folders if depth < DEEP and not name.startswith((".", "__")) and name not in _LEFT_OUT
         )

@@ -136,7 +136,8 @@ class ResolvedPlan:
             yield f"{setting.name:<{width}}  {setting.value}  ({setting.source})"
         yield ""
         yield "hints"
-        yield from (f"  {line}" for line in self.hints.acknowledged or ("none",))
+        empty = "none" if self.inventory.hints is None else f"{self.inventory.hints.name} is empty"
+        yield from (f"  {line}" for line in self.hints.acknowledged or (empty,))
         if self.inventory.passed_over:
             yield "not used"
             yield from (f"  {line}" for line in self.inventory.passed_over)

@@ -18,6 +18,7 @@ from kbs.hardware.profile_metrics import profile_metrics
 from loop.journal.folder import KERNELS, RunFolder
 from loop.journal.record import RunRecord
 from loop.journal.state import REFUSALS, Attempt, Phase, RunState, VersionState
+from loop.planning.hints import is_preference
 from loop.planning.methods import Method, Methods
 from loop.planning.step0 import ROOFLINE
 from loop.proposals import evidence, request
@@ -47,7 +48,7 @@ _RULES = (
     "Say what the change should do to which metric, and on which figures it will be kept.",
     "A method that failed here before, or that `searches` show as a known failure, needs `circumstances`: what is"
     " different now.",
-    "Directives of HINTS.md bind.",
+    "Directives of HINTS.md bind; `preferred` ones are wishes: their methods come first in `methods`.",
 )
 
 
@@ -85,7 +86,8 @@ def brief(
         targets=_model(folder.root / ROOFLINE, Targets),
         searches=searches,
         directives=request.DirectivesNote(
-            enforced=state.directives,
+            enforced=tuple(line for line in state.directives if not is_preference(line)),
+            preferred=tuple(sorted(_preferred(state))),
             passed_on=state.hints.passed_on if state.hints else (),
         ),
         methods=_offers(record, state, methods, terms, language, _past_methods(searches)),
@@ -184,7 +186,7 @@ def _offers(
     product = terms.products.get(record.gpu)
     architecture = product.architecture if product else ""
     forbidden = {line.partition(":")[2].strip() for line in state.directives if line.startswith("forbid:")}
-    preferred = {line.partition(":")[2].strip() for line in state.directives if line.startswith("prefer:")}
+    preferred = _preferred(state)
     spoken = record.problem.backend or ("cuda" if language == "cuda" else "triton")
 
     def offer(method: Method) -> request.MethodOffer:
@@ -196,7 +198,7 @@ def _offers(
         elif method.languages and spoken not in method.languages:
             against = f"is written in {', '.join(method.languages)}; the kernel is in {spoken}"
         past = known.get(method.id)
-        speaks = "HINTS.md prefers it" if method.id in preferred else "nothing is known against it"
+        speaks = "HINTS.md prefers it" if method.id in preferred else request.NOTHING_KNOWN
         if past is not None:
             speaks = f"{past.title} ({past.reference})"
         return request.MethodOffer(
@@ -217,6 +219,10 @@ def _offers(
         return not one.applies, one.id not in preferred, rank.get(one.id, len(rank)), one.priority or LAST, one.id
 
     return tuple(sorted((offer(method) for method in methods.offered), key=place))
+
+
+def _preferred(state: RunState) -> set[str]:
+    return {line.partition(":")[2].strip() for line in state.directives if is_preference(line)}
 
 
 def _past(folder: RunFolder, version: VersionState) -> request.PastVersion:

@@ -69,6 +69,10 @@ class Fact(FrozenModel):
     """Cite it so: profile/ID#METRIC."""
 
 
+NOTHING_KNOWN = "nothing is known against it"
+"""Why a method applies of which neither the user nor the experience log says anything."""
+
+
 class MethodOffer(FrozenModel):
     """A method of the registry."""
 
@@ -146,6 +150,8 @@ class DirectivesNote(FrozenModel):
 
     enforced: tuple[str, ...]
     """The gate holds proposals to these."""
+    preferred: tuple[str, ...]
+    """Ids of the methods that the user wants tried first: they come first in `methods`, and nothing is enforced."""
     passed_on: tuple[str, ...]
     """kopt does not understand these; they are the user's words."""
 

@@ -21,7 +21,7 @@ from kbs.common.errors import KoptError, UsageError
 from kbs.common.files import make_folder, read_if_there, remove_unfinished, write_all, write_error, write_whole
 from loop.gate.report import GateReport
 from loop.journal import journal, registry, seeds
-from loop.journal.events import Applied, Asked, Created, Extended, Masked, Stopped
+from loop.journal.events import Applied, Asked, Created, Extended, HintsRead, Masked, Stopped
 from loop.journal.folder import JOURNAL, KERNELS, RECORD, RunFolder, check_free
 from loop.journal.journal import Journal
 from loop.journal.language_model import ModelCall
@@ -29,6 +29,7 @@ from loop.journal.record import RunRecord, read_record
 from loop.journal.repository import ATTRIBUTES, Repository
 from loop.journal.state import Phase, RunState, replay
 from loop.planning import decisions
+from loop.planning.hints import is_preference
 from loop.proposals.proposal import Proposal
 from loop.proposers.reading import Unread
 from loop.run import steps
@@ -308,10 +309,26 @@ class Driver:
 
     def _read_hints(self) -> None:
         """Read HINTS.md, and record it if it changed."""
-        found = self.run.parts.hints()
-        if found != self.state.hints:
+        found, before = self.run.parts.hints(), self.state.hints
+        if found != before:
             self.run.happened(found)
-            self.notes.append("HINTS.md was read: the gate enforces its directives from now on")
+            if found.file is not None or before is not None:
+                self.notes.append(_hints_words(found))
+
+
+def _hints_words(found: HintsRead) -> str:
+    if found.file is None:
+        return "HINTS.md is gone: no directive applies from now on"
+    if not found.directives and not found.passed_on:
+        return "HINTS.md is empty: it has no directive, and nothing for the proposer"
+    orders = sum(not is_preference(line) for line in found.directives)
+    wishes = len(found.directives) - orders
+    said = [
+        f"{orders} enforced by the gate from now on" if orders else "",
+        f"{wishes} on which methods are offered first" if wishes else "",
+        f"{len(found.passed_on)} passed on to the proposer" if found.passed_on else "",
+    ]
+    return f"HINTS.md was read; directives and lines: {', '.join(filter(None, said))}"
 
 
 def _read_target(target: Path) -> bytes:

@@ -59,7 +59,8 @@ def start(
     """Start a run: show the plan, ask, create the run's folder, and measure version 0.
 
     The run then waits for a proposal; with `--proposer command` or `llm` it continues to the final report. Nothing is
-    created before you accept the plan. Exit codes: 4 if version 0 is not accepted, 3 if you decline the plan.
+    created before you accept the plan. Exit codes: 4 if version 0 is not accepted, 3 if you decline the plan, 1 if no
+    answer of the program or the model was a proposal.
     """
     from kopt.services.results.runs import RunData, RunPlanData, RunStartData
     from kopt.services.runs.service import begin
@@ -237,7 +238,8 @@ def resume(run: RunOption = None, command_timeout: CommandTimeoutOption = 900.0)
     """Continue an interrupted or waiting run until it needs a proposal, or to its end.
 
     The proposer `command` runs its program, `llm` asks its model. Recorded work is not repeated. Exit codes: 3 if
-    nothing is left to do or the run waits for an agent, 4 if version 0 was not accepted.
+    nothing is left to do or the run waits for an agent, 4 if version 0 was not accepted, 1 if no answer of the program
+    or the model was a proposal.
     """
     with _held(run) as at:
         before = len(at.driver.state.entries)
@@ -398,15 +400,22 @@ def _reply(data: JsonModel, lines: Iterable[str], warnings: list[str], code: Exi
 
 def _run_reply(at: Driving, *, idle: bool = False) -> Reply:
     """How the run stands after something was done; `idle`: nothing was."""
-    from kopt.services.results.runs import BrokenData, RunData
+    from kopt.services.results.runs import BrokenData, RunData, unanswered
     from loop.journal.state import Phase
 
     data = RunData.of(at.driver.folder, at.driver.record, at.driver.state)
     rejected = at.driver.rejected
+    silent = "" if idle else unanswered(at.driver.record, at.driver.state)
     broken = [] if rejected is None else BrokenData.of(rejected)
     code = ExitCode.ABSTAINED if idle else ExitCode.OK
+    if silent:
+        code = ExitCode.FAILURE
     if data.phase is Phase.BASELINE_FAILED or broken:
         code = ExitCode.REJECTED
     errors = [{"code": b.rule, "message": f"{b.file}:{b.line}: {b.message}", "hint": b.mend} for b in broken]
+    if silent:
+        hint = "v1/refused/ of the run's folder has what it wrote each time; correct it, and start a new run."
+        errors.append({"code": "no_proposal", "message": silent, "hint": hint})
     lines = [*text.run_lines(data), *(rejected.lines() if rejected is not None else ())]
+    lines += [f"error: {silent}"] if silent else []
     return replace(_reply(data, lines, at.notes, code), errors=errors)

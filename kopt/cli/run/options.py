@@ -100,7 +100,9 @@ class RuleOptions:
         bool, typer.Option("--accept-unmeasured", help="Keep correct versions if nothing can be timed.")
     ] = False
     forbid: Annotated[list[str] | None, typer.Option("--forbid", help="Method not to use. Repeatable.")] = None
-    prefer: Annotated[list[str] | None, typer.Option("--prefer", help="Method to try first. Repeatable.")] = None
+    prefer: Annotated[
+        list[str] | None, typer.Option("--prefer", help="Method to offer first; nothing is enforced. Repeatable.")
+    ] = None
     precision: Annotated[
         str, typer.Option("--precision", help="Lowest-precision element type allowed: fp32.", rich_help_panel=RARE)
     ] = ""

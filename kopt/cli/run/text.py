@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kopt.services.results import runs
+    from loop.proposals.request import MethodOffer
 
 _LABEL = 12
 
@@ -36,6 +37,8 @@ def run_lines(run: runs.RunData) -> Iterator[str]:
         yield _labelled("stopped", f"{run.stopped}: {run.stop_evidence}")
     for line in run.enforced:
         yield _labelled("enforced", line)
+    if run.preferred:
+        yield _labelled("offered first", ", ".join(run.preferred))
     for line in run.passed_on:
         yield _labelled("passed on", line)
     for file in run.reports:
@@ -120,10 +123,7 @@ def next_lines(found: runs.RunNextData) -> Iterator[str]:
             yield _labelled("", f"{hit.reference}  {hit.title}")
         if search.why:
             yield _labelled("", f"none similar: {search.why}")
-    for method in request.methods:
-        if method.applies:
-            tried = f" (tried in {', '.join(f'v{v}' for v in method.tried)})" if method.tried else ""
-            yield _labelled("method", f"{method.id}: {method.title}{tried}")
+    yield from _method_lines(request.methods)
     for line in (*request.directives.enforced, *request.directives.passed_on):
         yield _labelled("hint", line)
     for refused in request.refused:
@@ -136,6 +136,24 @@ def next_lines(found: runs.RunNextData) -> Iterator[str]:
     yield _labelled("left", f"{left.iterations} iterations, {left.attempts} attempts of this one{time}")
     yield f"next: kopt run submit PROPOSAL.json --run {request.folder}"
     yield _labelled("schema", f"kopt schema {request.schema_name}")
+
+
+def _method_lines(methods: Sequence[MethodOffer]) -> Iterator[str]:
+    """Methods of which something is known, each with that; then the others that apply, in one line for each axis."""
+    from loop.proposals.request import NOTHING_KNOWN
+
+    axes: dict[str, list[str]] = {}
+    for method in methods:
+        if not method.applies:
+            continue
+        tried = f"tried in {', '.join(f'v{v}' for v in method.tried)}" if method.tried else ""
+        known = "; ".join(filter(None, ("" if method.why == NOTHING_KNOWN else method.why, tried)))
+        if known:
+            yield _labelled("method", f"{method.id}: {known}")
+        else:
+            axes.setdefault(method.axis or "any", []).append(method.id)
+    for axis, ids in axes.items():
+        yield _labelled("methods", f"{axis}: {', '.join(ids)}")
 
 
 def submit_lines(found: runs.RunSubmitData) -> Iterator[str]:

@@ -13,9 +13,12 @@ from loop.journal.folder import RunFolder
 from loop.journal.language_model import Spent
 from loop.journal.record import RunRecord
 from loop.journal.state import Phase, RunState
+from loop.planning.hints import is_preference
 from loop.planning.plan import ResolvedPlan, Setting
 from loop.proposals.request import NextRequest
+from loop.proposers.reading import RULE
 from loop.run.driver import View, read_run
+from loop.run.submission import PROPOSAL
 
 Interval = tuple[float, float, float]
 
@@ -95,6 +98,8 @@ class RunData(JsonModel):
     stalls: int
     enforced: list[str]
     """Directives that the gate enforces."""
+    preferred: list[str]
+    """Ids of methods that are offered first."""
     passed_on: list[str]
     """Lines of HINTS.md that kopt does not understand."""
     versions: list[VersionData]
@@ -123,13 +128,25 @@ class RunData(JsonModel):
             stopped=state.stopped.reason if state.stopped else "",
             stop_evidence=state.stopped.evidence if state.stopped else "",
             stalls=len(state.stalls),
-            enforced=list(state.hints.directives) if state.hints else [],
+            enforced=[line for line in state.directives if not is_preference(line)],
+            preferred=[line.partition(":")[2].strip() for line in state.directives if is_preference(line)],
             passed_on=list(state.hints.passed_on) if state.hints else [],
             versions=[VersionData.from_domain(version) for version in state.versions],
             finals=[FinalData.from_domain(final) for final in state.finals],
             reports=sorted(state.reported.files) if state.reported else [],
             spent=state.spent if record.model else None,
         )
+
+
+def unanswered(record: RunRecord, state: RunState) -> str:
+    """Why the program or the model that is asked never gave a proposal; empty where it gave one, or was not asked."""
+    refused = [one for version in state.versions for one in version.refused]
+    tried = any(version.attempts for version in state.versions[1:])
+    no_proposal = all(rule == RULE or rule.startswith(("command-", "model-")) for one in refused for rule in one.rules)
+    if record.proposer == "agent" or tried or not refused or not no_proposal:
+        return ""
+    last = refused[-1].reasons[-1].removeprefix(f"{PROPOSAL}: ")
+    return f"{record.asked} was asked {len(refused)} times and gave no proposal; the last time: {last}"
 
 
 def waiting_for(record: RunRecord, phase: Phase, folder: RunFolder) -> str:

@@ -50,6 +50,20 @@ def _spec_as_evidence(run: ValidRun) -> GateReport:
     return run.look(run.proposal(evidence={"selected": (one,)}))
 
 
+ADVISED = (
+    "It is launched with a block of 256 threads.",
+    "The tile takes 128 * 96 * 4 B = 49,152 B of shared memory.",
+    "H200 SXM HBM bandwidth: UNKNOWN (gpu-wiki not found)",
+)
+"""Sentences that docs/gate.md advises."""
+
+
+@pytest.mark.parametrize("sentence", ADVISED)
+def test_what_the_docs_advise_passes(valid: ValidRun, sentence: str) -> None:
+    for look in (says(sentence), says(sentence, "decision_rule"), comments(sentence)):
+        assert look(valid).passed
+
+
 def _new_page(run: ValidRun) -> GateReport:
     (run.own_wiki().root / "kernel/new.md").write_text("no page at all", "utf-8")
     return run.look()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbs.common.errors import UsageError
-from loop.planning.hints import Hints, appended, merge, of_flag, parse_hints
+from loop.planning.hints import Hints, appended, is_preference, merge, of_flag, parse_hints
 
 METHODS = ("split_k", "cuda_graphs", "vectorized_access", "tensor_core", "rewrite")
 TEXT = """# Hints
@@ -56,6 +56,12 @@ def test_every_form_is_understood() -> None:
 
 def test_each_directive_names_its_line() -> None:
     assert read().directives[2].acknowledged == "forbid: tensor_core (HINTS.md:L4: “Do not use `tensor core`.”)"
+
+
+def test_a_preference_is_said_to_sort_and_not_to_be_enforced() -> None:
+    [prefer] = [one for one in read().directives if one.kind == "prefer"]
+    assert prefer.acknowledged.endswith(": offered first, not enforced")
+    assert [is_preference(one.canonical) for one in read().directives] == [one == prefer for one in read().directives]
 
 
 def test_what_is_not_understood_is_passed_on_with_the_reason() -> None:

@@ -119,6 +119,14 @@ def test_earlier_runs_are_not_looked_into(tmp_path: Path) -> None:
     assert take(tmp_path).kernel.name == "a.py"
 
 
+def test_a_run_beside_the_kernel_is_not_looked_into(tmp_path: Path) -> None:
+    write(tmp_path, a_dot_py=TRITON, b_dot_py=MODEL, mine__v0__kernel_dot_py=TRITON, mine__run_dot_json="{}")
+    with pytest.raises(UsageError):
+        take(tmp_path)
+    write(tmp_path, mine__journal_dot_jsonl="")
+    assert take(tmp_path).kernel == tmp_path / "a.py"
+
+
 def test_broken_files_are_passed_over_and_named_where_nothing_else_is_there(tmp_path: Path) -> None:
     write(tmp_path, a_dot_py="def broken(:\n")
     (tmp_path / "b.py").write_bytes(b"\xff\xfe\x00")

@@ -52,7 +52,9 @@ def request(**more: Any) -> NextRequest:
         "facts": (Fact(metric="dram_throughput", value="62 %", reference="profile/0123456789abcdef#dram_throughput"),),
         "targets": None,
         "searches": (Search(about="kernel", text="how is it made faster", hits=(passage,), degraded=""),),
-        "directives": DirectivesNote(enforced=("forbid: split_k",), passed_on=("keep it short",)),
+        "directives": DirectivesNote(
+            enforced=("forbid: split_k",), preferred=("vectorized_access",), passed_on=("keep it short",)
+        ),
         "methods": (
             MethodOffer(id="launch_config", title="Launch configuration", axis="latency", page="gpu-wiki/method/x.md",
                         applies=True, why="nothing is known against it", priority=3, tried=(1,)),

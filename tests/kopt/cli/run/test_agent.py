@@ -187,6 +187,44 @@ def test_hints_are_acknowledged_and_read_again(agent: Agent) -> None:
     assert "forbidden-method" in {one["rule"] for one in refused.json["data"]["broken"]}
 
 
+def test_a_preferred_method_is_offered_first_and_no_other_is_refused(agent: Agent) -> None:
+    (agent.folder / "HINTS.md").write_text("prefer: split_k\n", "utf-8")
+    begun = begin(agent)
+    assert (begun["enforced"], begun["preferred"]) == ([], ["split_k"])
+    request = agent.request()
+    assert (request["directives"]["enforced"], request["directives"]["preferred"]) == ([], ["split_k"])
+    assert request["methods"][0]["id"] == "split_k"
+    lines = agent("run", "next").out.splitlines()
+    told = [line.split(maxsplit=1)[1] for line in lines if line.split(maxsplit=1)[0] in ("method", "methods")]
+    assert told[0] == "split_k: HINTS.md prefers it"
+    assert {line.partition(":")[0] for line in told[1:]} == {"memory", "compute", "latency", "any"}
+    offered = [id for line in told[1:] for id in line.partition(": ")[2].split(", ")]
+    assert sorted(offered) == sorted(m["id"] for m in request["methods"] if m["applies"] and m["id"] != "split_k")
+    assert agent.submit(answer(request)).code == 0
+
+
+@pytest.mark.parametrize("text", ["", "# Hints\n\n<!-- none yet -->\n"])
+def test_an_empty_hints_file_is_said_to_be_empty(agent: Agent, text: str) -> None:
+    (agent.folder / "HINTS.md").write_text(text, "utf-8")
+    plan = agent("run", "plan", "--proposer", "agent", "--device", "cpu").out
+    assert "hints\n  HINTS.md is empty\n" in plan
+    begun = begin(agent)
+    hints = Path(begun["folder"]) / "HINTS.md"
+    hints.write_text("forbid: split_k\nprefer: warp_shuffle\nbe kind\n", "utf-8")
+    said = agent("run", "stop", "--json").json["warnings"]
+    expected = "1 enforced by the gate from now on, 1 on which methods are offered first, 1 passed on to the proposer"
+    assert said == [f"HINTS.md was read; directives and lines: {expected}"]
+    hints.write_text("", "utf-8")
+    said = agent("run", "extend", "1", "--json").json["warnings"]
+    assert said == ["HINTS.md is empty: it has no directive, and nothing for the proposer"]
+
+
+def test_nothing_is_said_of_hints_that_are_not_there(agent: Agent) -> None:
+    done = agent("run", "start", "--proposer", "agent", "--device", "cpu", "--yes", "--json")
+    assert done.code == 0
+    assert "HINTS" not in "".join(done.json["warnings"])
+
+
 def test_two_runs_need_a_name(agent: Agent) -> None:
     first = begin(agent)
     shutil.copytree(first["folder"], agent.folder / "runs" / "kernel-002")
