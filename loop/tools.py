@@ -129,7 +129,9 @@ class MachineNote(FrozenModel):
     functions: dict[str, str]
     """Function → hash of its instructions."""
     methods: dict[str, str] = Field(default_factory=dict)
-    """Method → `present n (…)`, `absent`, or `unverifiable: why`."""
+    """Method → `present n (…)`, `absent`, or `unverifiable: why`: the declared ones, and all that have a signature."""
+    opcodes: dict[str, int] | None = None
+    """Opcode → how often it stands in the kernels' functions; empty where there are none. None in a note of before."""
     why: str
     """Why there is none; empty where there is."""
 

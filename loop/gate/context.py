@@ -182,18 +182,23 @@ class GateContext:
         """Whether kernel and parent are known to have the same machine code."""
         if self.proposal is None or self.parent is None:
             return False
-        before, after = self._machine_note(self.parent), self._machine_note(self.version)
+        before, after = self.machine_note(self.parent), self.machine_note(self.version)
         return before is not None and after is not None and same_machine_code(before, after)
 
-    def _machine_note(self, version: int) -> MachineNote | None:
+    def machine_note(self, version: int) -> MachineNote | None:
         """The note in the version's folder; compiled only if the kernel was not measured yet."""
         path = self.in_version("machine.json", version)
         if self.bytes_of(path) is not None:
             return self.read_as(path, MachineNote.model_validate_json)
-        if self.machine is None or self.proposal is None or version != self.version:
+        return self._compiled if version == self.version else None
+
+    @cached_property
+    def _compiled(self) -> MachineNote | None:
+        """The machine code of a proposal that is in no file yet."""
+        if self.machine is None or self.handed_in is None:
             return None
         try:
-            return self.machine(self.proposal.kernel, KERNELS[self.proposal.language], ())
+            return self.machine(self.handed_in.kernel, KERNELS[self.handed_in.language], self.handed_in.methods)
         except KoptError:
             return None  # the evaluator says that it does not compile
 

@@ -17,6 +17,8 @@ from kbs.common.errors import KoptError, UsageError
 from kbs.hardware.profile_metrics import profile_metrics
 from loop.journal.folder import KERNELS, RunFolder
 from loop.journal.record import RunRecord
+from loop.planning.decisions import ratio_of
+from loop.planning.outcomes import MethodOutcome, outcome
 from loop.planning.step0 import ENVIRONMENT, ROOFLINE, EnvNote
 from loop.proposals.evidence import NAME as SEARCHES
 from loop.proposals.evidence import read as read_searches
@@ -113,6 +115,16 @@ class VersionFiles:
     def parent(self) -> VersionFiles | None:
         """The version that was changed."""
         return None if self.proposal is None else VersionFiles(self.folder, self.record, self.proposal.parent)
+
+    @cached_property
+    def outcomes(self) -> tuple[MethodOutcome, ...]:
+        """What came of its methods; empty if it is version 0, or was not accepted."""
+        if self.proposal is None or self.receipt is None:
+            return ()
+        before, noise = self.parent.machine if self.parent else None, self.record.minimum_effect
+        # The ratio of the whole version is that of its only method; several need an ablation each.
+        ratio = ratio_of(self.receipt) if len(self.proposal.methods) == 1 else None
+        return tuple(outcome(method, self.machine, before, ratio, noise) for method in self.proposal.methods)
 
     def metric(self, id: str) -> str:
         """A metric as the profile shows it, by our id or the name in Nsight Compute; `time` is the median time. Empty

@@ -20,6 +20,7 @@ from kbs.evidence.units import format_number
 from kbs.hardware.profile_metrics import STALLS, profile_metrics
 from loop.journal.events import Evaluated
 from loop.pages.artifacts import NOT_THERE, VersionFiles
+from loop.planning.outcomes import signature_of
 from loop.tools import MachineNote, Targets
 
 TOP = (
@@ -185,17 +186,17 @@ def machine(files: VersionFiles) -> bytes:
     declared = list(files.proposal.methods) if files.proposal else []
     if note is None:
         note = MachineNote(target="", functions={}, why="the machine code was not looked at")
-    return dumps(
-        {
-            "target": note.target,
-            "functions": note.functions,
-            "why": note.why,
-            "declared": {
-                method: note.methods.get(method, f"unverifiable: {note.why or 'not looked for'}") for method in declared
-            },
-            "differs_from_parent": _differs(note, parent),
-        }
-    )
+    said = {method: note.methods.get(method, f"unverifiable: {note.why or 'not looked for'}") for method in declared}
+    page: dict[str, object] = {
+        "target": note.target,
+        "functions": note.functions,
+        "why": note.why,
+        "declared": said,
+        "differs_from_parent": _differs(note, parent),
+    }
+    if note.opcodes is not None and parent is not None:
+        page["parent"] = {method: signature_of(method, parent) for method in declared}
+    return dumps(page)
 
 
 def _differs(note: MachineNote, parent: MachineNote | None) -> bool | None:

@@ -119,17 +119,18 @@ def _bound(diagnosis: DiagnosisNote | None, version: str) -> list[str]:
 
 
 def methods(files: VersionFiles) -> bytes:
-    """methods.json: what the proposal declares."""
-    proposal = files.proposal
-    return dumps(
-        {
-            "version": files.number,
-            "discipline": files.record.discipline,
-            "declared": list(proposal.methods) if proposal else [],
-            "skipped": [one.model_dump() for one in proposal.skipped] if proposal else [],
-            "circumstances": proposal.circumstances if proposal else "",
-        }
-    )
+    """methods.json: what the proposal declares, and what came of each method."""
+    proposal, note = files.proposal, files.machine
+    page: dict[str, object] = {
+        "version": files.number,
+        "discipline": files.record.discipline,
+        "declared": list(proposal.methods) if proposal else [],
+        "skipped": [one.model_dump() for one in proposal.skipped] if proposal else [],
+        "circumstances": proposal.circumstances if proposal else "",
+    }
+    if note is not None and note.opcodes is not None:  # not in runs of before, whose pages stay as they are
+        page["outcomes"] = [one.model_dump(mode="json") for one in files.outcomes]
+    return dumps(page)
 
 
 def cited(reference: str) -> str:

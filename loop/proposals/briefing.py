@@ -33,6 +33,8 @@ LAST = 99
 """The rank of methods whose page gives no priority."""
 _RULES = (
     "Change one thing: one method of the registry for each version; `rewrite` is a change of language.",
+    "The machine code must show the declared method, where its page has a signature for this GPU: the kernel is"
+    " compiled before anything runs, and a method that is absent is refused.",
     "Hand in the whole file. What it computes, its entry and its arguments stay as they are.",
     "`searches` begins with what the experience log knows of such kernels: the method that did best first, then known"
     " failures. It is what happened elsewhere, and no proof that it happens here.",

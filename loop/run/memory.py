@@ -9,6 +9,7 @@ from kbs.common.canonical_json import Sha256
 from kbs.common.json_model import FrozenModel
 from loop.journal.events import Closed
 from loop.journal.state import RunState, VersionState
+from loop.planning.outcomes import MethodOutcome
 from loop.proposals.proposal import Expected, Proposal
 
 NAME = "memory.json"
@@ -54,6 +55,8 @@ class Memory(FrozenModel):
     ratio: tuple[float, float, float] | None
     """Time of its parent over its own: median, lower and upper bound."""
     median_us: float | None
+    outcomes: tuple[MethodOutcome, ...] = ()
+    """What came of each method; empty if nothing ran, or kopt's own gate rejected the version."""
     masked: Literal[False] = False
 
     def document(self) -> bytes:
@@ -61,7 +64,14 @@ class Memory(FrozenModel):
         return canonical.dumps(self.model_dump(mode="json"))
 
 
-def remember(run: str, state: RunState, version: VersionState, proposal: Proposal | None, closing: Closed) -> Memory:
+def remember(
+    run: str,
+    state: RunState,
+    version: VersionState,
+    proposal: Proposal | None,
+    closing: Closed,
+    outcomes: tuple[MethodOutcome, ...],
+) -> Memory:
     """The memory of a version that is being closed."""
     evaluated = [(attempt, attempt.evaluated) for attempt in version.attempts if attempt.evaluated is not None]
     last = version.result
@@ -94,4 +104,5 @@ def remember(run: str, state: RunState, version: VersionState, proposal: Proposa
         why=closing.why,
         ratio=last.ratio if last else None,
         median_us=last.median_us if last else None,
+        outcomes=outcomes,
     )

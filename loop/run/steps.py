@@ -21,7 +21,9 @@ from kbs.common.visible_text import visible
 from loop.journal import events, seeds
 from loop.journal.events import Files
 from loop.journal.state import REFUSALS, Phase, VersionState
+from loop.pages.artifacts import VersionFiles
 from loop.planning import decisions
+from loop.planning.outcomes import MethodOutcome, not_accepted
 from loop.proposals import evidence
 from loop.run import memory
 from loop.run.open_run import Kernel, Run, missing
@@ -172,13 +174,23 @@ def close(run: Run) -> None:
     else:
         outcome, decided = "failed", decisions.Decision(False, _why_failed(run, version))
     closing = events.Closed(version=version.number, outcome=outcome, kept=decided.kept, why=decided.why, files={})
-    left = memory.remember(run.record.id, run.state, version, run.proposal(version), closing)
+    left = memory.remember(run.record.id, run.state, version, run.proposal(version), closing, _outcomes(run, version))
     files = run.put(run.below(run.folder.version(version.number), {memory.NAME: left.document()}))
     if closing.kept:
         kernel = run.version_kernel(version.number)
         files |= run.put(run.below(run.folder.best, {kernel.name: kernel.data}))
         keep_only(run.folder.best, [kernel.name])
     run.happened(closing.model_copy(update={"files": files}))
+
+
+def _outcomes(run: Run, version: VersionState) -> tuple[MethodOutcome, ...]:
+    """What came of the methods of the version's last attempt. What the gate rejects says nothing of a method."""
+    last = version.last_result
+    if last is None or (version.gated is not None and not version.gated.passed):
+        return ()
+    if version.accepted is None:
+        return tuple(not_accepted(method, last.verdict, last.reason) for method in version.methods)
+    return VersionFiles(run.folder, run.record, version.number).outcomes
 
 
 def _why_failed(run: Run, version: VersionState) -> str:

@@ -24,6 +24,7 @@ from kbs.experience.experiment import (
     MAX_NAME,
     MAX_SIZE,
     MAX_WORDS,
+    Attribution,
     Experiment,
     Outcome,
     Provenance,
@@ -261,6 +262,7 @@ def _experiment(
         observed="; ".join([*_moved(memory["expected"], before, after), memory["why"]])[:MAX_WORDS],
         outcome=outcome,
         speedup=ratio,
+        attribution=_attribution(memory, ratio) if outcome is not Outcome.REJECTED else (),
         receipt=receipt.get("id", ""),
         evidence=memory["evidence"],
         lesson=_lesson(words, outcome, memory),
@@ -285,6 +287,19 @@ def _outcome(memory: Mapping[str, Any], receipt: Mapping[str, Any], notes: list[
     if outcome is Outcome.SUCCESS and ratio is not None and ratio[1] <= 1:
         outcome = Outcome.NEUTRAL
     return outcome, Speedup(median=ratio[0], low=ratio[1], high=ratio[2]) if ratio else None
+
+
+def _attribution(memory: Mapping[str, Any], whole: Speedup | None) -> tuple[Attribution, ...]:
+    """What came of each method; the ratio of the `whole` version is that of its only one. A run of before says nothing."""
+    told = memory.get("outcomes", ())
+    if len(told) == 1:
+        return (Attribution(method=told[0]["method"], found=told[0]["found"], speedup=whole),)
+    found = []
+    for one in told:
+        ratio = one["ratio"]
+        speedup = Speedup(median=ratio[0], low=ratio[1], high=ratio[2]) if ratio else None
+        found.append(Attribution(method=one["method"], found=one["found"], speedup=speedup))
+    return tuple(found)
 
 
 def _on_cpu(record: Mapping[str, Any], receipt: Mapping[str, Any]) -> bool:

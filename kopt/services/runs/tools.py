@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +23,7 @@ from evaluator.receipt.receipt import Receipt
 from evaluator.receipt.timing import CitedPeak
 from evaluator.request import Request
 from evaluator.sandbox.fork_server import ForkServer
-from evaluator.sass.compile import machine_code
+from evaluator.sass.compile import Machine, machine_code
 from evaluator.sass.sass import Function, judge
 from evaluator.sass.tools import Target, read_target
 from evaluator.source.source_file import SourceFile
@@ -58,6 +59,7 @@ class RunTools:
     folder: RunFolder
     record: RunRecord
     _servers: dict[str, ForkServer] = field(default_factory=dict, repr=False)
+    _last: tuple[tuple[str, str, Target], Machine] | None = field(default=None, repr=False)
 
     def __enter__(self) -> RunTools:
         return self
@@ -240,24 +242,44 @@ class RunTools:
     # --- machine code -----------------------------------------------------------------------------------------------
 
     def machine_code(self, kernel_text: str, kernel_name: str, methods: tuple[str, ...]) -> MachineNote:
-        """Compile for the run's GPU and look at the opcodes; a note with the reason where that cannot be done."""
+        """Compile for the run's GPU and look at the opcodes; a note with the reason where that cannot be done.
+
+        It has the methods that are named, and every other one that a page gives a signature for on this target.
+        """
         target = self._target
         if target is None:
-            return MachineNote(target="", functions={}, why="no GPU is named: nothing says what to compile for")
+            return _no_machine_code("", "no GPU is named: nothing says what to compile for")
         try:
-            made = machine_code(self._server("cuda"), self.request(kernel_text, kernel_name, None), target)
+            made = self._compiled(kernel_text, kernel_name, target)
         except KoptError as error:
-            return MachineNote(target=target.exact, functions={}, why=error.message)
+            return _no_machine_code(target.exact, error.message)
         if made.compile_error:
-            why = f"it does not compile for {target.exact}: {made.compile_error[:500]}"
-            return MachineNote(target=target.exact, functions={}, why=why)
-        known = read_methods(self.engine.library)
+            return _no_machine_code(target.exact, f"it does not compile for {target.exact}: {made.compile_error[:500]}")
+        if not any(one.kernel for one in made.functions):
+            return _no_machine_code(target.exact, "it has no kernel of its own")
+        known = self._methods
+        signed = sorted({row.method for row in known.signatures if target.number in row.targets})
+        asked = dict.fromkeys((*methods, *signed))
+        opcodes = sum((Counter(one.opcodes) for one in made.functions if one.kernel), Counter[str]())
         return MachineNote(
             target=target.exact,
             functions={one.label: one.code for one in made.functions},
-            methods={method: _verdict(method, known, target.number, made.functions) for method in methods},
+            methods={method: _verdict(method, known, target.number, made.functions) for method in asked},
+            opcodes=dict(sorted(opcodes.items(), key=lambda item: (-item[1], item[0]))),
             why="",
         )
+
+    @cached_property
+    def _methods(self) -> Methods:
+        return read_methods(self.engine.library)
+
+    def _compiled(self, kernel_text: str, kernel_name: str, target: Target) -> Machine:
+        """The machine code; of the kernel that was compiled last, as it was found then."""
+        asked = (kernel_text, kernel_name, target)
+        if self._last is None or self._last[0] != asked:
+            found = machine_code(self._server("cuda"), self.request(kernel_text, kernel_name, None), target)
+            self._last = (asked, found)
+        return self._last[1]
 
     @cached_property
     def _target(self) -> Target | None:
@@ -316,6 +338,10 @@ def _symptom(finding: Finding, remedies: Sequence[Remedy]) -> Named:
         text="\n".join(judged),
         techniques=tuple(f"{one.technique}: {one.because} <- {one.citation.reference}" for one in remedies),
     )
+
+
+def _no_machine_code(target: str, why: str) -> MachineNote:
+    return MachineNote(target=target, functions={}, opcodes={}, why=why)
 
 
 def _verdict(method: str, known: Methods, target: int, functions: tuple[Function, ...]) -> str:

@@ -21,7 +21,7 @@ from loop.planning.methods import Method, Methods
 from loop.proposals import evidence
 from loop.proposals.proposal import Expected, Query, Selected, Skipped
 from loop.run.driver import read_run
-from loop.tools import FoundPassage, PastMethod, Search
+from loop.tools import FoundPassage, MachineNote, PastMethod, Search
 from tests.evaluator import receipts
 from tests.evaluator.ncu_reports import changed, raw_csv
 from tests.loop.gate.valid import ADVICE, QUOTE, GpuTools, ValidRun, context, kernel, metrics, place
@@ -61,6 +61,21 @@ def comments(text: str) -> Way:
     return lambda run: run.look(
         run.proposal(kernel=kernel(4, 70).replace("# one pass over the row", _filled(run, text)))
     )
+
+
+def compiles(said: str) -> Way:
+    """A proposal whose machine code shows what is said of its method."""
+
+    def act(run: ValidRun) -> GateReport:
+        handed = run.proposal(methods=("mufu_ex2_softmax",))
+
+        def machine(text: str, name: str, methods: tuple[str, ...]) -> MachineNote:
+            shown = dict.fromkeys(methods, said)
+            return MachineNote(target="sm_90a", functions={name: text}, methods=shown, opcodes={}, why="")
+
+        return run_gate(context(run.root, run.wiki, run.home, 4, "proposal", handed, machine=machine))
+
+    return act
 
 
 def _filled(run: ValidRun, text: str) -> str:
@@ -517,6 +532,7 @@ way("an earlier receipt that is gone", "changed-file", removes("v0/receipt.json"
 way("an edited copy of a candidate", "changed-file", writes("trajectory/v1-a1.py", adds("# faster")))
 way("an edited reference", "changed-file", writes("ref.py", adds("# easier")))
 way("an earlier refusal or attempt", "changed-file", writes("v1/attempts/a1/proposal.json", adds(" ")))
+way("a method that the code lacks", "method-absent", compiles("absent"))
 way("an edited memory", "changed-file", writes("v3/memory.json", lambda text: text.replace("false", "true")))
 way("another record", "record", writes("run.json", lambda text: text.replace('"iterations": 6', '"iterations": 900')))
 way("another current iteration", "current-iteration", writes("current_iteration.txt", lambda _: "7\n"))
@@ -592,6 +608,22 @@ def test_a_broken_end_is_rejected(name: str, ended: ValidRun) -> None:
     rule, act = ENDS[name]
     found = act(ended)
     assert rule in found.rules, "\n".join(found.lines())
+
+
+def test_a_method_that_cannot_be_looked_for_is_not_refused(valid: ValidRun) -> None:
+    for said in ("present 4 (MUFU.EX2 4)", "unverifiable: the machine code has no kernel"):
+        found = compiles(said)(valid)
+        assert found.passed, "\n".join(found.lines())
+        lapsed = {result.rule: result.lapsed for result in found.results}["method-absent"]
+        assert bool(lapsed) is said.startswith("unverifiable")
+
+
+def test_an_absent_method_is_refused_with_the_cited_instructions(valid: ValidRun) -> None:
+    found = compiles("absent")(valid)
+    assert found.rules == ("method-absent",)
+    broken = next(result for result in found.results if result.broken).broken[0]
+    assert "MUFU.EX2 (gpu-wiki/method/mufu_ex2_softmax.md:L" in broken.message
+    assert "sm_90a" in broken.message
 
 
 def test_the_runs_are_valid(valid: ValidRun, ended: ValidRun) -> None:

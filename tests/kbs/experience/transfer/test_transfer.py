@@ -336,10 +336,15 @@ def test_a_runs_folder(tmp_path: Path) -> None:
     assert [one.provenance.value for one in forged.experiments] == ["reported", "reported"]
     assert "v1: its receipt is not counted: its seal is broken" in forged.problems
 
-    boast = {**memory, "ratio": [9.0, 8.9, 9.1]}
+    outcomes = [{"method": "vectorized_access", "found": "effective", "ratio": [9.0, 8.9, 9.1]}]
+    boast = {**memory, "ratio": [9.0, 8.9, 9.1], "outcomes": outcomes}
     (run / "v1" / "memory.json").write_text(json.dumps(boast))
     told = load(run)
     assert told.experiments[0].speedup == first.speedup, "what the receipt says holds"
+    (credited,) = told.experiments[0].attribution
+    assert (credited.method, credited.found) == ("vectorized_access", "effective")
+    assert credited.speedup == first.speedup, "of its only method too"
+    assert first.attribution == (), "a run of before says nothing of its methods"
     assert told.problems[0] == (
         "v1: memory.json says accepted, faster, [9.0, 8.9, 9.1], and the receipt accepted, faster, [1.3, 1.2, 1.4], "
         "which holds"
