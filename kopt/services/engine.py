@@ -66,6 +66,8 @@ class Engine:
     """What the user should know of: a damaged index that was set aside, vectors that could not be used …"""
     left_out: list[str] = field(default_factory=list)
     """Those of the warnings that name wikis of the workspace which are not used."""
+    run_notes: tuple[Wiki, ...] = ()
+    """Notes that the user gave one run alone (`use_notes`)."""
     _last_try: bool = True
 
     @cached_property
@@ -85,8 +87,8 @@ class Engine:
 
     @cached_property
     def wikis(self) -> list[Wiki]:
-        """The bundled wiki, what `kopt ingest` registered, wikis of the settings, then those of the workspace that are
-        trusted. Notes are among the registered alone.
+        """The bundled wiki, what `kopt ingest` registered, wikis of the settings, those of the workspace that are
+        trusted, then the notes of one run. Notes are among the registered and those of a run alone.
 
         Raises `ConfigurationError` (`wiki_name`) for two of one name, among others.
         """
@@ -104,7 +106,18 @@ class Engine:
             if wiki.root not in [known.root for known in found if not known.notes]:
                 found.append(wiki)
         check_names(found)
-        return found + self._of_workspace(found)
+        found += self._of_workspace(found)
+        known = [(wiki.name, wiki.root) for wiki in found]
+        found += [wiki for wiki in self.run_notes if (wiki.name, wiki.root) not in known]
+        check_names(found)
+        return found
+
+    def use_notes(self, notes: Iterable[Wiki]) -> None:
+        """Search these notes too, in this process alone. Raises `ConfigurationError` (`wiki_name`)."""
+        self.run_notes = tuple(notes)
+        if self.run_notes:
+            self._forget_wikis()
+            check_names(self.wikis)
 
     def _of_workspace(self, own: Sequence[Wiki]) -> list[Wiki]:
         """The wikis that the workspace names and that are trusted; each other one is a warning."""
@@ -201,6 +214,10 @@ class Engine:
     def _write_registry(self, content: Mapping[str, str]) -> None:
         make_folder(self.settings.home)
         write_whole(self.settings.home / REGISTRY, f"{json.dumps(content, indent=2)}\n".encode())
+        self._forget_wikis()
+
+    def _forget_wikis(self) -> None:
+        """Look for the wikis anew when they are needed next."""
         self.__dict__.pop("wikis", None)
         self.__dict__.pop("library", None)
 

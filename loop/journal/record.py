@@ -92,6 +92,8 @@ class RunRecord(FrozenModel):
     profile_why: str
     """Why not full; empty where it is."""
     wikis: dict[str, PinnedWiki]
+    knowledge: tuple[str, ...] = ()
+    """Those of the wikis that are notes which this run alone was given: note/NAME."""
     least_confidence: str
     """Specs that targets rest on have at least this."""
     discipline: Literal["single"]

@@ -19,6 +19,7 @@ from evaluator.source.source_file import MAX_BYTES, SourceFile, is_cuda, read_so
 from kbs.common.errors import UsageError
 from kbs.common.visible_text import visible
 from loop.journal.folder import JOURNAL, RECORD
+from loop.planning.data_files import DATA, kind_of_data
 from loop.planning.hints import NAME as HINTS
 
 DEEP = 3
@@ -30,6 +31,8 @@ _SOURCES = (".py", ".cu")
 _ARRAYS = (".npz", ".safetensors", ".pt", ".pth")
 _LISTED = 8
 """Files that an error lists."""
+STRAYS = 20
+"""Files of data that a plan names."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,13 @@ class Inventory:
     """kernel, reference, inputs, hints → why that file."""
     passed_over: tuple[str, ...]
     """Other files that could have been one of them, each with what it is."""
+    strays: tuple[str, ...] = ()
+    """Files of data and text that lie about, each with what it is."""
+
+    @property
+    def not_used(self) -> tuple[str, ...]:
+        """Every file that is named and not used."""
+        return (*self.passed_over, *self.strays)
 
 
 @dataclass
@@ -70,9 +80,12 @@ class _Search:
     workspace: Path
     entry: str | None
     backend: str | None
+    knowledge: frozenset[Path] = frozenset()
+    """Folders of notes, which are not looked into."""
     sources: list[Source] = field(default_factory=list)
     arrays: list[Path] = field(default_factory=list)
     hints: list[Path] = field(default_factory=list)
+    strays: list[Path] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
 
@@ -94,14 +107,16 @@ def take(
     inputs: Path | None = None,
     entry: str | None = None,
     backend: str | None = None,
+    knowledge: Sequence[Path] = (),
 ) -> Inventory:
-    """Search a workspace. A file given as an argument is used as that, and may be anywhere.
+    """Search a workspace. A file given as an argument is used as that, and may be anywhere. `knowledge`: folders of
+    notes, which are not looked into.
 
     Raises `UsageError`: `workspace_unreadable`, `workspace_too_large`; `kernel_not_found`, `reference_not_found`,
     `kernel_ambiguous`, `reference_ambiguous`, `inputs_ambiguous`, `hints_ambiguous`, each with the candidates;
     `setup_in_kernel`; for files that are named, what `evaluator.source.forms` raises.
     """
-    search = _Search(workspace, entry, backend)
+    search = _Search(workspace, entry, backend, frozenset(path.resolve() for path in knowledge))
     _look(search)
     kernels = [_named(kernel, "kernel")] if kernel else [one for one in search.sources if one.kernel]
     references = [_named(reference, "reference")] if reference else [one for one in search.sources if one.reference]
@@ -141,9 +156,12 @@ def take(
         for one in search.sources
         if one.path not in used and (one.kernel or one.reference or one.inputs)
     ]
+    data = [path for path in (*search.strays, *search.arrays) if path not in used]
+    strays = [f"{_shown(search, path)}: {kind_of_data(path)}" for path in data]
     return Inventory(
-        workspace, fit.kernel.path, fit.reference.path, fit.inputs, hints, fit.recognised, why, tuple(others)
-    )
+        workspace, fit.kernel.path, fit.reference.path, fit.inputs, hints, fit.recognised, why, tuple(others),
+        (*strays[:STRAYS], *([f"{len(strays) - STRAYS} more files of data or text"] if len(strays) > STRAYS else [])),
+    )  # fmt: skip
 
 
 # --- looking ----------------------------------------------------------------------------------------------------------
@@ -165,7 +183,12 @@ def _look(search: _Search) -> None:
             folders.clear()  # a run: its kernels are no kernels of the workspace
             continue
         folders[:] = sorted(
-            name for name in folders if depth < DEEP and not name.startswith((".", "__")) and name not in _LEFT_OUT
+            name
+            for name in folders
+            if depth < DEEP
+            and not name.startswith((".", "__"))
+            and name not in _LEFT_OUT
+            and not (search.knowledge and (here / name).resolve() in search.knowledge)
         )
         for name in sorted(names):
             count += 1
@@ -193,6 +216,8 @@ def _sort(search: _Search, path: Path, depth: int) -> None:
             search.unread.append(f"{_shown(search, path)}: {error.message}")
             return
         search.sources.append(found)
+    elif suffix in DATA:
+        search.strays.append(path)
 
 
 def _describes_inputs(path: Path) -> bool:

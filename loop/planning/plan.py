@@ -61,6 +61,8 @@ class Wanted(ProblemWords):
     shared_memory: str = ""
     """With a unit: `48 KiB`."""
     no_ncu: bool = False
+    knowledge: tuple[Path, ...] = ()
+    """Folders of notes that this run searches."""
     dims: dict[str, int] = Field(default_factory=dict)
     baselines: tuple[BaselineChoice, ...] = BASELINES
     restarts: int = Field(default=5, ge=2, le=50)
@@ -83,6 +85,8 @@ class RunEnvironment:
     grade: Grade
     grade_why: str
     wikis: dict[str, PinnedWiki]
+    knowledge: tuple[str, ...]
+    """Those of the wikis that are notes of this run alone."""
     methods: tuple[str, ...]
     """Ids of the registry."""
     problem_hash: Sha256
@@ -138,9 +142,9 @@ class ResolvedPlan:
         yield "hints"
         empty = "none" if self.inventory.hints is None else f"{self.inventory.hints.name} is empty"
         yield from (f"  {line}" for line in self.hints.acknowledged or (empty,))
-        if self.inventory.passed_over:
+        if self.inventory.not_used:
             yield "not used"
-            yield from (f"  {line}" for line in self.inventory.passed_over)
+            yield from (f"  {line}" for line in self.inventory.not_used)
         yield "will be created"
         yield from (f"  {path}" for path in self.creates)
         yield from (f"note: {note}" for note in self.notes)
@@ -183,6 +187,7 @@ class ResolvedPlan:
             profile=here.grade,
             profile_why=here.grade_why,
             wikis=here.wikis,
+            knowledge=here.knowledge,
             least_confidence=wanted.least_confidence,
             discipline="single",
             proposer=wanted.proposer,
@@ -233,7 +238,7 @@ def resolve(
 ) -> ResolvedPlan:
     """Resolve the plan. `read` is the result of `read_hints`, `home` is KOPT_HOME, which will have the seed.
 
-    Raises `UsageError`: `target_invalid`, `out_exists`, `command_missing`.
+    Raises `UsageError`: `target_invalid`, `out_exists`, `command_missing`, `knowledge_holds_run`.
     """
     hints, text = read
     target_of(wanted.target)
@@ -244,6 +249,13 @@ def resolve(
             hint="Such as: --proposer command --command 'python proposer.py'",
         )
     folder = _folder(inventory, wanted)
+    holding = [notes for notes in wanted.knowledge if folder.resolve().is_relative_to(notes.resolve())]
+    if holding:
+        raise UsageError(
+            f"the run's folder {folder} would lie in the notes {holding[0]}, and its own pages among them",
+            code="knowledge_holds_run",
+            hint="Give --knowledge a folder that holds notes alone, or another folder for the run with --out.",
+        )
     name = slug(inventory.kernel.stem)
     branch = f"opt/{name}" if wanted.in_place else "main"
     limits = {kind: _limit(hints, kind) for kind in ("iterations", "attempts", "time")}
@@ -351,7 +363,11 @@ def _settings(plan: ResolvedPlan, sources: dict[str, str]) -> Iterator[Setting]:
     baselines = ", ".join(one.name for one in wanted.baselines) or "none"
     yield Setting("baselines", f"{baselines} for version 0, then each version's parent", "--baselines")
     for name, wiki in here.wikis.items():
-        yield Setting("wiki", name, f"pinned at revision {wiki.revision[:12]}, {len(wiki.pages)} pages")
+        pinned = f"pinned at revision {wiki.revision[:12]}, {len(wiki.pages)} pages"
+        if name in here.knowledge:
+            yield Setting("knowledge", f"{name}, {wiki.root}", f"--knowledge: {pinned}; quoted, no source of a number")
+        else:
+            yield Setting("wiki", name, pinned)
     yield Setting("folder", str(plan.folder), "--out" if wanted.out else "default")
     where = f"branch {plan.branch} of the repository that is there" if wanted.in_place else "a repository of its own"
     yield Setting("git", where, "--in-place" if wanted.in_place else "default")

@@ -162,6 +162,11 @@ class PlanOptions:
         None
     )
 
+    knowledge: Annotated[
+        list[Path] | None,
+        typer.Option("--knowledge", help="Folder of notes to search and quote in this run only. Repeatable."),
+    ] = None
+
     def resolve(self, engine: Engine) -> ResolvedPlan:
         """The plan of the run. Raises `KoptError`."""
         from kopt.services.runs.service import plan
@@ -201,6 +206,7 @@ class PlanOptions:
                 target=self.limits.target,
                 out=None if out is None else str(out.absolute()),
                 in_place=self.place.in_place,
+                knowledge=tuple(path.absolute() for path in self.knowledge or ()),
                 **{
                     **asdict(rules),
                     "forbid": tuple(rules.forbid or ()),

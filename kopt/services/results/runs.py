@@ -167,7 +167,7 @@ class RunPlanData(JsonModel):
     hints: list[str]
     """Each directive with its source, and what becomes of it: enforced, or passed on to the proposer."""
     not_used: list[str]
-    """Other files that could have been meant."""
+    """Other files that could have been meant, and data files, each with what it is."""
     creates: list[str]
     """What accepting the plan creates."""
     notes: list[str]
@@ -182,7 +182,7 @@ class RunPlanData(JsonModel):
             folder=str(plan.folder),
             settings=list(plan.settings),
             hints=list(plan.hints.acknowledged),
-            not_used=list(plan.inventory.passed_over),
+            not_used=list(plan.inventory.not_used),
             creates=list(plan.creates),
             notes=list(plan.notes),
             text="\n".join(plan.lines()),

@@ -67,6 +67,7 @@ def survey(
         grade=grade,
         grade_why=why,
         wikis=pinned(engine),
+        knowledge=tuple(wiki.name for wiki in engine.run_notes),
         methods=methods_of(engine),
         problem_hash=problem,
         outputs=outputs,

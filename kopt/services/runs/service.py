@@ -16,6 +16,7 @@ from kbs.common.errors import UsageError
 from kopt.services.engine import Engine
 from kopt.services.knowledge.log_search import searched_log
 from kopt.services.runs.environment import device_of, methods_of, plan_overrides, survey
+from kopt.services.runs.knowledge import use_knowledge, use_pinned_knowledge
 from kopt.services.runs.lookup import find_run
 from kopt.services.runs.tools import RunTools
 from kopt.services.settings import ModelServices, load_settings
@@ -50,7 +51,8 @@ def plan(
     `files`: kernel, reference and inputs. None for these, a device or a GPU: to be found.
     """
     chosen = device_of(device)
-    found = take(workspace, **files, entry=wanted.entry, backend=wanted.backend)
+    unread = use_knowledge(engine, wanted.knowledge)
+    found = take(workspace, **files, entry=wanted.entry, backend=wanted.backend, knowledge=wanted.knowledge)
     if wanted.command:
         command.find_program(wanted.command, workspace)
     check_git()
@@ -60,7 +62,7 @@ def plan(
     resolved = resolve(found, wanted, here, hints, engine.settings.home)
     overrides = plan_overrides(engine, here.gpu, wanted.least_confidence)
     engine.warn(overrides)
-    resolved = replace(resolved, notes=(*resolved.notes, *overrides, *engine.left_out))
+    resolved = replace(resolved, notes=(*resolved.notes, *unread, *overrides, *engine.left_out))
     return resolved if branch is None else replace(resolved, branch=branch)
 
 
@@ -132,6 +134,7 @@ def driving(given: str | None, progress: Progress, steps: Steps) -> Iterator[Dri
     home = engine.settings.home
     folder = find_run(given, Path.cwd(), home)
     record = read_run(folder.root).record
+    use_pinned_knowledge(engine, record)
     with RunTools(engine, folder, record) as tools:
         log = searched_log(engine)
         parts = Parts(folder, record, tools, engine.library, engine.terms, home, log)
@@ -142,7 +145,9 @@ def driving(given: str | None, progress: Progress, steps: Steps) -> Iterator[Dri
 def look(given: str | None) -> tuple[Engine, View]:
     """The run that is meant, as it stands on the disk. Nothing is written, and no lock is held."""
     engine = Engine(load_settings())
-    return engine, read_run(find_run(given, Path.cwd(), engine.settings.home).root)
+    view = read_run(find_run(given, Path.cwd(), engine.settings.home).root)
+    use_pinned_knowledge(engine, view.record)
+    return engine, view
 
 
 def brief_of(engine: Engine, view: View) -> NextRequest:

@@ -144,6 +144,42 @@ def test_inputs_made_by_the_kernel_itself_are_refused(tmp_path: Path) -> None:
     assert caught.value.code == "setup_in_kernel"
 
 
+def test_data_and_texts_that_lie_about_are_named_as_what_they_are(tmp_path: Path) -> None:
+    write(tmp_path, a_dot_py=TRITON, b_dot_py=MODEL, HINTS_dot_md="no ncu", papers__p_dot_md="x", old_dot_log="x")
+    write(tmp_path, t_dot_csv="a,b\n1,2\n", n_dot_csv='"ID","Process ID","Kernel Name"\n', r_dot_json="{")
+    write(tmp_path, k_dot_json='{"kind": "kopt-receipt"}', e_dot_json='{"traceEvents": []}', s_dot_json="[[4]]")
+    for name in ("x.npz", "p.ncu-rep", "y.npy"):
+        (tmp_path / name).write_bytes(b"\0")
+    own = "a run takes its own profiles"
+    wanted = {
+        "papers/p.md": "text: searched only as notes, in a folder that --knowledge names",
+        "old.log": "a log",
+        "t.csv": "a table",
+        "n.csv": f"a report of Nsight Compute, as CSV: {own}",
+        "p.ncu-rep": f"a report of Nsight Compute: {own}",
+        "r.json": "data that is no JSON",
+        "k.json": "a receipt of kopt: a run writes its own",
+        "e.json": f"a trace of a profiler: {own}",
+        "s.json": "JSON data",
+        "x.npz": "tensors: inputs only where --inputs names them",
+        "y.npy": "tensors: inputs only where --inputs names them",
+    }
+    found = take(tmp_path)
+    assert dict(line.split(": ", 1) for line in found.strays) == wanted
+    assert found.not_used == (*found.passed_over, *found.strays)
+
+
+def test_of_many_data_files_the_rest_is_counted(tmp_path: Path) -> None:
+    write(tmp_path, a_dot_py=TRITON, b_dot_py=MODEL, **{f"d{n}_dot_csv": "" for n in range(25)})
+    assert take(tmp_path).strays[-1] == "5 more files of data or text"
+
+
+def test_notes_of_the_run_are_not_looked_into(tmp_path: Path) -> None:
+    write(tmp_path, a_dot_py=TRITON, b_dot_py=MODEL, papers__example_dot_py=TRITON, papers__p_dot_md="x")
+    found = take(tmp_path, knowledge=(tmp_path / "papers",))
+    assert (found.kernel.name, found.strays) == ("a.py", ())
+
+
 def test_no_folder(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         take(tmp_path / "nowhere")

@@ -8,6 +8,7 @@ import pytest
 
 from kbs.common.errors import UsageError
 from loop.journal.record import PinnedWiki
+from loop.pages.run import plan as plan_page
 from loop.planning.inventory import take
 from loop.planning.plan import ResolvedPlan, RunEnvironment, Wanted, read_hints, resolve, run_id, slug
 from tests.loop.planning.test_inventory import MODEL, TRITON, write
@@ -24,6 +25,7 @@ def here(**changes: object) -> RunEnvironment:
         "grade": "none",
         "grade_why": "there is no GPU",
         "wikis": {"gpu-wiki": PinnedWiki(root="/wiki", revision="1" * 64, pages={})},
+        "knowledge": (),
         "methods": METHODS,
         "problem_hash": "2" * 64,
         "outputs": (),
@@ -82,6 +84,25 @@ def test_flags_and_hints_say_who_said_it(workspace: Path) -> None:
     assert plan.hints_text.startswith("at most 5 iterations\nbe brief\n\n")
     assert "- forbid: split_k" in plan.hints_text
     assert (workspace / "HINTS.md").read_text() == "at most 5 iterations\nbe brief\n"
+
+
+def test_notes_of_the_run_are_named_and_pinned(workspace: Path, tmp_path: Path) -> None:
+    notes = PinnedWiki(root=str(tmp_path / "papers"), revision="3" * 64, pages={"a.md": "4" * 64})
+    around = here(wikis={**here().wikis, "note/papers": notes}, knowledge=("note/papers",))
+    plan = resolved(workspace, around, knowledge=(tmp_path / "papers",))
+    [said] = [one for one in plan.settings if one.name == "knowledge"]
+    assert said.value == f"note/papers, {tmp_path / 'papers'}"
+    assert "1 pages; quoted, no source of a number" in said.source
+    record = plan.record("soft-max-20261121-140500-qkzt", "5" * 64)
+    assert (record.knowledge, record.wikis["note/papers"]) == (("note/papers",), notes)
+    assert b"| notes of this run | note/papers: quoted, and no source of a number |" in plan_page(record)
+
+
+def test_notes_that_would_hold_the_run_are_refused(workspace: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        resolved(workspace, knowledge=(workspace,))
+    assert caught.value.code == "knowledge_holds_run"
+    resolved(workspace, knowledge=(workspace,), out=str(workspace.parent / "elsewhere"))
 
 
 def test_the_record_holds_what_was_resolved(workspace: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from loop.proposals.request import NextRequest
 from tests.conftest import Run
-from tests.kopt.run_workspace import WRONG, answer, hand_in, wanted, workspace
+from tests.kopt.run_workspace import KERNEL, WRONG, answer, hand_in, wanted, workspace
 
 
 class Agent:
@@ -261,3 +261,61 @@ def test_a_run_finds_and_selects_notes_and_no_number_of_theirs(agent: Agent, tmp
     kept = {one["reference"]: one["lines"] for one in json.loads((root / "citations.json").read_bytes())}
     assert kept["note/papers/team%20notes/relu.txt:L1-L2"] == notes.read_text().splitlines()
     assert agent("run", "gate", "--run", str(root)).code == 0
+
+
+def test_knowledge_of_one_run_is_searched_quoted_and_pinned(agent: Agent, tmp_path: Path) -> None:
+    notes = agent.folder / "papers"
+    notes.mkdir()
+    said = "How to make a scaled relu Triton kernel faster: one warp for each short row hides the latency, at 700 W.\n"
+    (notes / "relu.md").write_text(said, "utf-8")
+    (notes / "odd.txt").write_bytes(b"a\0b")
+    (notes / "kernel.py").write_text(KERNEL, "utf-8")
+    (agent.folder / "old.csv").write_text("a,b\n", "utf-8")
+    words = ("--knowledge", "papers", "--iterations", "1", "--accept-unmeasured")
+    plan = agent("run", "start", "--proposer", "agent", "--device", "cpu", *words, "--dry-run", "--json")
+    assert plan.code == 0, plan.out + plan.err
+    shown = plan.json["data"]["plan"]
+    assert {one["name"]: one["value"] for one in shown["settings"]}["knowledge"] == f"note/papers, {notes}"
+    assert any("note/papers/odd.txt is left out" in note for note in shown["notes"])
+    assert shown["not_used"] == ["old.csv: a table"]
+    root = Path(begin(agent, *words)["folder"])
+    request = agent.request()
+    found = [hit for search in request["searches"] for hit in search["hits"] if hit["reference"].startswith("note/")]
+    assert found[0]["reference"].startswith("note/papers/relu.md:L1@")
+    assert "note/" not in agent("search", "one warp for each short row hides the latency").out, (
+        "no other command sees it"
+    )
+
+    def selects(reference: str, quote: str, **hypothesis: str) -> Run:
+        made = answer(request)
+        made["evidence"]["selected"] = [{"reference": reference, "quote": quote, "why": "So."}]
+        made["hypothesis"].update(hypothesis)
+        return agent.submit(made)
+
+    (notes / "new.md").write_text("How to make a scaled relu kernel faster: anything goes here.\n", "utf-8")
+    written_later = selects("note/papers/new.md:L1", "anything goes here")
+    assert (written_later.code, "unpinned-citation" in written_later.out) == (4, True)
+    spec = selects(found[0]["reference"], "", rationale="H100 SXM TDP: 700 W <- note/papers/relu.md:L1")
+    assert (spec.code, "notes are no source of hardware values" in spec.out) == (4, True)
+    done = selects(found[0]["reference"], "one warp for each short row hides the latency")
+    assert done.code == 0, done.out + done.err
+    assert agent("run", "gate", "--run", str(root)).code == 0
+    kept = {one["reference"]: one["lines"] for one in json.loads((root / "citations.json").read_bytes())}
+    assert kept["note/papers/relu.md:L1"] == [said.rstrip("\n")]
+    assert "note/papers/relu.md" in (root / "final_report.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(("folder", "code"), [("nowhere", "knowledge_unreadable"), ("empty", "knowledge_unreadable")])
+def test_knowledge_that_is_none(agent: Agent, folder: str, code: str) -> None:
+    (agent.folder / "empty").mkdir()
+    done = agent("run", "plan", "--proposer", "agent", "--device", "cpu", "--knowledge", folder, "--json")
+    assert (done.code, done.json["errors"][0]["code"]) == (5, code)
+
+
+def test_two_folders_of_notes_of_one_name(agent: Agent, tmp_path: Path) -> None:
+    for place in (agent.folder / "papers", tmp_path / "papers"):
+        place.mkdir()
+        (place / "a.md").write_text("words", "utf-8")
+    both = ("--knowledge", "papers", "--knowledge", str(tmp_path / "papers"))
+    done = agent("run", "plan", "--proposer", "agent", "--device", "cpu", *both, "--json")
+    assert (done.code, done.json["errors"][0]["code"]) == (5, "knowledge_name")
