@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -52,6 +52,8 @@ class GateContext:
     handed_in: Proposal | None = None
     """A proposal that is in no file yet."""
     machine: MachineCode | None = None
+    unwritten: Mapping[str, bytes] = field(default_factory=dict)
+    """Files by path that are taken as if they were on the disk already."""
     key: bytes | None = field(kw_only=True)
     """The key that seals receipts, `evaluator.store.seal.load_key(KOPT_HOME)`; None if KOPT_HOME has none."""
     _read: dict[str, bytes | None] = field(default_factory=dict, repr=False)
@@ -61,6 +63,8 @@ class GateContext:
 
     def bytes_of(self, path: str) -> bytes | None:
         """A file below the run's folder; None if it is missing, not a regular file, or larger than kopt writes any."""
+        if path in self.unwritten:
+            self._read[path] = self.unwritten[path]
         if path not in self._read:
             file = self.folder.root / path
             try:

@@ -35,7 +35,7 @@ from loop.proposers.reading import Unread
 from loop.run import steps
 from loop.run.open_run import Progress, Run
 from loop.run.parts import Parts
-from loop.run.submission import Submission, submit
+from loop.run.submission import Submission, check, submit
 from loop.tools import Tools
 
 
@@ -198,7 +198,7 @@ class Driver:
 
         Raises `UsageError` (`not_awaited`), `KoptError`.
         """
-        self._check_awaited()
+        self.check_awaited()
         self.run.happened(Asked(version=self.run.version.number, call=call))
 
     def submit(self, outcome: Proposal | Unread, data: bytes, said: str = "") -> Submission:
@@ -207,11 +207,17 @@ class Driver:
         `data` is the answer as it was handed in. `said` is what a program wrote to standard error; it is kept if the
         answer is not a proposal. Raises `UsageError` (`not_awaited`), `KoptError`.
         """
-        self._check_awaited()
+        self.check_awaited()
         self._read_hints()
         return submit(self.run, outcome, data, said)
 
-    def _check_awaited(self) -> None:
+    def check(self, proposal: Proposal) -> Submission:
+        """What `submit` would say of a proposal. Records nothing of it. Raises as `submit` does."""
+        self.check_awaited()
+        return check(self.run, proposal)
+
+    def check_awaited(self) -> None:
+        """Raise `UsageError` (`not_awaited`) unless a proposal is wanted now."""
         if self.phase is not Phase.PROPOSE:
             raise UsageError(
                 f"the run is not waiting for a proposal: it is in the phase {self.phase}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -135,10 +136,20 @@ class Parts:
         """The GPU that specs and targets are about."""
         return self.terms.products.get(self.record.gpu)
 
-    def gate(self, state: RunState, version: int, stage: Stage, proposal: Proposal | None = None) -> GateReport:
-        """The report of the gate on a version, on a proposal for it, or on the end of the run."""
+    def gate(
+        self,
+        state: RunState,
+        version: int,
+        stage: Stage,
+        proposal: Proposal | None = None,
+        unwritten: Mapping[str, bytes] | None = None,
+    ) -> GateReport:
+        """The report of the gate on a version, on a proposal for it, or on the end of the run.
+
+        `unwritten`: files by path that are taken as if they were on the disk already.
+        """
         context = GateContext(
             self.folder, self.record, state, self.wikis, self.terms, version, stage, proposal,
-            self.tools.machine_code if proposal is not None else None, key=load_key(self.home),
+            self.tools.machine_code if proposal is not None else None, unwritten or {}, key=load_key(self.home),
         )  # fmt: skip
         return run_gate(context)

@@ -42,17 +42,14 @@ def submit(run: Run, outcome: Proposal | Unread, data: bytes, said: str) -> Subm
         broken = tuple(_broken(outcome.rule, reason, PROPOSAL, outcome.fix) for reason in outcome.reasons)
         beside = {"stderr.txt": said.encode("utf-8", "replace")} if said else {}
         return refuse(run, broken, {"answer.txt": data, **beside})
-    document = canonical.dumps(outcome.model_dump(mode="json"))
+    document, version = canonical.dumps(outcome.model_dump(mode="json")), run.version
     unfit = _unfit(run, outcome)
     if unfit is not None:
         return refuse(run, (unfit,), {PROPOSAL: document})
-    searches = _ask_further(run, outcome)
-    version = run.version
+    searches = run.put(_ask_further(run, outcome))
     report = run.parts.gate(run.state, version.number, "proposal", outcome)
     if not report.passed:
-        found = [(result.rule, one) for result in report.results for one in result.broken]
-        broken = tuple(_broken(rule, one.message, one.file, one.fix, one.line) for rule, one in found)
-        return refuse(run, broken, {PROPOSAL: document}, report, searches)
+        return refuse(run, _places(report), {PROPOSAL: document}, report, searches)
     number = len(version.attempts) + 1
     folder, name = run.folder.attempt(version.number, number), KERNELS[outcome.language]
     keep_only(folder, [name, PROPOSAL])
@@ -67,6 +64,25 @@ def submit(run: Run, outcome: Proposal | Unread, data: bytes, said: str) -> Subm
         )
     )
     return Submission(True, number, report=report)
+
+
+def check(run: Run, proposal: Proposal) -> Submission:
+    """What would become of a proposal that is handed in now. Writes nothing. Raises `KoptError`."""
+    version = run.version
+    unfit = _unfit(run, proposal)
+    if unfit is not None:
+        return Submission(False, len(version.refused) + 1, (unfit,))
+    searches = _ask_further(run, proposal)
+    report = run.parts.gate(run.state, version.number, "proposal", proposal, searches)
+    if not report.passed:
+        return Submission(False, len(version.refused) + 1, _places(report), report)
+    return Submission(True, len(version.attempts) + 1, report=report)
+
+
+def _places(report: GateReport) -> tuple[BrokenRule, ...]:
+    """Every place that breaks a rule."""
+    found = [(result.rule, one) for result in report.results for one in result.broken]
+    return tuple(_broken(rule, one.message, one.file, one.fix, one.line) for rule, one in found)
 
 
 def refuse(
@@ -122,12 +138,12 @@ def _unfit(run: Run, proposal: Proposal) -> BrokenRule | None:
     return None
 
 
-def _ask_further(run: Run, proposal: Proposal) -> Files:
-    """Ask a proposal's queries, and keep what was found with the version's other searches."""
+def _ask_further(run: Run, proposal: Proposal) -> dict[str, bytes]:
+    """Ask a proposal's queries: the version's searches with what was found, by path."""
     path = run.folder.version(run.version.number) / evidence.NAME
     there = evidence.read(path)
     found = run.parts.look_further(run.state, proposal, there)
-    return run.put({run.folder.relative(path): evidence.render((*there, *found))})
+    return {run.folder.relative(path): evidence.render((*there, *found))}
 
 
 def _broken(rule: str, message: str, file: str, fix: str, line: int = 0) -> BrokenRule:

@@ -17,7 +17,7 @@ from kopt.cli.command import command
 from kopt.cli.options import YesFlag
 from kopt.cli.output import JsonFlag, Reply, progress_bar, tell
 from kopt.cli.run import text
-from kopt.cli.run.options import CommandTimeoutOption, PlanOptions, RunOption, VersionArgument
+from kopt.cli.run.options import CommandTimeoutOption, PlanOptions, RunOption, VersionArgument, WordOptions
 from kopt.cli.support import print_lines
 from kopt.services.arguments import read_version
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kopt.services.runs.service import Driving
     from loop.journal.state import Phase
     from loop.planning.plan import ResolvedPlan
+    from loop.proposals.proposal import Proposal
     from loop.run.submission import Submission
 
 run = typer.Typer(help="Optimize a kernel in steps that are measured, cited and gated.", no_args_is_help=True)
@@ -130,25 +131,46 @@ def next_(run: RunOption = None) -> Reply:
 
 @command("run submit", run, reads_wikis=True)
 def submit(
-    proposal: Annotated[str, typer.Argument(help="The proposal: a JSON file, or - for stdin.")],
+    words: WordOptions,
+    proposal: Annotated[str | None, typer.Argument(help="The proposal: a JSON file, or - for stdin.")] = None,
     run: RunOption = None,
+    show: Annotated[
+        bool, typer.Option("--show", "--dry-run", help="Show the proposal and what the gate says; submit nothing.")
+    ] = False,
 ) -> Reply:
     """Submit a proposal: it is gated, evaluated, profiled, gated again, and committed.
 
-    Exit code 4 if the gate refuses it (this does not count as an attempt), if it is not accepted, or if the version
-    fails.
+    A proposal is a JSON file (`kopt schema run-proposal`), or is made from --kernel, --method and --why. Exit code 4 if
+    the gate refuses it (this does not count as an attempt), if it is not accepted, or if the version fails.
     """
-    from loop.proposers.reading import read_proposal
+    from loop.proposers.reading import Unread, read_proposal
 
-    data = _read(proposal)
+    if words.given == (proposal is not None):
+        raise UsageError(
+            "a proposal is a JSON file or is made from words, not both" if words.given else "there is no proposal",
+            code="proposal_twice" if words.given else "proposal_missing",
+            hint="Give PROPOSAL.json, or --kernel FILE --method METHOD --why TEXT; `kopt run next` shows a command.",
+        )
+    data = b"" if proposal is None else _read(proposal)
+    typed = words.words() if words.given else None
     with _held(run) as at:
+        at.driver.check_awaited()
+        made = None if typed is None else at.propose(typed[0], typed[2])
+        outcome = made or read_proposal(data)
         number = len(at.driver.state.versions) - 1
-        taken = at.driver.submit(read_proposal(data), data)
-        if taken.accepted:
-            at.driver.advance(at.steps)
-        said = _submitted(at, number, taken)
-        code = ExitCode.OK if said.outcome == "passed" else ExitCode.REJECTED
-        return _reply(said, text.submit_lines(said), at.notes, code)
+        if show:
+            if isinstance(outcome, Unread):
+                raise UsageError(f"it is no proposal: {'; '.join(outcome.reasons)}", code="schema", hint=outcome.fix)
+            taken = at.driver.check(outcome)
+            said = _submitted(at, number, taken, outcome, shown=True)
+        else:
+            taken = at.driver.submit(outcome, data)
+            if taken.accepted:
+                at.driver.advance(at.steps)
+            said = _submitted(at, number, taken, made)
+        code = ExitCode.OK if said.outcome in ("passed", "shown") else ExitCode.REJECTED
+        notes = [*at.notes, *(taken.report.notes if taken.report is not None else ())]
+        return _reply(said, text.submit_lines(said, typed[1] if typed else None), notes, code)
 
 
 def _read(place: str) -> bytes:
@@ -166,17 +188,21 @@ def _read(place: str) -> bytes:
         ) from error
 
 
-def _submitted(at: Driving, number: int, taken: Submission) -> RunSubmitData:
-    """What came of a proposal for a version."""
+def _submitted(
+    at: Driving, number: int, taken: Submission, made: Proposal | None, *, shown: bool = False
+) -> RunSubmitData:
+    """What came of a proposal for a version; `shown`: it was only checked."""
     from kopt.services.results.runs import BrokenData, RunData, RunSubmitData
 
     version = at.driver.state.versions[number]
     closed = version.closed
-    outcome: Literal["refused", "attempt_failed", "passed", "failed"]
+    outcome: Literal["shown", "refused", "attempt_failed", "passed", "failed"]
     kept, broken = False, list[BrokenData]()
     if not taken.accepted:
-        outcome, why = "refused", "the gate refused it; nothing ran, and it is no attempt"
+        outcome, why = "refused", "the gate refuses it; nothing ran, and it is no attempt"
         broken = [BrokenData.from_domain(one) for one in taken.broken]
+    elif shown:
+        outcome, why = "shown", "the gate lets it run; nothing was submitted"
     elif closed is None:
         done = version.attempts[-1].evaluated
         outcome, why = "attempt_failed", "it is not evaluated yet: `kopt run resume`"
@@ -190,7 +216,7 @@ def _submitted(at: Driving, number: int, taken: Submission) -> RunSubmitData:
             for rule in (version.gated.rules if version.gated else ())
         ]
     run = RunData.of(at.driver.folder, at.driver.record, at.driver.state)
-    return RunSubmitData(version=number, outcome=outcome, kept=kept, why=why, broken=broken, run=run)
+    return RunSubmitData(version=number, outcome=outcome, kept=kept, why=why, broken=broken, proposal=made, run=run)
 
 
 @command("run gate", run, reads_wikis=True)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kopt.services.engine import Engine
     from loop.journal.language_model import ModelChoice
     from loop.planning.plan import ResolvedPlan, Wanted
+    from loop.proposals.few_words import Words
 
 RunOption = Annotated[
     str | None, typer.Option("--run", help="Folder, name or id of the run (default: the one here or below ./runs).")
@@ -249,3 +250,74 @@ class PlanOptions:
                 code="confidence_unknown",
                 hint=f"From highest to lowest: {', '.join(CONFIDENCES)}.",
             )
+
+
+@dataclass(frozen=True)
+class WordOptions:
+    """A proposal in few words, in place of a JSON file."""
+
+    panel: ClassVar[str] = "Proposal in few words"
+    kernel: Annotated[Path | None, typer.Option("--kernel", help="File with the whole new kernel.")] = None
+    method: Annotated[
+        list[str] | None, typer.Option("--method", help="Method that the change is, as `kopt run next` lists it.")
+    ] = None
+    why: Annotated[str, typer.Option("--why", help="Why the change should help.")] = ""
+    change: Annotated[
+        str, typer.Option("--change", help="What was changed (default: the method, and the functions that differ).")
+    ] = ""
+    evidence: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--evidence",
+            help="Reference from `kopt run next`, or '\"words\" <- reference' (default: the parent's receipt). "
+            "Repeatable.",
+        ),
+    ] = None
+    expect: Annotated[
+        list[str] | None, typer.Option("--expect", help="Expected movement: 'time down: a little'. Repeatable.")
+    ] = None
+    skip: Annotated[
+        list[str] | None, typer.Option("--skip", help="METHOD=REASON: why an earlier method is skipped. Repeatable.")
+    ] = None
+    ask: Annotated[
+        list[str] | None,
+        typer.Option("--ask", help="Question that finds your evidence, if no query of the run did. Repeatable."),
+    ] = None
+    circumstances: Annotated[
+        str, typer.Option("--circumstances", help="What is different now, for a method that failed before.")
+    ] = ""
+    risk: Annotated[str, typer.Option("--risk", help="What may go wrong.")] = ""
+    keep_if: Annotated[str, typer.Option("--keep-if", help="On which figures the version is kept.")] = ""
+    parent: Annotated[
+        str | None, typer.Option("--parent", help="Version that was changed (default: the best one).")
+    ] = None
+
+    @property
+    def given(self) -> bool:
+        """Whether any of them was given."""
+        return any(value not in (None, "", []) for value in asdict(self).values())
+
+    def words(self) -> tuple[Words, Path, int | None]:
+        """What was typed, the kernel's file, and the parent. Raises `UsageError`."""
+        from kopt.services.arguments import read_version
+        from kopt.services.runs.handing_in import read_kernel
+        from loop.proposals.few_words import Words, incomplete
+
+        if self.kernel is None:
+            raise incomplete(["--kernel is missing: the file with the whole new kernel"])
+        text, language = read_kernel(self.kernel)
+        said = Words(
+            kernel=text,
+            language=language,
+            methods=tuple(self.method or ()),
+            why=self.why,
+            change=self.change,
+            evidence=tuple(self.evidence or ()),
+            expect=tuple(self.expect or ()),
+            skip=tuple(self.skip or ()),
+            ask=tuple(self.ask or ()),
+            circumstances=self.circumstances,
+            risk=self.risk,
+            keep_if=self.keep_if,
+        )
+        return said, self.kernel, None if self.parent is None else read_version(self.parent)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kopt.services.results import runs
+    from loop.proposals.proposal import Proposal
     from loop.proposals.request import MethodOffer
 
 _LABEL = 12
@@ -156,24 +158,57 @@ def _method_lines(methods: Sequence[MethodOffer]) -> Iterator[str]:
         yield _labelled("methods", f"{axis}: {', '.join(ids)}")
 
 
-def submit_lines(found: runs.RunSubmitData) -> Iterator[str]:
-    """What came of a proposal."""
+def submit_lines(found: runs.RunSubmitData, kernel: Path | None = None) -> Iterator[str]:
+    """What came of a proposal. `kernel`: the file of one that was made from few words."""
+    from kopt.services.runs.handing_in import typed_place
+
     words = {
+        "shown": "would be evaluated",
         "refused": "refused",
         "attempt_failed": "an attempt that failed",
         "passed": "passed, and is the best version now" if found.kept else "passed, and was not kept",
         "failed": "closed as failed",
     }
+    if found.outcome in ("shown", "refused") and found.proposal is not None:
+        yield from _proposal_lines(found.proposal)
     yield f"v{found.version}: {words[found.outcome]}"
     if found.why:
         yield f"  {found.why}"
     for broken in found.broken:
-        place = f"{broken.file}:{broken.line}" if broken.line else broken.file
-        yield _labelled(broken.rule, f"{place}: {broken.message}".rstrip(": "))
+        place = broken.file if kernel is None else typed_place(broken.file, kernel)
+        yield _labelled(
+            broken.rule, f"{place}{f':{broken.line}' if broken.line else ''}: {broken.message}".rstrip(": ")
+        )
         if broken.mend:
             yield _labelled("", broken.mend)
     if found.run.waiting_for:
         yield f"next: {found.run.waiting_for}"
+
+
+def _proposal_lines(made: Proposal) -> Iterator[str]:
+    """A proposal, field by field, without the text of its kernel."""
+    said = made.hypothesis
+    yield f"proposal for v{made.version}, a change of v{made.parent}"
+    for label, text in (
+        ("method", ", ".join(made.methods)),
+        ("change", said.single_change),
+        ("why", said.rationale),
+        ("now", said.current_evidence),
+        ("link", said.decision_link),
+        ("risk", said.risk),
+        ("keep if", said.decision_rule),
+        ("different", made.circumstances),
+    ):
+        if text:
+            yield _labelled(label, text)
+    for expected in said.expected:
+        yield _labelled("expected", f"{expected.metric} {expected.direction}: {expected.size}")
+    for selected in made.evidence.selected:
+        yield _labelled("cites", f"“{selected.quote}” <- {selected.reference}")
+    for query in made.evidence.queries:
+        yield _labelled("asks", query.text)
+    for skipped in made.skipped:
+        yield _labelled("skips", f"{skipped.method}: {skipped.reason}")
 
 
 def gate_lines(found: runs.RunGateData) -> Iterator[str]:

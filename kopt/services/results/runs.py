@@ -15,6 +15,7 @@ from loop.journal.record import RunRecord
 from loop.journal.state import Phase, RunState
 from loop.planning.hints import is_preference
 from loop.planning.plan import ResolvedPlan, Setting
+from loop.proposals.proposal import Proposal
 from loop.proposals.request import NextRequest
 from loop.proposers.reading import RULE
 from loop.run.driver import View, read_run
@@ -233,14 +234,16 @@ class RunSubmitData(JsonModel):
     """`kopt run submit`"""
 
     version: int
-    outcome: Literal["refused", "attempt_failed", "passed", "failed"]
-    """`refused`: it did not run. `attempt_failed`: it was not accepted, and the version has attempts left. `passed`,
-    `failed`: how the version was closed."""
+    outcome: Literal["shown", "refused", "attempt_failed", "passed", "failed"]
+    """`shown`: with --show, the gate lets it run. `refused`: it did not run. `attempt_failed`: it was not accepted, and
+    the version has attempts left. `passed`, `failed`: how the version was closed."""
     kept: bool
     """Whether the version is the best from now on."""
     why: str
     broken: list[BrokenData]
     """Rules that were broken."""
+    proposal: Proposal | None
+    """As it was made from --kernel, --method and --why; None where a whole one was given."""
     run: RunData
 
 

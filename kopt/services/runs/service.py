@@ -16,6 +16,7 @@ from kbs.common.errors import UsageError
 from kopt.services.engine import Engine
 from kopt.services.knowledge.log_search import searched_log
 from kopt.services.runs.environment import device_of, methods_of, plan_overrides, survey
+from kopt.services.runs.handing_in import propose
 from kopt.services.runs.knowledge import use_knowledge, use_pinned_knowledge
 from kopt.services.runs.lookup import find_run
 from kopt.services.runs.tools import RunTools
@@ -33,6 +34,8 @@ from loop.planning.inventory import take
 from loop.planning.methods import read_methods
 from loop.planning.plan import ResolvedPlan, Wanted, read_hints, resolve, run_id
 from loop.proposals.briefing import brief
+from loop.proposals.few_words import Words
+from loop.proposals.proposal import Proposal
 from loop.proposals.request import NextRequest
 from loop.proposers import command
 from loop.run.driver import Driver, View, create_run, read_run
@@ -100,6 +103,10 @@ class Driving:
         """The user's kernel, which the run began with."""
         record = self.driver.record
         return Path(record.workspace) / record.kernel.origin
+
+    def propose(self, said: Words, parent: int | None) -> Proposal:
+        """A proposal from few words (`kopt.services.runs.handing_in`)."""
+        return propose(self.engine, self.view, said, parent)
 
     def advance(self, command_seconds: float) -> None:
         """Go on until an agent's proposal is wanted, or to the end; a program or a model is asked for its proposals."""
