@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kbs.common.errors import UsageError
@@ -50,6 +53,31 @@ def read_ptr_sizes(texts: Iterable[str]) -> dict[str, str]:
             )
         found[name.strip()] = value.strip()
     return found
+
+
+def read_variables(names: Iterable[str]) -> tuple[str, ...]:
+    """Names of environment variables that are set, each once. UsageError `variable_invalid`."""
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z_]\w*", name) or name not in os.environ:
+            wrong = "is not set" if re.fullmatch(r"[A-Za-z_]\w*", name) else "is not the name of a variable"
+            raise UsageError(
+                f"--env {name} {wrong}",
+                code="variable_invalid",
+                hint="Give the name alone, and set the variable for this command: NAME=VALUE kopt run start --env NAME",
+            )
+    return tuple(dict.fromkeys(names))
+
+
+def find_interpreter(path: Path | None) -> str:
+    """The full path of a Python interpreter; empty for None. UsageError `python_not_found`."""
+    if path is None:
+        return ""
+    found = shutil.which(path)
+    if found is None:
+        raise UsageError(
+            f"--python {path} is no program", code="python_not_found", hint="Give the path of a Python interpreter."
+        )
+    return str(Path(found).absolute())
 
 
 def read_tolerance(text: str | None) -> tuple[float, float] | None:

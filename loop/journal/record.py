@@ -61,6 +61,32 @@ class ProblemWords(FrozenModel):
     load_seconds: float
 
 
+class BuildWords(FrozenModel):
+    """How kernels are built, and what their processes use; empty: what kopt itself finds."""
+
+    include: tuple[str, ...] = ()
+    """Folders of headers for nvcc."""
+    nvcc_flags: tuple[str, ...] = ()
+    cuda_home: str = ""
+    """CUDA toolkit."""
+    python: str = ""
+    """The interpreter that runs reference and kernels."""
+    variables: tuple[str, ...] = ()
+    """Environment variables that the kernels get. Their values are in no file: each process takes those it has."""
+
+    @property
+    def shown(self) -> tuple[tuple[str, str], ...]:
+        """(option, value) of what was given."""
+        said = (
+            ("--include", ", ".join(self.include)),
+            ("--nvcc-flags", " ".join(self.nvcc_flags)),
+            ("--cuda-home", self.cuda_home),
+            ("--python", self.python),
+            ("--env", ", ".join(self.variables)),
+        )
+        return tuple((option, value) for option, value in said if value)
+
+
 class RunRecord(FrozenModel):
     """The whole of run.json."""
 
@@ -79,6 +105,7 @@ class RunRecord(FrozenModel):
     problem_hash: Sha256
     """Of the problem as receipts have it."""
     problem: ProblemWords
+    build: BuildWords = BuildWords()
     seed_commitment: Sha256
     """Of the 32 bytes that all evaluations' seeds come from; they stay in KOPT_HOME."""
     device: str

@@ -21,7 +21,7 @@ from kbs.common.errors import UsageError
 from kbs.common.json_model import JsonDataclass
 from loop.journal.folder import HINTS, KERNELS, check_free
 from loop.journal.language_model import ModelChoice
-from loop.journal.record import Grade, KeptFile, PinnedWiki, ProblemWords, Proposer, RunRecord
+from loop.journal.record import BuildWords, Grade, KeptFile, PinnedWiki, ProblemWords, Proposer, RunRecord
 from loop.planning.decisions import target_of
 from loop.planning.hints import Directive, Hints, Kind, appended, of_flag, parse_hints
 from loop.planning.inventory import Inventory, form_words
@@ -63,6 +63,7 @@ class Wanted(ProblemWords):
     no_ncu: bool = False
     knowledge: tuple[Path, ...] = ()
     """Folders of notes that this run searches."""
+    build: BuildWords = BuildWords()
     dims: dict[str, int] = Field(default_factory=dict)
     baselines: tuple[BaselineChoice, ...] = BASELINES
     restarts: int = Field(default=5, ge=2, le=50)
@@ -180,6 +181,7 @@ class ResolvedPlan:
             else kept("inputs", inputs, hashlib.sha256(self.inputs).hexdigest()),
             problem_hash=here.problem_hash,
             problem=problem_words(wanted, here.outputs),
+            build=wanted.build,
             seed_commitment=seed_commitment,
             device=here.device,
             device_name=here.device_name if here.device != "cpu" else "",
@@ -349,6 +351,8 @@ def _settings(plan: ResolvedPlan, sources: dict[str, str]) -> Iterator[Setting]:
     yield Setting("device", device, "where kernels run")
     yield Setting("GPU", here.gpu or "UNKNOWN", here.gpu_from)
     yield Setting("profile", here.grade, here.grade_why or "ncu was tried")
+    for option, value in wanted.build.shown:
+        yield Setting(option.removeprefix("--"), value, option)
     yield Setting("proposer", " ".join((wanted.proposer, *wanted.command)), "--proposer")
     if wanted.model is not None:
         yield Setting("model", wanted.model.id, "--model or KOPT_MODEL")

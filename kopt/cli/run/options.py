@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, get_args
 import typer
 
 from kopt.cli.command import RARE
-from kopt.cli.options import AnyDeviceOption, ProblemOptions, TimingOptions
+from kopt.cli.options import (
+    AnyDeviceOption,
+    EnvironmentOptions,
+    IncludeOption,
+    NvccFlagsOption,
+    ProblemOptions,
+    TimingOptions,
+)
 
 if TYPE_CHECKING:
     from kopt.services.engine import Engine
     from loop.journal.language_model import ModelChoice
+    from loop.journal.record import BuildWords
     from loop.planning.plan import ResolvedPlan, Wanted
     from loop.proposals.few_words import Words
 
@@ -129,6 +137,15 @@ class RuleOptions:
 
 
 @dataclass(frozen=True)
+class KernelBuildOptions:
+    """How kernels are built."""
+
+    panel: ClassVar[str] = RARE
+    include: IncludeOption = None
+    nvcc_flags: NvccFlagsOption = ""
+
+
+@dataclass(frozen=True)
 class PlaceOptions:
     """On which device, and where files go."""
 
@@ -155,6 +172,8 @@ class PlanOptions:
     timing: TimingOptions
     rules: RuleOptions
     place: PlaceOptions
+    environment: EnvironmentOptions
+    build: KernelBuildOptions
     workspace: Annotated[Path, typer.Argument(help="Folder with the kernel and its reference.")] = Path()
     kernel: Annotated[
         Path | None, typer.Option("--kernel", help="The kernel, if the folder has several candidates.")
@@ -207,6 +226,7 @@ class PlanOptions:
                 target=self.limits.target,
                 out=None if out is None else str(out.absolute()),
                 in_place=self.place.in_place,
+                build=self._build(),
                 knowledge=tuple(path.absolute() for path in self.knowledge or ()),
                 **{
                     **asdict(rules),
@@ -225,6 +245,20 @@ class PlanOptions:
             raise UsageError(
                 f"--{where.replace('_', '-')}: {what}", code="limit_invalid", hint="See `kopt run start --help-all`."
             ) from error
+
+    def _build(self) -> BuildWords:
+        """Folders and programs by their full paths: a run goes on from any folder. Raises `UsageError`."""
+        from kopt.services.arguments import find_interpreter, read_variables
+        from loop.journal.record import BuildWords
+
+        home = self.environment.cuda_home
+        return BuildWords(
+            include=tuple(str(folder.absolute()) for folder in self.build.include or ()),
+            nvcc_flags=tuple(self.build.nvcc_flags.split()),
+            cuda_home="" if home is None else str(home.absolute()),
+            python=find_interpreter(self.environment.python),
+            variables=read_variables(self.environment.env or ()),
+        )
 
     def _check(self) -> None:
         """Refuse options that name nothing known, or do not fit together. UsageError."""

@@ -111,7 +111,7 @@ def probe(engine: Engine, request: Request, hints: Hints) -> tuple[Grade, str]:
     from evaluator.profiling.collect import take_profile
 
     try:
-        with ForkServer("cuda") as server:
+        with ForkServer("cuda", request.python, request.environment) as server:
             take_profile(request, server=server, metrics="basic", progress=engine.progress)
     except KoptError as error:
         return "degraded", error.message
@@ -141,6 +141,7 @@ def _request(inventory: Inventory, wanted: Wanted, device: str) -> Request:
         inputs,
         problem_words(wanted, wanted.outputs),
         device,
+        build=wanted.build,
     )
 
 
@@ -154,7 +155,8 @@ def _problem(engine: Engine, request: Request) -> tuple[str, tuple[str, ...]]:
     if recognised.form in (Form.KERNELBENCH, Form.FUNCTION):
         found = problem(request, recognised, workloads(request), request.outputs, None)
         return found.hash, found.outputs
-    with ForkServer("cpu" if request.device == "cpu" else "cuda") as server:
+    kind = "cpu" if request.device == "cpu" else "cuda"
+    with ForkServer(kind, request.python, request.environment) as server:
         return _named_by_setup(engine, request, server)
 
 

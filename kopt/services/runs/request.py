@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 from evaluator.receipt.plan import BaselineChoice
 from evaluator.request import InputsFile, Request
 from evaluator.sandbox.fork_server import passed_environment
 from evaluator.source.source_file import SourceFile, is_cuda
-from loop.journal.record import ProblemWords
+from loop.journal.record import BuildWords, ProblemWords
 
 
 def make_request(
@@ -17,6 +20,7 @@ def make_request(
     device: str,
     *,
     parent: SourceFile | None = None,
+    build: BuildWords,
 ) -> Request:
     """What the evaluator is asked; `parent` is the first baseline."""
     fields = dict(problem)
@@ -28,7 +32,11 @@ def make_request(
         reference=reference,
         inputs=None if inputs is None else InputsFile(name=inputs[0], content=inputs[1]),
         device=device,
-        environment=passed_environment(()),
+        include=tuple(map(Path, build.include)),
+        nvcc_flags=build.nvcc_flags,
+        cuda_home=Path(build.cuda_home) if build.cuda_home else None,
+        python=build.python or sys.executable,
+        environment=passed_environment(build.variables),
         **fields,
     )
 

@@ -22,7 +22,7 @@ from evaluator.receipt.plan import SeedSchedule
 from evaluator.receipt.receipt import Receipt
 from evaluator.receipt.timing import CitedPeak
 from evaluator.request import Request
-from evaluator.sandbox.fork_server import ForkServer
+from evaluator.sandbox.fork_server import ForkServer, passed_environment
 from evaluator.sass.compile import Machine, machine_code
 from evaluator.sass.sass import Function, judge
 from evaluator.sass.tools import Target, read_target
@@ -74,8 +74,9 @@ class RunTools:
                 stack.callback(self._servers.popitem()[1].close)
 
     def _server(self, kind: str) -> ForkServer:
+        build = self.record.build
         if kind not in self._servers:
-            self._servers[kind] = ForkServer(kind)
+            self._servers[kind] = ForkServer(kind, build.python, passed_environment(build.variables))
         return self._servers[kind]
 
     # --- measuring --------------------------------------------------------------------------------------------------
@@ -97,6 +98,7 @@ class RunTools:
             problem,
             self.record.device,
             parent=None if parent is None else parent_file(parent),
+            build=self.record.build,
         )
 
     def evaluate(self, request: Request, schedule: SeedSchedule) -> Receipt:
@@ -200,7 +202,9 @@ class RunTools:
 
     def environment(self) -> EnvNote:
         """The machine and the programs that matter to a run."""
-        record, nvcc = self.record, shutil.which("nvcc")
+        record = self.record
+        build = record.build
+        nvcc = shutil.which(f"{build.cuda_home}/bin/nvcc") if build.cuda_home else shutil.which("nvcc")
         gpu = record.device_name or record.device != "cpu"
         driver = driver_version() if gpu else None
         toolkit = (nvcc_version(Path(nvcc)) or "unknown version") if nvcc else None
@@ -211,6 +215,7 @@ class RunTools:
             Check(name="driver", found=driver or "", why="" if gpu else "needs a GPU"),
             Check(name="PyTorch", found=package_version("torch") or ""),
             _check("Triton", package_version("triton"), "Triton kernels cannot run without it"),
+            *([Check(name="interpreter of the kernels", found=build.python)] if build.python else []),
             _check("nvcc", toolkit, "kernels in .cu files cannot be compiled"),
             Check(name="ncu", found="on the PATH" if shutil.which("ncu") else "", why=record.profile_why),
             _check("git", "on the PATH" if shutil.which("git") else None, "a run needs it"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from loop.proposals.request import NextRequest
 from tests.conftest import Run
-from tests.kopt.run_workspace import KERNEL, WRONG, answer, hand_in, wanted, workspace
+from tests.kopt.run_workspace import KERNEL, REFERENCE, WRONG, answer, hand_in, wanted, workspace
 
 
 class Agent:
@@ -319,3 +320,28 @@ def test_two_folders_of_notes_of_one_name(agent: Agent, tmp_path: Path) -> None:
     both = ("--knowledge", "papers", "--knowledge", str(tmp_path / "papers"))
     done = agent("run", "plan", "--proposer", "agent", "--device", "cpu", *both, "--json")
     assert (done.code, done.json["errors"][0]["code"]) == (5, "knowledge_name")
+
+
+def test_kernels_get_the_variables_and_the_interpreter_of_the_run(agent: Agent, tmp_path: Path) -> None:
+    own = REFERENCE.replace("* 2.0", '* float(os.environ["SCALE"])')
+    workspace(agent.folder, reference=f"import os\n{own}")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n', "utf-8")
+    python.chmod(0o755)
+    build = ("--env", "SCALE", "--python", str(python), "-I", "headers", "--nvcc-flags", "-lineinfo -g")
+    words = ("run", "start", "--proposer", "agent", "--device", "cpu", "--accept-unmeasured", "--yes", "--json")
+    done = agent(*words, *build, env={"SCALE": "2.0"})
+    assert done.code == 0, done.out + done.err
+    root = Path(done.json["data"]["run"]["folder"])
+    recorded = json.loads((root / "run.json").read_bytes())["build"]
+    assert recorded == {
+        "include": [str(agent.folder / "headers")],
+        "nvcc_flags": ["-lineinfo", "-g"],
+        "cuda_home": "",
+        "python": str(python),
+        "variables": ["SCALE"],
+    }
+    assert "| --env | SCALE |" in (root / "plan.md").read_text("utf-8")
+    proposed = json.dumps(answer(agent.request()))
+    again = agent("run", "submit", "-", "--json", stdin=proposed, env={"SCALE": "2.0"})
+    assert (again.code, again.json["data"]["outcome"]) == (0, "passed")

@@ -44,6 +44,9 @@ def error(done: Run) -> tuple[int, str]:
         (("--proposer", "agent", "--kernel", "absent.py"), "file_not_found"),
         (("--proposer", "agent", "--gpu", "h9000"), "gpu_unknown"),
         (("--proposer", "agent", "--least-confidence", "rumour"), "confidence_unknown"),
+        (("--proposer", "agent", "--env", "SCALE=2"), "variable_invalid"),
+        (("--proposer", "agent", "--env", "KOPT_TEST_NOT_SET"), "variable_invalid"),
+        (("--proposer", "agent", "--python", "no-such-python"), "python_not_found"),
     ],
 )
 def test_words_that_make_no_sense(kopt: Callable[..., Run], tmp_path: Path, words: tuple[str, ...], code: str) -> None:
@@ -165,9 +168,12 @@ def test_a_program_that_is_of_no_use(run: Callable[..., Run], home: Path, tmp_pa
     (folder / "program.py").write_text(text, "utf-8")
     words = ("--proposer", "command", "--command", f"{sys.executable} program.py", "--command-timeout", "2")
     done = run(home, "run", "start", *words, "--iterations", "1", "--device", "cpu", "--yes", "--json", cwd=folder)
-    assert done.code == 0, done.out + done.err
     found = done.json["data"]["run"]
-    assert found["phase"] == "finished"
+    assert (done.code, found["phase"]) == (1, "finished"), "it ends as any run, with its reports"
+    [wrong] = done.json["errors"]
+    assert wrong["code"] == "no_proposal"
+    assert f"{words[-3]} was asked 3 times and gave no proposal; the last time: " in wrong["message"]
+    assert run(home, "run", "resume", cwd=folder).code == 3
     assert (found["versions"][1]["outcome"], found["versions"][1]["refused"]) == ("failed", 3)
     assert rule in (Path(found["folder"]) / "v1" / "refused" / "s3" / "reasons.json").read_text("utf-8")
 

@@ -21,6 +21,7 @@ from kopt.services.runs import tools as run_tools
 from kopt.services.runs.tools import RunTools
 from kopt.services.settings import load_settings
 from loop.journal.folder import RunFolder
+from loop.journal.record import BuildWords
 from loop.pages import step0_files
 from loop.planning import inventory
 from loop.planning.hints import parse_hints
@@ -65,7 +66,7 @@ def get_init_inputs():
 class NoServer:
     """In place of a fork server that would want a GPU."""
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, *_: object) -> None:
         assert device == "cuda"
 
     def __enter__(self) -> NoServer:
@@ -105,6 +106,20 @@ def bench(plan: tuple[Engine, ResolvedPlan], tmp_path_factory: pytest.TempPathFa
     record = resolved.record(run_id(resolved.name, "2026-11-21T14:05:00Z", "abcd"), "3" * 64)
     with RunTools(engine, RunFolder(root), record) as made:
         yield made
+
+
+def test_kernels_are_built_and_run_as_the_run_was_told(bench: RunTools, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCALE", "2")
+    build = BuildWords(
+        include=("/a", "/b"), nvcc_flags=("-lineinfo",), cuda_home="/cuda", python="/py", variables=("SCALE",)
+    )
+    with RunTools(bench.engine, bench.folder, bench.record.model_copy(update={"build": build})) as tools:
+        request = tools.request(KERNEL, "kernel.py", None)
+    assert (request.include, request.nvcc_flags) == ((Path("/a"), Path("/b")), ("-lineinfo",))
+    assert (request.cuda_home, request.python, request.environment["SCALE"]) == (Path("/cuda"), "/py", "2")
+    plain = bench.request(KERNEL, "kernel.py", None)
+    assert (plain.include, plain.nvcc_flags, plain.cuda_home, plain.python) == ((), (), None, sys.executable)
+    assert "SCALE" not in plain.environment
 
 
 def test_survey_says_what_is_there(plan: tuple[Engine, ResolvedPlan]) -> None:
