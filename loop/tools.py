@@ -101,6 +101,20 @@ class SpecNote(FrozenModel):
     """Citation lines of what earlier wikis state, and this value takes the place of."""
 
 
+class InstructionNote(FrozenModel):
+    """An instruction that the machine code should show."""
+
+    instruction: str
+    """Its name in PTX: `wgmma`."""
+    opcodes: tuple[str, ...]
+    """The machine code that it becomes: any of these families, such as `LDG.128`."""
+    method: str
+    what: str
+    """For which operation, element type and target."""
+    line: str
+    """`"<the row that states it>" <- <wiki>/<path>:L<line>`."""
+
+
 class Targets(FrozenModel):
     """Step 0: what the hardware and the problem allow."""
 
@@ -119,6 +133,10 @@ class Targets(FrozenModel):
     """What the wikis do not have."""
     operators: dict[str, int] = Field(default_factory=dict)
     """Operator of PyTorch → the operations that the reference does by it; empty where nothing was counted."""
+    instructions: tuple[InstructionNote, ...] | None = None
+    """What the machine code should show; None in a note of before."""
+    instructions_why: str = ""
+    """Why there are none; empty where there are."""
 
 
 class MachineNote(FrozenModel):

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from kbs.evidence.spec import Spec
-from kbs.evidence.table_rows import AdviceRow, CostRow, MeasuredRow, SignatureRow, ThresholdRow
+from kbs.evidence.table_rows import AdviceRow, CostRow, InstructionRow, MeasuredRow, SignatureRow, ThresholdRow
 
 PageKind = Literal[
     "hardware",
@@ -173,6 +173,7 @@ class Page:
     thresholds: tuple[ThresholdRow, ...]
     measured: tuple[MeasuredRow, ...]
     signatures: tuple[SignatureRow, ...]
+    instructions: tuple[InstructionRow, ...]
     problems: tuple[Problem, ...]
     """What is wrong with it and does not keep it from being used: a row that was left out, say."""
 

@@ -21,7 +21,7 @@ from kbs.common.plain_yaml import compose, plain
 from kbs.evidence.checking import plain_text
 from kbs.evidence.citation import NOTES, Citation, lines_hash, parse_reference
 from kbs.evidence.spec import Spec
-from kbs.evidence.table_rows import AdviceRow, CostRow, MeasuredRow, SignatureRow, ThresholdRow
+from kbs.evidence.table_rows import AdviceRow, CostRow, InstructionRow, MeasuredRow, SignatureRow, ThresholdRow
 from kbs.evidence.vocabulary import Vocabulary
 from wiki.asks import AsksComment, asks_comment
 from wiki.page import Block, BlockKind, FrontMatter, Page, PageSection, Problem
@@ -108,6 +108,7 @@ def read_page(wiki: str, path: str, data: bytes, revision: str, vocabulary: Voca
         thresholds=tuple(row for row in rows if isinstance(row, ThresholdRow)),
         measured=tuple(row for row in rows if isinstance(row, MeasuredRow)),
         signatures=tuple(row for row in rows if isinstance(row, SignatureRow)),
+        instructions=tuple(row for row in rows if isinstance(row, InstructionRow)),
         problems=tuple(problems),
     )
 

@@ -12,7 +12,7 @@ from markdown_it.token import Token
 from kbs.evidence.citation import Citation
 from kbs.evidence.opcodes import Pattern, pattern, target_number
 from kbs.evidence.spec import ABSENT, CONFIDENCES, UNPUBLISHED, Source, Spec, canonical_qualifier
-from kbs.evidence.table_rows import AdviceRow, CostRow, MeasuredRow, SignatureRow, ThresholdRow
+from kbs.evidence.table_rows import AdviceRow, CostRow, InstructionRow, MeasuredRow, SignatureRow, ThresholdRow
 from kbs.evidence.units import parse_number, parse_unit
 from kbs.evidence.vocabulary import Vocabulary
 from wiki.page import FrontMatter, Problem
@@ -23,7 +23,13 @@ THRESHOLD_HEADER = ("symptom", "metric", "test", "value", "unit", "source")
 ADVICE_HEADER = ("technique", "bottleneck", "because", "source")
 MEASURED_HEADER = ("operation", "gpu", "dtype", "shape", "metric", "value", "unit", "what", "source")
 SIGNATURE_HEADER = ("method", "targets", "opcodes", "at least", "unclear", "source")
-HEADERS = (SPEC_HEADER, COST_HEADER, THRESHOLD_HEADER, ADVICE_HEADER, MEASURED_HEADER, SIGNATURE_HEADER)
+INSTRUCTION_HEADER = ("operation", "dtype", "targets", "instruction", "opcodes", "source")
+HEADERS = (
+    *(SPEC_HEADER, COST_HEADER, THRESHOLD_HEADER, ADVICE_HEADER, MEASURED_HEADER, SIGNATURE_HEADER),
+    INSTRUCTION_HEADER,
+)
+ANY = "any"
+"""In a row of instructions: operations that multiply no matrices, or all element types."""
 COSTS = ("read", "write", "vector FLOP", "tensor FLOP")
 TESTS = ("<", "<=", ">", ">=")
 DISAGREEMENT = "where sources disagree"
@@ -34,7 +40,7 @@ DERIVED = "derived"
 _LINK_TEXT = re.compile(r"^\[(?P<text>[^\]]+)\]\([^)]*\)$")
 
 
-Row = Spec | CostRow | AdviceRow | ThresholdRow | MeasuredRow | SignatureRow
+Row = Spec | CostRow | AdviceRow | ThresholdRow | MeasuredRow | SignatureRow | InstructionRow
 
 
 def read_table(
@@ -60,6 +66,7 @@ def read_table(
         ADVICE_HEADER: _advice,
         MEASURED_HEADER: _measured,
         SIGNATURE_HEADER: _signature,
+        INSTRUCTION_HEADER: _instruction,
     }
     reader = readers.get(names)
     if reader is None:
@@ -224,13 +231,7 @@ def _signature(row: dict[str, str], citation: Citation, context: _Context) -> Si
     own = context.meta.id.rsplit("/", 1)[-1]
     if row["method"] != own:
         raise RowError(f"the method {row['method']!r} is not {own!r}, the last part of the page's id")
-    targets = []
-    for word in row["targets"].replace("`", "").split():
-        number = target_number(word)
-        if number is None or word != f"sm_{number}":
-            raise RowError(f"{word!r} is not a target such as sm_90")
-        targets.append(number)
-    opcodes = _patterns(row["opcodes"])
+    targets, opcodes = _targets(row["targets"]), _patterns(row["opcodes"])
     if not targets or not opcodes:
         raise RowError("a signature needs a target and an opcode")
     if not re.fullmatch(r"[1-9]\d{0,5}", row["at least"]):
@@ -238,13 +239,49 @@ def _signature(row: dict[str, str], citation: Citation, context: _Context) -> Si
     context.source(row["source"])
     return SignatureRow(
         method=own,
-        targets=tuple(targets),
+        targets=targets,
         opcodes=opcodes,
         least=int(row["at least"]),
         unclear=_patterns(row["unclear"]),
         source=row["source"],
         citation=citation,
     )
+
+
+def _instruction(row: dict[str, str], citation: Citation, context: _Context) -> InstructionRow:
+    if context.meta.kind != "method":
+        raise RowError("only a method page can state instructions to expect")
+    targets, opcodes = _targets(row["targets"]), _patterns(row["opcodes"])
+    if not targets or not opcodes or not row["instruction"]:
+        raise RowError("an instruction needs a name, a target and an opcode")
+    context.source(row["source"])
+    return InstructionRow(
+        method=context.meta.id.rsplit("/", 1)[-1],
+        operations=_ids(row["operation"], context.vocabulary.operations, "operation", context),
+        dtypes=_ids(row["dtype"], context.vocabulary.dtypes, "dtype", context),
+        targets=targets,
+        instruction=row["instruction"],
+        opcodes=opcodes,
+        source=row["source"],
+        citation=citation,
+    )
+
+
+def _ids(cell: str, terms: object, what: str, context: _Context) -> tuple[str, ...]:
+    """Ids of the vocabulary; none for `any`."""
+    if not cell:
+        raise RowError(f"the {what} is empty; write `{ANY}` for any")
+    return () if cell == ANY else tuple(context.known(word, terms, what) for word in cell.split())
+
+
+def _targets(cell: str) -> tuple[int, ...]:
+    targets = []
+    for word in cell.replace("`", "").split():
+        number = target_number(word)
+        if number is None or word != f"sm_{number}":
+            raise RowError(f"{word!r} is not a target such as sm_90")
+        targets.append(number)
+    return tuple(targets)
 
 
 def _patterns(cell: str) -> tuple[Pattern, ...]:

@@ -1,4 +1,4 @@
-"""Rows of wiki tables with their lines: operation costs, advice, thresholds, measurements and signatures."""
+"""Rows of wiki tables with their lines: operation costs, advice, thresholds, measurements, signatures, instructions."""
 
 from __future__ import annotations
 
@@ -78,6 +78,26 @@ class SignatureRow:
     """How many there must be in the kernel's function."""
     unclear: tuple[Pattern, ...]
     """Opcodes that may or may not be the method: where nothing else is found, they leave it open."""
+    source: str
+    citation: Citation
+
+
+@dataclass(frozen=True)
+class InstructionRow:
+    """An instruction that a good kernel of an operation shows on some compilation targets."""
+
+    method: str
+    """The method whose page states it."""
+    operations: tuple[str, ...]
+    """Ids of the vocabulary; empty: every operation that multiplies no matrices."""
+    dtypes: tuple[str, ...]
+    """Element types, ids of the vocabulary; empty: any."""
+    targets: tuple[int, ...]
+    """As in a signature."""
+    instruction: str
+    """What it is called in PTX: `wgmma`."""
+    opcodes: tuple[Pattern, ...]
+    """The machine code that it becomes, any of these families."""
     source: str
     citation: Citation
 

@@ -39,9 +39,10 @@ def version_files(folder: RunFolder, record: RunRecord, version: int) -> dict[st
     if files.proposal is not None or files.diagnosis is not None:
         made["plan.md"] = reasons.plan(files)
     if files.diagnosis is not None:
-        made |= measured.profile_pages(files)
-        made["roofline.json"] = measured.roofline(files, targets(folder))
-        made["sass_check.json"] = measured.machine(files)
+        found = targets(folder)
+        made |= measured.profile_pages(files, found)
+        made["roofline.json"] = measured.roofline(files, found)
+        made["sass_check.json"] = measured.machine(files, found)
     return made
 
 

@@ -44,6 +44,8 @@ def _texts(folder: RunFolder, record: RunRecord, state: RunState) -> Iterator[tu
     found = targets(folder)
     for spec in found.specs if found else ():
         yield "roofline.json", spec.line
+    for one in (found.instructions or ()) if found else ():
+        yield "roofline.json", one.line
     for version in state.versions:
         files, name = VersionFiles(folder, record, version.number), f"v{version.number}"
         for search in files.searches:

@@ -20,6 +20,7 @@ from kbs.evidence.units import format_number
 from kbs.hardware.profile_metrics import STALLS, profile_metrics
 from loop.journal.events import Evaluated
 from loop.pages.artifacts import NOT_THERE, VersionFiles
+from loop.planning import instructions
 from loop.planning.outcomes import signature_of
 from loop.tools import MachineNote, Targets
 
@@ -102,8 +103,16 @@ def _hazards(receipt: Receipt) -> list[str]:
     return table(("hazard", "weight", "what was seen"), rows)
 
 
-def profile_pages(files: VersionFiles) -> dict[str, bytes]:
+def profile_pages(files: VersionFiles, found: Targets | None) -> dict[str, bytes]:
     """ncu_summary.md, ncu_details.md, ncu_top.json."""
+    pages = _profile_pages(files)
+    if found is not None and found.instructions is not None:
+        said = ["", "## Instructions of the target", "", *instructions.lines(found, files.machine)]
+        pages["ncu_summary.md"] = pages["ncu_summary.md"].rstrip(b"\n") + b"\n" + text(said)
+    return pages
+
+
+def _profile_pages(files: VersionFiles) -> dict[str, bytes]:
     if files.profile is None or files.chosen is None:
         why = files.record.profile_why or "no counters stand in this version's folder"
         grade = "none" if files.record.profile == "none" else "degraded"
@@ -180,8 +189,9 @@ def _shares(median: float | None, found: Targets | None) -> Iterator[str]:
             yield f"{name} in the measured time: {aim} µs / {shown} µs = {format_number(share)} %"
 
 
-def machine(files: VersionFiles) -> bytes:
-    """sass_check.json: what the machine code shows of the methods, and whether it differs from the parent's."""
+def machine(files: VersionFiles, found: Targets | None) -> bytes:
+    """sass_check.json: what the machine code shows of the methods and of the instructions of the target, and whether it
+    differs from the parent's."""
     note, parent = files.machine, files.parent.machine if files.parent else None
     declared = list(files.proposal.methods) if files.proposal else []
     if note is None:
@@ -196,6 +206,8 @@ def machine(files: VersionFiles) -> bytes:
     }
     if note.opcodes is not None and parent is not None:
         page["parent"] = {method: signature_of(method, parent) for method in declared}
+    if found is not None and found.instructions is not None:
+        page["instructions"] = instructions.held_against(found, note)
     return dumps(page)
 
 

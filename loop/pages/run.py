@@ -100,9 +100,19 @@ def readme(record: RunRecord, found: Targets) -> bytes:
         lines += [f"- {spec.line}", *(f"  - in place of an earlier wiki's: {old}" for old in spec.overridden)]
     lines += [] if found.specs else [f"{NOT_THERE}: no GPU is named."]
     lines += ["", "## What the problem needs, and what follows", "", *(f"    {line}" for line in found.lines), ""]
+    if found.instructions is not None:
+        lines += ["## Instructions that the machine code should show", "", *_instructions(found), ""]
     lines += ["## Gaps of the wiki", "", *(bullets(found.gaps) or ["None."]), ""]
     lines += ["## When the run ends", "", *bullets(stop_conditions(record, found)), ""]
     return text([*lines, *_FILES])
+
+
+def _instructions(found: Targets) -> Iterator[str]:
+    for one in found.instructions or ():
+        yield f"- {' or '.join(f'`{opcode}`' for opcode in one.opcodes)}, for {one.what}, method {one.method}:"
+        yield f"  {one.line}"
+    if not found.instructions:
+        yield f"UNKNOWN: {inert(found.instructions_why)}"
 
 
 def step0_files(record: RunRecord, machine: EnvNote, found: Targets) -> dict[str, bytes]:

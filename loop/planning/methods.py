@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from kbs.common.errors import UsageError
-from kbs.evidence.table_rows import SignatureRow
+from kbs.evidence.table_rows import InstructionRow, SignatureRow
 from wiki.library import Wikis
 from wiki.page import Page
 
@@ -51,11 +51,13 @@ class Method:
 
 @dataclass(frozen=True)
 class Methods:
-    """The methods that have a page, and the signatures on them."""
+    """The methods that have a page, and what the pages say of machine code."""
 
     all: tuple[Method, ...]
     """In the order of their ids."""
     signatures: tuple[SignatureRow, ...]
+    instructions: tuple[InstructionRow, ...] = ()
+    """What machine code should show of them, by operation, element type and target."""
 
     @cached_property
     def by_id(self) -> dict[str, Method]:
@@ -122,7 +124,8 @@ def read_methods(wikis: Wikis) -> Methods:
                 pages[file.path] = page
     found = {method.id: method for method in map(_method, pages.values())}
     rows = tuple(row for page in pages.values() for row in page.signatures)
-    return Methods(tuple(found[id] for id in sorted(found)), rows)
+    expected = tuple(row for page in pages.values() for row in page.instructions)
+    return Methods(tuple(found[id] for id in sorted(found)), rows, expected)
 
 
 def _method(page: Page) -> Method:

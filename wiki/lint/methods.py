@@ -69,9 +69,10 @@ def _bundled_methods() -> set[str]:
 
 @rule("signature", alone=True)
 def signature(view: WikiView) -> Iterator[Finding]:
-    """Give one signature per method and target.
+    """Give one signature per method and target, which its instructions fit.
 
-    Checks that no two rows speak of one target, and that no opcode both counts and is unclear.
+    Checks that no two rows speak of one target, that no opcode both counts and is unclear, and that the opcodes of an
+    instruction to expect belong to the signature of each of its targets.
 
     Why: machine code either shows a method or does not; two rows could say both.
 
@@ -89,3 +90,9 @@ def signature(view: WikiView) -> Iterator[Finding]:
                 yield Finding(page.path, line, "a target is listed twice here")
             for both in sorted({p.text for p in row.opcodes} & {p.text for p in row.unclear}):
                 yield Finding(page.path, line, f"{both} cannot both count and be unclear")
+        signed = {target: {p.text for p in row.opcodes} for row in page.signatures for target in row.targets}
+        for expected in page.instructions:
+            line, opcodes = expected.citation.line_start, {p.text for p in expected.opcodes}
+            for target in expected.targets:
+                for other in sorted(opcodes - signed.get(target, set())):
+                    yield Finding(page.path, line, f"{other} is not in the signature for sm_{target}")

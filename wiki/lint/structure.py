@@ -146,7 +146,7 @@ def row_vocabulary(view: WikiView) -> Iterator[Finding]:
     """Use names in rows that kopt knows.
 
     Checks metrics of thresholds (those of a profile that kopt reads or computes), dtypes and units of measurements, and
-    targets of signatures. A metric of Nsight Compute that kopt does not read is a warning.
+    targets of signatures and instructions. A metric of Nsight Compute that kopt does not read is a warning.
 
     Why: a row whose names are unknown is never used, and nobody is told.
 
@@ -175,10 +175,12 @@ def row_vocabulary(view: WikiView) -> Iterator[Finding]:
                 yield Finding(
                     page.path, measured.citation.line_start, f"{measured.unit!r} is no unit of the vocabulary"
                 )
-        for row in page.signatures:
-            for target in row.targets:
+        stated = [(row.citation.line_start, row.targets) for row in page.signatures]
+        stated += [(row.citation.line_start, row.targets) for row in page.instructions]
+        for line, targets in stated:
+            for target in targets:
                 if not terms.resolve("architecture", f"sm_{target}"):
-                    yield Finding(page.path, row.citation.line_start, f"no architecture has the target sm_{target}")
+                    yield Finding(page.path, line, f"no architecture has the target sm_{target}")
 
 
 _SOURCE_COUNTER = re.compile(r"(?:memory|inst|thread|smsp__pcsamp)_[a-z0-9_]+$")

@@ -290,7 +290,7 @@ def _outcome(memory: Mapping[str, Any], receipt: Mapping[str, Any], notes: list[
 
 
 def _attribution(memory: Mapping[str, Any], whole: Speedup | None) -> tuple[Attribution, ...]:
-    """What came of each method; the ratio of the `whole` version is that of its only one. A run of before says nothing."""
+    """What came of each method; the ratio of the `whole` version is that of its only one."""
     told = memory.get("outcomes", ())
     if len(told) == 1:
         return (Attribution(method=told[0]["method"], found=told[0]["found"], speedup=whole),)

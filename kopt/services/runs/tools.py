@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evaluator.diagnosis.binding_resource import dominant_stall
 from evaluator.diagnosis.from_receipt import launch_of
@@ -29,6 +30,8 @@ from evaluator.sass.tools import Target, read_target
 from evaluator.source.source_file import SourceFile
 from kbs.answers.kernel_roofline import place
 from kbs.common.errors import ConfigurationError, KoptError
+from kbs.experience.experiment import dtype_name
+from kbs.experience.transfer.operators import operation_of
 from kopt.services.bench.evaluation import evaluate_and_keep
 from kopt.services.diagnosis import NO_TASK, Diagnosed, Remedy, Task, diagnose_launch, task_of
 from kopt.services.engine import Engine
@@ -41,9 +44,13 @@ from kopt.services.work_counts import ProblemWork, count, declared_work, operato
 from loop.journal.folder import RunFolder
 from loop.journal.record import RunRecord
 from loop.pages import Drawing
+from loop.planning import instructions
 from loop.planning.methods import Methods, read_methods
 from loop.planning.step0 import SPECS, Check, EnvNote, spec_notes, targets_of, trusted, unknown_targets
-from loop.tools import DiagnosisNote, FoundPassage, MachineNote, Named, Search, TakenProfile, Targets
+from loop.tools import DiagnosisNote, FoundPassage, InstructionNote, MachineNote, Named, Search, TakenProfile, Targets
+
+if TYPE_CHECKING:
+    from evaluator.work import Work
 
 HITS = 6
 """Passages that a query brings."""
@@ -170,7 +177,26 @@ class RunTools:
     def targets(self) -> Targets:
         """Specs with their citations, and what they leave the problem."""
         problem, _ = self._problem
-        return self._targets().model_copy(update={"operators": operators(problem.work) if problem.work else {}})
+        counted = operators(problem.work) if problem.work else {}
+        wanted, why = self._instructions(problem.work)
+        return self._targets().model_copy(
+            update={"operators": counted, "instructions": wanted, "instructions_why": why}
+        )
+
+    def _instructions(self, work: Work | None) -> tuple[tuple[InstructionNote, ...], str]:
+        """(what the machine code should show, why nothing is known of that)."""
+        if self._target is None:
+            return (), "no GPU is named, or no page states its compute capability"
+        if work is None:
+            return (), "the operations of the reference were not counted"
+        operations = {operation_of(operators(work))} - {""}
+        if any(row.pipe == "tensor" for row in work.operations):
+            operations.add("matmul")
+        types = (*(row.dtype for row in work.operations), *(row.dtype for row in (*work.read, *work.written)))
+        dtypes = {"fp8" if name.startswith("float8") else dtype_name(name) for name in types}
+        found = instructions.expected(self._methods.instructions, operations, dtypes, self._target.number)
+        named = f"{' and '.join(sorted(operations)) or 'this operation'} in {' and '.join(sorted(dtypes))}"
+        return found, "" if found else f"no page states any for {named} on {self._target.name}"
 
     def _targets(self) -> Targets:
         engine, gpu = self.engine, self.record.gpu

@@ -96,3 +96,59 @@ def test_two_rows_for_one_target_contradict_each_other(tmp_path: Path) -> None:
 def test_an_opcode_cannot_count_and_be_unclear(tmp_path: Path) -> None:
     rows = "| wide | sm_80 sm_80 | `LDG` `STG` | 1 | `STG` | src |"
     assert found(tmp_path, rows) == [(0, "STG cannot both count and be unclear"), (0, "a target is listed twice here")]
+
+
+INSTRUCTIONS = "| operation | dtype | targets | instruction | opcodes | source |\n|---|---|---|---|---|---|"
+
+
+def expecting(*rows: str, id: str = "method/wide") -> Page:
+    """A page with a signature for sm_80, and instructions to expect."""
+    signature = f"{HEAD}\n| wide | sm_80 | `LDG.128` | 1 | | src |" if id.startswith("method/") else ""
+    text = page_text(id, f"# Wide\n\n{signature}\n\n" + "\n".join([INSTRUCTIONS, *rows]))
+    page = read_page("team", f"{id}.md", text.encode(), "", vocabulary())
+    assert isinstance(page, Page)
+    return page
+
+
+def test_an_instruction_to_expect_is_read() -> None:
+    page = expecting(
+        "| softmax copy | any | sm_80 | wide loads | `LDG.128` | src |", "| any | bf16 | sm_80 | w | `LDG` | src |"
+    )
+    assert not page.problems
+    first, second = page.instructions
+    assert (first.method, first.operations, first.dtypes, first.targets) == ("wide", ("softmax", "copy"), (), (80,))
+    assert (first.instruction, [p.text for p in first.opcodes]) == ("wide loads", ["LDG.128"])
+    assert (second.operations, second.dtypes) == ((), ("bf16",))
+    assert page.lines[first.citation.line_start - 1].startswith("| softmax copy |")
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("| cooking | any | sm_80 | w | `LDG` | src |", "'cooking' is no operation"),
+        ("| | any | sm_80 | w | `LDG` | src |", "the operation is empty"),
+        ("| any | fp3 | sm_80 | w | `LDG` | src |", "'fp3' is no dtype"),
+        ("| any | any | hopper | w | `LDG` | src |", "'hopper' is not a target"),
+        ("| any | any | sm_80 | | `LDG` | src |", "needs a name, a target and an opcode"),
+        ("| any | any | sm_80 | w | | src |", "needs a name, a target and an opcode"),
+        ("| any | any | sm_80 | w | `LDG` | nobody |", "begins with no source id"),
+    ],
+)
+def test_an_instruction_that_cannot_be_used_is_left_out(row: str, message: str) -> None:
+    page = expecting(row)
+    assert not page.instructions
+    assert message in page.problems[0].message
+
+
+def test_an_instruction_belongs_to_the_signature_of_its_targets(tmp_path: Path) -> None:
+    signature = "| wide | sm_80 | `LDG.128` | 1 | | src |"
+    wide, other = "| any | any | sm_80 sm_90 | w | `LDG.128` | src |", "| any | any | sm_80 | w | `STG` | src |"
+    assert found(tmp_path, signature, "", INSTRUCTIONS, wide, other) == [
+        (4, "LDG.128 is not in the signature for sm_90"),
+        (5, "STG is not in the signature for sm_80"),
+    ]
+
+
+def test_only_a_method_page_states_instructions() -> None:
+    page = expecting("| any | any | sm_80 | w | `LDG` | src |", id="technique/wide")
+    assert [p.message for p in page.problems] == ["only a method page can state instructions to expect"]
