@@ -59,7 +59,7 @@ def plan(record: RunRecord) -> bytes:
         ("git", f"branch {record.branch}{' of the repository that was there' if record.in_place else ''}"),
     ]
     wikis = [(name, wiki.revision, str(len(wiki.pages))) for name, wiki in sorted(record.wikis.items())]
-    rows += record.build.shown
+    rows += [(option.removeprefix("--"), value) for option, value in record.build.shown]
     if record.knowledge:
         rows.append(("notes of this run", f"{', '.join(record.knowledge)}: quoted, and no source of a number"))
     lines = ["# Plan", "", *table(("", ""), rows), "## Wikis, pinned", "", *table(("wiki", "revision", "pages"), wikis)]

@@ -341,7 +341,7 @@ def test_kernels_get_the_variables_and_the_interpreter_of_the_run(agent: Agent, 
         "python": str(python),
         "variables": ["SCALE"],
     }
-    assert "| --env | SCALE |" in (root / "plan.md").read_text("utf-8")
+    assert "| env | SCALE |" in (root / "plan.md").read_text("utf-8")
     proposed = json.dumps(answer(agent.request()))
     again = agent("run", "submit", "-", "--json", stdin=proposed, env={"SCALE": "2.0"})
     assert (again.code, again.json["data"]["outcome"]) == (0, "passed")
