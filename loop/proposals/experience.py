@@ -68,6 +68,11 @@ def look_up(log: ExperienceLog, folder: RunFolder, state: RunState, parent: int)
     return Search(about="experience", text=_question(asked), hits=tuple(hits), degraded="", why=advice.why)
 
 
+def operation(folder: RunFolder, parent: int) -> str:
+    """What the kernel computes, as the log names it: by the operators that step 0 counted, else the kernel's name."""
+    return asked_about(folder.root, canonical.loads(folder.record.read_bytes()), parent).op
+
+
 def look_for(log: ExperienceLog, state: RunState, text: str) -> Search:
     """Records that match the words of a proposer's query."""
     hidden = _hidden(log, state)

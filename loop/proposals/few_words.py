@@ -116,7 +116,12 @@ def _compose(said: Words, version: int, parent: Parent, look: Look, *, timed: bo
             decision_rule=said.keep_if.strip() or (_KEEP_TIMED if timed else _KEEP_UNTIMED),
         ),
         evidence=Evidence(
-            queries=tuple(Query(about="other", text=text.strip()) for text in said.ask), selected=selected
+            # The first finds the method's own page, which may then be cited.
+            queries=tuple(
+                Query(about="other", text=text.strip())
+                for text in (*(f"{name} method: when does it help" for name in said.methods), *said.ask)
+            ),
+            selected=selected,
         ),
         circumstances=said.circumstances.strip(),
     )

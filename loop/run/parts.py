@@ -89,7 +89,7 @@ class Parts:
         found = (read_if_there(path) for path in (reference, *kernels))
         texts = [data.decode("utf-8", "replace") for data in found if data is not None]
         gpu = self._product.name if self._product else ""
-        name = Path(self.record.kernel.origin).stem
+        name = past.operation(self.folder, parent)
         asked = evidence.queries(name, texts, gpu, files.diagnosis, self.terms)
         stall = state.stalls[-1] if state.stalls else None
         if stall is not None and state.current is not None and stall.version == state.current.number:

@@ -18,6 +18,7 @@ from kopt.cli.options import YesFlag
 from kopt.cli.output import JsonFlag, Reply, progress_bar, tell
 from kopt.cli.run import text
 from kopt.cli.run.options import CommandTimeoutOption, PlanOptions, RunOption, VersionArgument, WordOptions
+from kopt.cli.run.request_text import next_lines
 from kopt.cli.support import print_lines
 from kopt.services.arguments import read_version
 
@@ -106,11 +107,13 @@ def _confirmed(shown: str, question: str, *, yes: bool, json: bool) -> bool:
 
 @command("run next", run, reads_wikis=True)
 def next_(run: RunOption = None) -> Reply:
-    """Show the request to the proposer: the kernel to change, measurements, evidence, methods, what failed so far.
+    """Show all that the next version is written from: kernel, measurements, passages, methods, what failed so far.
 
-    `--json` prints all of it, as a program gets it on stdin. Exit code 3 if no proposal is wanted.
+    It ends with the command that submits the new kernel. `--json` prints it as a program gets it on stdin. Exit code 3
+    if no proposal is wanted.
     """
     from kopt.services.results.runs import RunNextData, waiting_for
+    from kopt.services.runs.handing_in import to_skip
     from kopt.services.runs.service import brief_of, look
     from loop.journal.state import Phase
 
@@ -126,7 +129,8 @@ def next_(run: RunOption = None) -> Reply:
         why="" if wanted else why,
         request=brief_of(engine, view) if wanted else None,
     )
-    return _reply(data, text.next_lines(data), engine.warnings, ExitCode.OK if wanted else ExitCode.ABSTAINED)
+    skips = {} if data.request is None else to_skip(engine, view, data.request)
+    return _reply(data, next_lines(data, skips), engine.warnings, ExitCode.OK if wanted else ExitCode.ABSTAINED)
 
 
 @command("run submit", run, reads_wikis=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kopt.services.results import runs
     from loop.proposals.proposal import Proposal
-    from loop.proposals.request import MethodOffer
 
 _LABEL = 12
 
@@ -22,29 +21,29 @@ def ratio(found: runs.Interval | None) -> str:
 def run_lines(run: runs.RunData) -> Iterator[str]:
     """How a run stands."""
     yield f"{run.run}: {_state(run)}"
-    yield _labelled("folder", run.folder)
-    yield _labelled("iterations", f"{run.iterations} of {run.cap}")
+    yield labelled("folder", run.folder)
+    yield labelled("iterations", f"{run.iterations} of {run.cap}")
     if not run.measured:
-        yield _labelled("times", "none are taken on this device: nothing here says that a version is faster")
+        yield labelled("times", "none are taken on this device: nothing here says that a version is faster")
     if run.profile != "full":
-        yield _labelled("profile", run.profile)
+        yield labelled("profile", run.profile)
     for version in run.versions:
-        yield _labelled(f"v{version.version}", _version(version, run.best))
+        yield labelled(f"v{version.version}", _version(version, run.best))
     for final in run.finals:
         said = "agrees" if final.agrees else "does not agree"
-        yield _labelled("at the end", f"v{final.version} measured again, {said}: {final.why or ratio(final.ratio)}")
+        yield labelled("at the end", f"v{final.version} measured again, {said}: {final.why or ratio(final.ratio)}")
     if run.spent:
-        yield _labelled("model", run.spent.words)
+        yield labelled("model", run.spent.words)
     if run.stopped:
-        yield _labelled("stopped", f"{run.stopped}: {run.stop_evidence}")
+        yield labelled("stopped", f"{run.stopped}: {run.stop_evidence}")
     for line in run.enforced:
-        yield _labelled("enforced", line)
+        yield labelled("enforced", line)
     if run.preferred:
-        yield _labelled("offered first", ", ".join(run.preferred))
+        yield labelled("offered first", ", ".join(run.preferred))
     for line in run.passed_on:
-        yield _labelled("passed on", line)
+        yield labelled("passed on", line)
     for file in run.reports:
-        yield _labelled("report", f"{run.folder}/{file}")
+        yield labelled("report", f"{run.folder}/{file}")
     if run.waiting_for:
         yield f"next: {run.waiting_for}"
 
@@ -85,77 +84,23 @@ def version_lines(version: runs.VersionData) -> Iterator[str]:
     marks = [version.outcome, "kept" if version.kept else "", "masked" if version.masked else ""]
     yield f"v{version.version}: {', '.join(filter(None, marks))}"
     if version.parent is not None:
-        yield _labelled("parent", f"v{version.parent}")
+        yield labelled("parent", f"v{version.parent}")
     if version.methods:
-        yield _labelled("methods", ", ".join(version.methods))
+        yield labelled("methods", ", ".join(version.methods))
     if version.bottleneck:
-        yield _labelled("bottleneck", version.bottleneck)
+        yield labelled("bottleneck", version.bottleneck)
     for attempt in version.attempts:
-        yield _labelled(f"attempt {attempt.attempt}", f"{attempt.verdict or 'not evaluated'}: {attempt.reason}")
+        yield labelled(f"attempt {attempt.attempt}", f"{attempt.verdict or 'not evaluated'}: {attempt.reason}")
         if attempt.ratio is not None:
-            yield _labelled(
+            yield labelled(
                 "", f"{ratio(attempt.ratio)} of its {'parent' if version.parent is not None else 'baseline'}"
             )
     if version.refused:
-        yield _labelled("refused", f"{version.refused} proposals, kept below v{version.version}/refused/")
+        yield labelled("refused", f"{version.refused} proposals, kept below v{version.version}/refused/")
     if version.why:
-        yield _labelled("why", version.why)
+        yield labelled("why", version.why)
     if version.commit:
-        yield _labelled("commit", version.commit)
-
-
-def next_lines(found: runs.RunNextData) -> Iterator[str]:
-    """What is wanted, for a person; a program reads --json."""
-    request = found.request
-    if request is None:
-        yield found.why
-        return
-    which = f"v{request.version} of {request.run}, attempt {request.attempt}"
-    yield f"wanted: {which}, a change of v{request.parent.version}"
-    yield _labelled("kernel", f"{request.folder}/{request.parent.path}")
-    if request.measured is not None and request.measured.median_us is not None:
-        yield _labelled("time", f"{request.measured.median_us:.4g} µs")
-    if request.diagnosis is not None:
-        yield _labelled("bound by", f"{request.diagnosis.bottleneck}; {request.diagnosis.resource}".rstrip("; "))
-    for line in request.targets.lines if request.targets else ():
-        yield _labelled("target", line)
-    for search in request.searches:
-        yield _labelled("asked", f"{search.text} ({search.about})")
-        for hit in search.hits:
-            yield _labelled("", f"{hit.reference}  {hit.title}")
-        if search.why:
-            yield _labelled("", f"none similar: {search.why}")
-    yield from _method_lines(request.methods)
-    for line in (*request.directives.enforced, *request.directives.passed_on):
-        yield _labelled("hint", line)
-    for refused in request.refused:
-        for broken in refused.broken:
-            yield _labelled(f"refused {refused.submission}", f"{broken.rule}: {broken.message} {broken.fix}")
-    for line in request.research_wanted:
-        yield _labelled("research", line)
-    left = request.left
-    time = "" if left.seconds is None else f", {left.seconds:.0f} s"
-    yield _labelled("left", f"{left.iterations} iterations, {left.attempts} attempts of this one{time}")
-    yield f"next: kopt run submit PROPOSAL.json --run {request.folder}"
-    yield _labelled("schema", f"kopt schema {request.schema_name}")
-
-
-def _method_lines(methods: Sequence[MethodOffer]) -> Iterator[str]:
-    """Methods of which something is known, each with that; then the others that apply, in one line for each axis."""
-    from loop.proposals.request import NOTHING_KNOWN
-
-    axes: dict[str, list[str]] = {}
-    for method in methods:
-        if not method.applies:
-            continue
-        tried = f"tried in {', '.join(f'v{v}' for v in method.tried)}" if method.tried else ""
-        known = "; ".join(filter(None, ("" if method.why == NOTHING_KNOWN else method.why, tried)))
-        if known:
-            yield _labelled("method", f"{method.id}: {known}")
-        else:
-            axes.setdefault(method.axis or "any", []).append(method.id)
-    for axis, ids in axes.items():
-        yield _labelled("methods", f"{axis}: {', '.join(ids)}")
+        yield labelled("commit", version.commit)
 
 
 def submit_lines(found: runs.RunSubmitData, kernel: Path | None = None) -> Iterator[str]:
@@ -176,11 +121,9 @@ def submit_lines(found: runs.RunSubmitData, kernel: Path | None = None) -> Itera
         yield f"  {found.why}"
     for broken in found.broken:
         place = broken.file if kernel is None else typed_place(broken.file, kernel)
-        yield _labelled(
-            broken.rule, f"{place}{f':{broken.line}' if broken.line else ''}: {broken.message}".rstrip(": ")
-        )
+        yield labelled(broken.rule, f"{place}{f':{broken.line}' if broken.line else ''}: {broken.message}".rstrip(": "))
         if broken.mend:
-            yield _labelled("", broken.mend)
+            yield labelled("", broken.mend)
     if found.run.waiting_for:
         yield f"next: {found.run.waiting_for}"
 
@@ -200,15 +143,15 @@ def _proposal_lines(made: Proposal) -> Iterator[str]:
         ("different", made.circumstances),
     ):
         if text:
-            yield _labelled(label, text)
+            yield labelled(label, text)
     for expected in said.expected:
-        yield _labelled("expected", f"{expected.metric} {expected.direction}: {expected.size}")
+        yield labelled("expected", f"{expected.metric} {expected.direction}: {expected.size}")
     for selected in made.evidence.selected:
-        yield _labelled("cites", f"“{selected.quote}” <- {selected.reference}")
+        yield labelled("cites", f"“{selected.quote}” <- {selected.reference}")
     for query in made.evidence.queries:
-        yield _labelled("asks", query.text)
+        yield labelled("asks", query.text)
     for skipped in made.skipped:
-        yield _labelled("skips", f"{skipped.method}: {skipped.reason}")
+        yield labelled("skips", f"{skipped.method}: {skipped.reason}")
 
 
 def gate_lines(found: runs.RunGateData) -> Iterator[str]:
@@ -239,16 +182,17 @@ def show_lines(found: runs.RunShowData) -> Iterator[str]:
         yield f"{found.run}: {found.folder}"
         for name, value in found.record.model_dump(mode="json", exclude={"wikis", "problem"}).items():
             if value not in ("", None, [], ()):
-                yield _labelled(
+                yield labelled(
                     name, ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else str(value)
                 )
         for name, wiki in found.record.wikis.items():
-            yield _labelled("wiki", f"{name} at {wiki.revision[:12]}")
+            yield labelled("wiki", f"{name} at {wiki.revision[:12]}")
     yield "files"
     yield from (f"  {hash[:12]}  {path}" for path, hash in found.files.items())
     yield "journal"
     yield from (f"  {line}" for line in found.journal)
 
 
-def _labelled(label: str, text: str) -> str:
+def labelled(label: str, text: str) -> str:
+    """A line with its label in a column."""
     return f"  {label:<{_LABEL}} {text}"

@@ -88,7 +88,10 @@ def test_what_is_said_is_taken() -> None:
         ("time", "down", "not known beforehand"),
     ]
     assert [(s.method, s.reason) for s in found.skipped] == [("coalesced_access", "it is there already")]
-    assert [q.text for q in found.evidence.queries] == ["what do wide loads need"]
+    assert [q.text for q in found.evidence.queries] == [
+        "vectorized_access method: when does it help",
+        "what do wide loads need",
+    ]
     assert [s.quote for s in found.evidence.selected] == ["They need aligned rows", "A load of one element"]
     assert found.circumstances == "Rows are aligned now."
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from tests.conftest import Run
 from tests.kopt.run_workspace import KERNEL, wanted, workspace
 
 WARPS = KERNEL.replace("num_warps=1", "num_warps=2")
+METHOD_PAGE = "gpu-wiki/method/launch_config.md:L28-L36"
 WHY = "More warps keep more loads in flight."
 
 
@@ -62,6 +64,10 @@ def test_from_showing_to_submitting(person: Person) -> None:
     assert person.journal == before
     assert not (person.root / "v1/refused").exists()
 
+    # the page of the method is found, and may be cited
+    page = person.submit("--method", "launch_config", "--why", WHY, "--evidence", METHOD_PAGE, "--show")
+    assert page.code == 0, page.out + page.err
+
     # a proposal that was shown can be handed in as a file, and shown again
     (person.folder / "proposal.json").write_text(json.dumps(data["proposal"]))
     assert person("run", "submit", "proposal.json", "--show").code == 0
@@ -81,6 +87,23 @@ def test_from_showing_to_submitting(person: Person) -> None:
     assert made["parent"] == 1
     assert made["evidence"]["selected"][0]["reference"] == f"receipt/{receipt['id']}#reason"
     assert made["evidence"]["selected"][0]["quote"] == receipt["reason"]
+
+
+def test_what_next_says_to_type_works(person: Person) -> None:
+    said = person("run", "next")
+    assert said.code == 0
+    request = wanted(person, person.folder)
+    assert all(hit["text"].splitlines()[0] in said.out for search in request["searches"] for hit in search["hits"])
+    copied, submitted = (
+        next(line for line in said.out.splitlines() if line.strip().startswith(word)) for word in ("cp ", "kopt run ")
+    )
+    _, old, new = shlex.split(copied.split("    then")[0])
+    Path(new).write_text(Path(old).read_text("utf-8").replace("num_warps=1", "num_warps=2"), "utf-8")
+    words = shlex.split(submitted.replace("METHOD", "launch_config").replace("WHY IT SHOULD HELP", WHY))
+    shown = person(*words[1:], "--show")
+    assert shown.code == 0, shown.out + shown.err
+    assert person(*words[1:]).code == 0
+    assert "v1 from v0, launch_config: passed and kept" in person("run", "next").out
 
 
 def test_what_is_refused_names_what_was_typed(person: Person) -> None:
