@@ -61,6 +61,7 @@ COMMANDS = {
     "run next": "runs.RunNextData",
     "run submit": "runs.RunSubmitData",
     "run gate": "runs.RunGateData",
+    "run verify": "loop.run.verification.Verification",
     "run status": "runs.RunData",
     "run resume": "runs.RunData",
     "run extend": "runs.RunData",
@@ -127,7 +128,7 @@ def printed_type(command: str) -> Any:
 
 
 def _result(name: str) -> Any:
-    return _imported(name if name.startswith("kopt.") else f"kopt.services.results.{name}")
+    return _imported(name if name.startswith(("kopt.", "loop.")) else f"kopt.services.results.{name}")
 
 
 def _imported(place: str) -> Any:

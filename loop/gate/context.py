@@ -16,9 +16,11 @@ from evaluator.receipt.receipt import Receipt, parse
 from kbs.common.errors import KoptError, UsageError
 from kbs.evidence.vocabulary import Vocabulary
 from loop import pages
+from loop.journal import journal as journals
 from loop.journal.events import Files
-from loop.journal.folder import KERNELS, RunFolder
+from loop.journal.folder import JOURNAL, KERNELS, RunFolder
 from loop.journal.record import RunRecord
+from loop.journal.seals import Sealer, Sealing
 from loop.journal.state import RunState, VersionState
 from loop.planning.hints import Hints, parse_hints
 from loop.planning.methods import Methods, read_methods
@@ -55,21 +57,25 @@ class GateContext:
     unwritten: Mapping[str, bytes] = field(default_factory=dict)
     """Files by path that are taken as if they were on the disk already."""
     key: bytes | None = field(kw_only=True)
-    """The key that seals receipts, `evaluator.store.seal.load_key(KOPT_HOME)`; None if KOPT_HOME has none."""
+    """The key that seals receipts and journals, `evaluator.store.seal.load_key(KOPT_HOME)`; None if it has none."""
+    began_sealed: bool = field(default=False, kw_only=True)
+    """Whether this KOPT_HOME began the run with a sealed journal (`loop.journal.seeds.sealed`)."""
     _read: dict[str, bytes | None] = field(default_factory=dict, repr=False)
     _profiles: dict[int, Profile | None] = field(default_factory=dict, repr=False)
 
     # --- files -------------------------------------------------------------------------------------------------------
 
     def bytes_of(self, path: str) -> bytes | None:
-        """A file below the run's folder; None if it is missing, not a regular file, or larger than kopt writes any."""
+        """A file below the run's folder; None if it is missing, not a regular file, larger than kopt writes any, or
+        reached through a link: that leads to what is no part of the run."""
         if path in self.unwritten:
             self._read[path] = self.unwritten[path]
         if path not in self._read:
             file = self.folder.root / path
+            below = (file, *file.parents[: path.count("/")])
             try:
-                outside = file.is_symlink() or not file.is_file() or file.stat().st_size > MAX_FILE_BYTES
-                self._read[path] = None if outside else file.read_bytes()
+                outside = any(place.is_symlink() for place in below) or not file.is_file()
+                self._read[path] = None if outside or file.stat().st_size > MAX_FILE_BYTES else file.read_bytes()
             except OSError:
                 self._read[path] = None
         return self._read[path]
@@ -96,10 +102,11 @@ class GateContext:
         return None if data is None else hashlib.sha256(data).hexdigest()
 
     def listed(self, folder: Path) -> list[str]:
-        """Paths of all files below a folder of the run, sorted, without those of git."""
+        """Paths of all files below a folder of the run, sorted, without those of git: also of links, and of what is
+        neither a file nor a folder."""
         if not folder.is_dir():
             return []
-        found = (file for file in folder.rglob("*") if file.is_symlink() or file.is_file())
+        found = (file for file in folder.rglob("*") if file.is_symlink() or not file.is_dir())
         paths = (self.folder.relative(file) for file in found)
         return sorted(path for path in paths if not path.startswith(".git/"))
 
@@ -218,12 +225,11 @@ class GateContext:
 
     @cached_property
     def rendered_end(self) -> dict[str, bytes]:
-        """The reports and the run's own pages by path, rendered again; without pictures."""
-        try:
-            top = pages.run_files(self.folder, self.record, self.state)
-            return {**top, **pages.final_files(self.folder, self.record, self.state)}
-        except KoptError:
-            return {}
+        """The reports and the run's own pages by path, rendered again as the run was when it was reported; without
+        pictures. Raises `KoptError` (`artifact_damaged`)."""
+        state = self.state.when_reported()
+        top = pages.run_files(self.folder, self.record, state)
+        return {**top, **pages.final_files(self.folder, self.record, state)}
 
     # --- what was measured ------------------------------------------------------------------------------------------
 
@@ -279,6 +285,15 @@ class GateContext:
             except ValidationError:
                 continue  # the rule `artifact` reports it
         return tuple(found)
+
+    @cached_property
+    def sealing(self) -> Sealing:
+        """What the seals of the journal are worth."""
+        try:
+            found = journals.read(self.bytes_of(JOURNAL) or b"")
+        except KoptError as error:  # the rule `journal` says where
+            return Sealing(state="broken", line=0, detail=error.message)
+        return Sealer(self.record.id, self.key, self.began_sealed).check(found.lines)
 
     # --- what it is compared with -----------------------------------------------------------------------------------
 

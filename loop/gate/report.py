@@ -10,6 +10,7 @@ from loop.gate.context import STAGES, GateContext, Stage
 from loop.gate.rule import Broken, Rule
 from loop.gate.rules import RULES, RULES_BY_ID
 from loop.journal.events import Files
+from loop.journal.seals import SealState
 
 SHOWN = 12
 """Broken places that are printed per rule; the JSON has all of them."""
@@ -37,6 +38,8 @@ class GateReport(FrozenModel):
     """Remarks that break no rule."""
     checked: Files
     """Every file that was read, with its hash."""
+    seal: SealState = "none"
+    """What the seals of the journal are worth."""
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -77,6 +80,7 @@ class GateReport(FrozenModel):
                 yield f"  not checked: {result.rule}: {result.lapsed}"
         for note in self.notes:
             yield visible(f"  note: {note}")
+        yield f"  seal of the journal: {self.seal}"
 
 
 def place(broken: Broken) -> str:
@@ -106,4 +110,5 @@ def run_gate(context: GateContext) -> GateReport:
         results=tuple(results),
         notes=tuple(context.notes()),
         checked=context.checked(),
+        seal=context.sealing.state,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -240,6 +241,11 @@ class Applied(FrozenModel):
     target: str
     before: Sha256
     after: Sha256
+
+
+def replaced(number: int, target: str) -> str:
+    """Path of the copy of a file that was replaced; `number` counts the `applied` events, from 1."""
+    return f"replaced/a{number}-{PurePath(target).name}"
 
 
 Event = Annotated[

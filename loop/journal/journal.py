@@ -1,8 +1,9 @@
 """The journal of a run: one line per event, chained by hashes, and synced to the disk before anything relies on it.
 
-A line is `{"n": 3, "time": "2026-11-21T07:14:00Z", "prev": "…", "event": {…}}`: `prev` is the SHA-256 of the bytes of
-the line before it, zeros in the first. An edited line breaks the chain at the next one. A last line that a kill or
-a full disk left incomplete is moved to another file.
+A line is `{"n": 3, "time": "2026-11-21T07:14:00Z", "prev": "…", "event": {…}, "seal": {…}}`: `prev` is the SHA-256 of
+the bytes of the line before it, zeros in the first. An edited line breaks the chain at the next one, and its own seal
+(`loop/journal/seals.py`); runs of before seals have none. A last line that a kill or a full disk left incomplete is
+moved to another file.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from kbs.common.errors import KoptError
 from kbs.common.files import append_whole, write_error, write_whole
 from kbs.common.json_model import FrozenModel
 from loop.journal.events import Event
+from loop.journal.seals import LineSeal, Sealer
 
 FIRST = "0" * 64
 """What the first line has as the hash of the line before it."""
@@ -40,13 +42,17 @@ class Entry(FrozenModel):
     """SHA-256 of the bytes of the line before, its newline left out; zeros in the first."""
     event: Event
     """What happened."""
+    seal: LineSeal | None = None
+    """None in runs of before seals."""
 
 
 @dataclass(frozen=True)
 class Read:
-    """A journal that was read."""
+    """A journal that was read. Its chain is right; `Sealer.check` says what its seals are worth."""
 
     entries: tuple[Entry, ...]
+    lines: tuple[bytes, ...]
+    """The bytes of each complete line, its newline left out."""
     head: str
     """SHA-256 of the last complete line; `FIRST` if there is none."""
     length: int
@@ -76,9 +82,11 @@ def read(data: bytes, name: str = "journal.jsonl") -> Read:
             raise _edited(name, number, f"it says that it is line {entry.n}")
         if entry.prev != head:
             raise _edited(name, number, "it does not follow the line before it: one of the two was changed")
+        if (entry.seal is None) != (entries[0].seal is None if entries else entry.seal is None):
+            raise _edited(name, number, f"it is {'not ' if entry.seal is None else ''}sealed, unlike the lines before")
         head = hashlib.sha256(line).hexdigest()
         entries.append(entry)
-    return Read(tuple(entries), head, len(data) - len(torn), torn)
+    return Read(tuple(entries), tuple(lines), head, len(data) - len(torn), torn)
 
 
 @dataclass
@@ -89,29 +97,43 @@ class Journal:
     entries: list[Entry]
     head: str
     length: int
+    sealer: Sealer | None
+    """None where the lines have no seals."""
     set_aside: Path | None = None
     """The file that got an incomplete last line when the journal was opened."""
     clock: Callable[[], str] = field(default=utc_now, repr=False)
 
     @classmethod
-    def open(cls, path: Path) -> Journal:
+    def open(cls, path: Path, sealer: Sealer) -> Journal:
         """Open a journal for writing; an incomplete last line is moved to `journal.torn-N` beside it.
 
-        Raises `KoptError`: `journal_edited`, `journal_missing`, `disk_full`, `not_writable`.
+        Raises `KoptError`: `journal_edited`, `journal_foreign`, `journal_missing`, `disk_full`, `not_writable`.
         """
         data = load(path)
         found = read(data, path.name)
+        seals = sealer.check(found.lines)
+        if seals.state == "broken":
+            raise _edited(path.name, seals.line, seals.detail[:1].lower() + seals.detail[1:].rstrip("."))
+        if seals.state == "foreign key":
+            raise KoptError(
+                f"{path} was sealed with another key than the one in this KOPT_HOME",
+                code="journal_foreign",
+                hint="Set KOPT_HOME to the folder that the run was started with. Elsewhere it can only be read; a new"
+                " run can begin from the kernel in best/.",
+            )
         aside = None
         if found.torn:
             aside = _free_name(path, found.torn)
             write_whole(aside, found.torn)
             _cut(path, found.length)
-        return cls(path, list(found.entries), found.head, found.length, aside)
+        own = sealer if seals.state == "own key" else None
+        return cls(path, list(found.entries), found.head, found.length, own, aside)
 
     def append(self, event: Event) -> Entry:
         """Append an event; when this returns, it is on the disk. After a `KoptError` nothing was written."""
         entry = Entry(n=len(self.entries) + 1, time=self.clock(), prev=self.head, event=event)
-        line = render(entry)
+        line = render(entry, self.sealer)
+        entry = Entry.model_validate_json(line)
         try:
             descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
             try:
@@ -135,15 +157,17 @@ class Journal:
         append_whole(descriptor, line, self.length)
 
 
-def first_line(event: Event) -> bytes:
+def first_line(event: Event, sealer: Sealer) -> bytes:
     """The bytes of a journal with one event."""
-    return render(Entry(n=1, time=utc_now(), prev=FIRST, event=event)) + b"\n"
+    return render(Entry(n=1, time=utc_now(), prev=FIRST, event=event), sealer) + b"\n"
 
 
-def render(entry: Entry) -> bytes:
-    """The bytes of a line, without its newline."""
-    text = json.dumps(entry.model_dump(mode="json"), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
+def render(entry: Entry, sealer: Sealer | None) -> bytes:
+    """The bytes of a line without its newline; `sealer` makes its seal, None leaves it out."""
+    fields = entry.model_dump(mode="json", exclude={"seal"})
+    text = json.dumps(fields, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    line = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
+    return line if sealer is None else sealer.seal(line)
 
 
 def load(path: Path) -> bytes:

@@ -6,6 +6,7 @@ anything to do with a run. In the user's repository hooks and signatures are lef
 
 from __future__ import annotations
 
+import hashlib
 import re
 import time
 from itertools import count
@@ -80,6 +81,13 @@ def _free_branch(where: GitCommands, kernel: str) -> str:
     taken = set(where.tell("for-each-ref", "--format=%(refname:short)", "refs/heads/opt/").splitlines())
     names = (f"opt/{kernel}" + (f"-{number}" if number > 1 else "") for number in count(1))
     return next(name for name in names if name not in taken)
+
+
+def blob_id(data: bytes, digits: int) -> str:
+    """Git's id of a file's content: a SHA-1, or a SHA-256 where the repository's ids have 64 digits."""
+    made = hashlib.new("sha256" if digits == 64 else "sha1", b"blob %d\0" % len(data), usedforsecurity=False)
+    made.update(data)
+    return made.hexdigest()
 
 
 class Repository:
@@ -164,6 +172,15 @@ class Repository:
         """A file of the run's folder as the last commit has it; None where it has none."""
         known, text = self._git.ask("show", f"HEAD:./{path}", raw=True)
         return text.encode("utf-8", "surrogateescape") if known else None
+
+    def commits(self) -> frozenset[str]:
+        """Every commit in the history of the branch that is checked out. Raises `KoptError`."""
+        return frozenset(self._git.tell("rev-list", "HEAD").split())
+
+    def blobs(self) -> dict[str, str]:
+        """Path below the run's folder → git's id of its content, in the last commit. Raises `KoptError`."""
+        listed = self._git.tell("ls-tree", "-r", "-z", "HEAD").split("\0")
+        return {path: words.split()[2] for words, _, path in (line.partition("\t") for line in listed) if path}
 
     def restore(self, commit: str, path: str) -> None:
         """Put a file or folder back as a commit has it. Raises `KoptError`."""

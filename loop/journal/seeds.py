@@ -18,6 +18,8 @@ from kbs.common.files import make_folder, write_whole
 FOLDER = "runs"
 """Folder in KOPT_HOME with the seeds, locks and paths of runs."""
 _BYTES = 32
+_SEALED = "sealed"
+"""After the seed: the lines of the run's journal are sealed (`loop/journal/seals.py`). Runs of before have none."""
 
 
 def seed_file(home: Path, run: str) -> Path:
@@ -30,8 +32,16 @@ def create(home: Path, run: str) -> str:
     path = seed_file(home, run)
     make_folder(path.parent)
     if not path.exists():
-        write_whole(path, secrets.token_bytes(_BYTES).hex().encode("ascii") + b"\n", private=True)
+        write_whole(path, f"{secrets.token_bytes(_BYTES).hex()} {_SEALED}\n".encode("ascii"), private=True)
     return commitment(_load(path, run))
+
+
+def sealed(home: Path, run: str) -> bool:
+    """Whether this KOPT_HOME began the run, and sealed the lines of its journal."""
+    try:
+        return _SEALED in seed_file(home, run).read_text("ascii", "replace").split()
+    except OSError:
+        return False
 
 
 def load(home: Path, run: str, committed: str) -> bytes:
@@ -61,7 +71,7 @@ def schedule(master: bytes, version: int, attempt: int, what: str) -> SeedSchedu
 def _load(path: Path, run: str) -> bytes:
     try:
         text = path.read_text("ascii")
-        master = bytes.fromhex(text.strip())
+        master = bytes.fromhex(text.strip().removesuffix(f" {_SEALED}"))
     except (OSError, ValueError) as error:
         why = (error.strerror if isinstance(error, OSError) else None) or "it does not hold 32 bytes in hex"
         raise _missing(path, run, why) from error

@@ -192,6 +192,13 @@ class RunState:
         """The final measurement that counts: the first that agrees with the version's own, or that of version 0."""
         return next((f for f in self.finals if f.agrees or f.version == 0), None)
 
+    def when_reported(self) -> RunState:
+        """As it was when the reports were written, which tell nothing of what came later; as it is, if it was not."""
+        if self.reported is None:
+            return self
+        numbers = [entry.n for entry in self.entries if isinstance(entry.event, events.Reported)]
+        return replay(self.entries[: numbers[-1] - 1])
+
     def cap(self, record: RunRecord) -> int:
         """Iterations that are allowed."""
         return record.iterations + self.extra
@@ -348,6 +355,9 @@ class RunState:
                     self.files[path] = found[path]
 
     def _take(self, event: Event, time: str) -> None:
+        if isinstance(event, events.Submitted):  # in place of one that the evaluator could not take
+            before = f"v{event.version}/attempts/a{event.attempt}/"
+            self.files = {path: hash for path, hash in self.files.items() if not path.startswith(before)}
         self.files.update(_files_of(event))
         match event:
             case events.Created():
@@ -378,6 +388,7 @@ class RunState:
                 self.reports += 1
             case events.Applied():
                 self.applied.append(event)
+                self.files[events.replaced(len(self.applied), event.target)] = event.before
             case _:
                 self._take_step(event)
 

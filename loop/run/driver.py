@@ -15,18 +15,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evaluator.receipt.plan import utc_now
+from evaluator.store.seal import ensure_key
 from kbs.common import canonical_json as canonical
 from kbs.common.canonical_json import Sha256
 from kbs.common.errors import KoptError, UsageError
 from kbs.common.files import make_folder, read_if_there, remove_unfinished, write_all, write_error, write_whole
 from loop.gate.report import GateReport
 from loop.journal import journal, registry, seeds
-from loop.journal.events import Applied, Asked, Created, Extended, HintsRead, Masked, Stopped
+from loop.journal.events import Applied, Asked, Created, Extended, HintsRead, Masked, Stopped, replaced
 from loop.journal.folder import JOURNAL, KERNELS, RECORD, RunFolder, check_free
 from loop.journal.journal import Journal
 from loop.journal.language_model import ModelCall
 from loop.journal.record import RunRecord, read_record
 from loop.journal.repository import ATTRIBUTES, Repository
+from loop.journal.seals import Sealer
 from loop.journal.state import Phase, RunState, replay
 from loop.planning import decisions
 from loop.planning.hints import is_preference
@@ -78,7 +80,8 @@ def create_run(root: Path, record: RunRecord, files: dict[str, bytes], home: Pat
             placed = {f"v0/{name}" if name == record.kernel.name else name: found for name, found in files.items()}
             hashes = write_all(folder.root, {RECORD: data, ".gitattributes": ATTRIBUTES, **placed})
             event = Created(record=hashes.pop(RECORD), files=hashes)
-            write_whole(made / JOURNAL, journal.first_line(event))
+            ensure_key(home)
+            write_whole(made / JOURNAL, journal.first_line(event, Sealer.of(home, record.id)))
             made.rename(root)
         except OSError as error:
             raise write_error(error, root) from error
@@ -111,14 +114,14 @@ class Driver:
     def open(cls, root: Path, tools: Tools, home: Path, parts: Parts) -> Iterator[Driver]:
         """Lock a run, and repair what a killed process left. Nothing is measured before `advance`.
 
-        Raises `KoptError`: `run_busy`, `journal_edited`, `journal_inconsistent`, `record_damaged`, `seed_missing`,
-        those of git (`git_missing`, `wrong_branch`, `git_locked` …), `hints_contradict`.
+        Raises `KoptError`: `run_busy`, `journal_edited`, `journal_foreign`, `journal_inconsistent`, `record_damaged`,
+        `seed_missing`, those of git (`git_missing`, `wrong_branch`, `git_locked` …), `hints_contradict`.
         """
         folder = RunFolder(root)
         record = read_record(folder)
         with registry.run_lock(home, record.id):
             master = seeds.load(home, record.id, record.seed_commitment)
-            written = Journal.open(folder.journal)
+            written = Journal.open(folder.journal, Sealer.of(home, record.id))
             state = replay(written.entries)
             _check_record(folder, state)
             remove_unfinished(folder.root)
@@ -283,7 +286,7 @@ class Driver:
                 code="target_language",
                 hint=f"Copy {self.folder.best / kernel.name} by hand, and change what calls the kernel.",
             )
-        kept = f"replaced/a{len(self.state.applied) + 1}-{target.name}"
+        kept = replaced(len(self.state.applied) + 1, str(target))
         saved = read_if_there(self.folder.root / kept)
         if before == kernel.data and saved is None:
             return None

@@ -94,8 +94,18 @@ class Run:
         raise missing(folder / "kernel.py")
 
     def version_kernel(self, number: int) -> Kernel:
-        """The kernel of a version that was accepted, or the user's."""
-        return self.kernel(self.folder.version(number))
+        """The kernel of a version that was accepted, or the user's. Raises `KoptError` (`artifact_missing`,
+        `artifact_changed`)."""
+        folder = self.folder.version(number)
+        kernel = self.kernel(folder)
+        recorded = self.state.files.get(f"{self.folder.relative(folder)}/{kernel.name}")
+        if recorded is not None and recorded != kernel.hash:
+            raise KoptError(
+                f"{folder / kernel.name} is not the kernel that the journal recorded",
+                code="artifact_changed",
+                hint="Restore it from the run's git repository (`git checkout -- FILE` in the run's folder).",
+            )
+        return kernel
 
     def receipt(self, number: int) -> Receipt | None:
         """A version's receipt; None if it has none."""

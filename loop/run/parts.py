@@ -17,6 +17,7 @@ from kbs.experience.log import ExperienceLog
 from loop import pages
 from loop.gate.context import GateContext, Stage
 from loop.gate.report import GateReport, run_gate
+from loop.journal import seeds
 from loop.journal.events import HintsRead, Recorded
 from loop.journal.folder import KERNELS, RunFolder
 from loop.journal.record import RunRecord
@@ -150,6 +151,7 @@ class Parts:
         """
         context = GateContext(
             self.folder, self.record, state, self.wikis, self.terms, version, stage, proposal,
-            self.tools.machine_code if proposal is not None else None, unwritten or {}, key=load_key(self.home),
+            self.tools.machine_code if proposal is not None else None, unwritten or {},
+            key=load_key(self.home), began_sealed=seeds.sealed(self.home, self.record.id),
         )  # fmt: skip
         return run_gate(context)

@@ -7,6 +7,7 @@ makes no commit twice.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Literal
 
 from evaluator.receipt.plan import SeedSchedule, utc_now
@@ -22,6 +23,7 @@ from loop.journal import events, seeds
 from loop.journal.events import Files
 from loop.journal.state import REFUSALS, Phase, VersionState
 from loop.pages.artifacts import VersionFiles
+from loop.pages.final import PICTURES
 from loop.planning import decisions
 from loop.planning.outcomes import MethodOutcome, not_accepted
 from loop.proposals import evidence
@@ -245,6 +247,7 @@ def restore(run: Run) -> None:
     state = run.state
     number = _next_best(run)
     version, ending = state.versions[number], state.reports + 1
+    _tidy(run, run.folder.final(number, ending))
     if version.committed is None:
         raise missing(run.folder.version(number))
     run.repository.restore(version.committed.commit, run.folder.relative(run.folder.best))
@@ -277,6 +280,25 @@ def restore(run: Run) -> None:
     )
 
 
+def _tidy(run: Run, awaited: Path) -> None:
+    """Remove what steps left that were killed before their event and, because the run was stopped, are not repeated.
+
+    `awaited`: the folder of the final measurement that comes next.
+    """
+    folder, versions = run.folder, run.state.versions
+    left = [folder.version(len(versions))]
+    for version in versions:
+        left.append(folder.attempt(version.number, len(version.attempts) + 1))
+        left.append(folder.submission(version.number, len(version.refused) + 1))
+    left += [place for place in awaited.parent.glob("v*") if place != awaited]
+    for place in left:
+        recorded = any(path.startswith(f"{folder.relative(place)}/") for path in run.state.files)
+        if place.is_dir() and not place.is_symlink() and not recorded:
+            keep_only(place, [])
+            place.rmdir()
+    run.put({folder.relative(folder.current): f"{len(versions) - 1}\n".encode()})
+
+
 def _next_best(run: Run) -> int:
     """The best of the kept versions that have no final measurement yet."""
     measured = {found.version for found in run.state.finals}
@@ -301,6 +323,8 @@ def report(run: Run) -> None:
     final = run.state.final
     assert final is not None
     files = run.put({**run.parts.of_run(run.state), **run.parts.of_end(run.state)})
+    drawn = run.folder.root / PICTURES
+    keep_only(drawn, [path.removeprefix(f"{PICTURES}/") for path in files if path.startswith(f"{PICTURES}/")])
     found = run.parts.gate(run.state, final.version, "final")
     if not found.passed:
         run.rejected = found

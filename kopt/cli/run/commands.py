@@ -251,6 +251,25 @@ def gate(
     return _reply(data, text.gate_lines(data), engine.warnings, ExitCode.OK if report.passed else ExitCode.REJECTED)
 
 
+@command("run verify", run)
+def verify(run: RunOption = None) -> Reply:
+    """Check that a run's records are unchanged, and whose seal its journal has: own key, foreign key, none or broken.
+
+    A seal finds every edit by whoever lacks the key in KOPT_HOME. It does not bind a program that runs as you and can
+    read the key. `kopt run gate --final` checks the rules too. Exit code 4 unless everything is as recorded and sealed
+    with your own key.
+    """
+    from kopt.services.experience.log import open_log
+    from kopt.services.runs.lookup import find_run
+    from kopt.services.settings import load_settings
+    from loop.run.verification import verify_run
+
+    settings = load_settings()
+    data = verify_run(find_run(run, Path.cwd(), settings.home), settings.home, open_log(settings))
+    lines = print_lines(map(visible, text.verify_lines(data)))
+    return Reply(data, lines, ExitCode.OK if data.ok else ExitCode.REJECTED)
+
+
 @command("run status", run)
 def status(run: RunOption = None) -> Reply:
     """Show how a run stands and what comes next."""

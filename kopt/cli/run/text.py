@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kopt.services.results import runs
     from loop.proposals.proposal import Proposal
+    from loop.run.verification import Verification
 
 _LABEL = 12
 
@@ -46,6 +47,14 @@ def run_lines(run: runs.RunData) -> Iterator[str]:
         yield labelled("report", f"{run.folder}/{file}")
     if run.waiting_for:
         yield f"next: {run.waiting_for}"
+
+
+def verify_lines(found: Verification) -> Iterator[str]:
+    """What a run's records are worth."""
+    yield f"{found.run or found.folder}: {'as it was recorded' if found.ok else 'not ok'}, seal: {found.seal}"
+    for part in found.parts:
+        yield f"  {'ok' if part.ok else 'not ok':<8} {part.what}: {part.detail}"
+    yield f"  {'':<8} {found.worth}"
 
 
 def _state(run: runs.RunData) -> str:

@@ -184,8 +184,12 @@ def gate_look(engine: Engine, view: View, version: int | None, *, final: bool) -
                 hint=f"Whole ones are {', '.join(f'v{n}' for n in profiled) or 'none yet'}.",
             )
     stage: Stage = "final" if final else "version"
-    key = load_key(engine.settings.home)
-    return run_gate(GateContext(view.folder, view.record, state, engine.library, engine.terms, number, stage, key=key))
+    home = engine.settings.home
+    context = GateContext(
+        view.folder, view.record, state, engine.library, engine.terms, number, stage,
+        key=load_key(home), began_sealed=seeds.sealed(home, view.record.id),
+    )  # fmt: skip
+    return run_gate(context)
 
 
 def report_of(view: View) -> tuple[str, bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evaluator.store.seal import verify
+from kbs.common.errors import KoptError
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, broken, rule
 
@@ -99,14 +100,21 @@ def final_rendered(context: GateContext) -> Iterator[Broken]:
     """Leave the reports as kopt renders them from measured artifacts.
 
     What it checks: final_report.md, benchmark.md, summary.json and the run's own pages are rendered again from receipts
-    and the journal, and compared byte for byte. Pictures are not compared, because fonts differ between machines.
+    and the journal as it was when they were written, and compared byte for byte. Pictures are not drawn again, because
+    fonts differ between machines: they have the hashes that the journal recorded.
 
     Why: nobody can improve a report by hand.
 
     Fix: render them again with `kopt run report`.
     """
+    fix = "Restore the files that it is made from, which another rule names; `git checkout -- FILE` brings them back."
+    try:
+        pages = context.rendered_end
+    except KoptError as error:
+        yield broken("final_report.md", f"it cannot be rendered again: {error.message}", fix)
+        return
     fix = "Run `kopt run report`."
-    for path, data in context.rendered_end.items():
+    for path, data in pages.items():
         there = context.bytes_of(path)
         if there is None:
             yield broken(path, "it is missing", fix)

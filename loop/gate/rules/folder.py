@@ -15,10 +15,22 @@ from kbs.common.errors import KoptError
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, broken, rule
 from loop.journal import journal as journals
-from loop.journal.folder import HINTS
+from loop.journal.events import Committed
+from loop.journal.folder import HINTS, JOURNAL
+from loop.journal.repository import Repository, blob_id
+from loop.journal.state import replay
 from loop.proposals.proposal import Proposal
 from loop.tools import DiagnosisNote, MachineNote, Search
 
+_PLACES = re.compile(r"^(?:v\d{1,6}|trajectory|profiles|best|final|pictures|replaced)(?:/|$)")
+"""Folders in which kopt alone writes."""
+_LEFT_BY_PROGRAMS = re.compile(
+    r"(?:^|/)(?:[^/]*~|\.#[^/]*|#[^/]*#|\.[^/]*\.sw[a-p]|4913|\.nfs[0-9a-f]+|\.DS_Store|\._[^/]*|Thumbs\.db|desktop\.ini"
+    r"|\.[^/]*\.[0-9a-f]{16}\.tmp|__pycache__/[^/]*\.pyc)$"
+)
+"""What editors, file browsers, file systems, Python and a killed kopt leave beside a file; nobody reads it."""
+_COMMITTED = re.compile(r"^(?:v\d{1,6}|trajectory|profiles)/")
+"""Recorded files that never change, and that the commit of their version holds."""
 _OF_A_VERSION = re.compile(r"^(?:v(?P<folder>\d{1,6})/|(?:trajectory|profiles)/v(?P<file>\d{1,6})[-.])")
 _MODELS: dict[str, type[BaseModel]] = {
     "proposal.json": Proposal,
@@ -53,6 +65,27 @@ def journal(context: GateContext) -> Iterator[Broken]:
         differing = (n for n, (one, other) in enumerate(zip(found, known, strict=False), 1) if one != other)
         line = next(differing, min(len(found), len(known)) + 1)
         yield broken(file, "it does not have the events that this process has read", fix, line)
+
+
+@rule("journal-seal", "proposal", always=True)
+def journal_seal(context: GateContext) -> Iterator[Broken]:
+    """Keep the journal as this KOPT_HOME sealed it.
+
+    What it checks: every line has a seal (HMAC) made with the key of this KOPT_HOME, which covers the run's id, the
+    line's number, the line before it and its event. A journal that was begun before there were seals has none, and
+    the report says `none`.
+
+    Why: a chain of hashes can be made again by whoever edits the file; a seal only by whoever has the key. It proves
+    nothing against a program that can read the key, and nothing to somebody who does not have it.
+
+    Fix: restore the journal from the run's git repository, or set KOPT_HOME to the folder that the run was started
+    with.
+    """
+    found, file = context.sealing, "journal.jsonl"
+    if found.state == "broken":
+        yield broken(file, found.detail, "Restore journal.jsonl from the run's git repository.", found.line)
+    elif found.state == "foreign key":
+        yield broken(file, found.detail, "Set KOPT_HOME to the folder that the run was started with.")
 
 
 @rule("record", "proposal", always=True)
@@ -100,6 +133,73 @@ def changed_file(context: GateContext) -> Iterator[Broken]:
             continue
         message = "it is missing" if there is None else "it is not as the journal recorded it"
         yield broken(path, message, f"Restore it: `git checkout -- {path}` in the run's folder.")
+
+
+@rule("stray-file", "final")
+def stray_file(context: GateContext) -> Iterator[Broken]:
+    """Put nothing of your own where kopt keeps what it measured.
+
+    What it checks: each file and link in the folders v0 … vN, trajectory, profiles, best, final, pictures and replaced
+    is one that the journal recorded with its hash. What editors, file browsers and Python leave there (`kernel.py~`,
+    `.kernel.py.swp`, `.DS_Store`) is let be. Elsewhere in the run's folder you may keep files.
+
+    Why: a file that nobody measured, beside those that were, is taken for one of them.
+
+    Fix: move the file to another folder.
+    """
+    reported = context.state.reported is not None
+    for path in context.listed(context.folder.root):
+        if not _PLACES.match(path) or path in context.state.files or _LEFT_BY_PROGRAMS.search(path):
+            continue
+        if not reported and path.startswith("pictures/"):
+            continue  # they are recorded with the report, which the gate comes before
+        message = "the journal has no record of it"
+        yield broken(path, message, "Move it out of this folder, for example to notes/.")
+
+
+def _in_users_repository(context: GateContext) -> str:
+    return "the run is in the user's repository, whose history is the user's" if context.record.in_place else ""
+
+
+@rule("git-history", "final", lapses=_in_users_repository)
+def git_history(context: GateContext) -> Iterator[Broken]:
+    """Keep the commits of the run's git repository.
+
+    What it checks: every commit that the journal names is in the history of the branch, and the last commit has every
+    file of the versions as the journal recorded it, and the lines that the journal begins with. Packing, tags, other
+    branches and commits of your own files change nothing.
+
+    Why: damaged files are restored from there.
+
+    Fix: bring the commits back (`git reflog`), or restore .git from a backup.
+    """
+    fix = "Bring the commits back (`git reflog` in the run's folder), or restore .git from a backup."
+    named = [entry.event.commit for entry in context.state.entries if isinstance(entry.event, Committed)]
+    try:
+        repository = Repository(context.folder.root, context.record.id, in_place=False, branch=context.record.branch)
+        commits, blobs = repository.commits(), repository.blobs()
+    except KoptError as error:
+        yield broken(".git", error.message, fix)
+        return
+    for commit in named:
+        if commit not in commits:
+            yield broken(".git", f"the commit {commit[:12]} is not in the history", fix)
+    last = max((entry.n for entry in context.state.entries if isinstance(entry.event, Committed)), default=0)
+    recorded = replay(context.state.entries[:last]).files
+    for path, hash in recorded.items():
+        if (
+            _COMMITTED.match(path)
+            and context.hash(path) == hash
+            and not _same(blobs.get(path, ""), context.bytes_of(path))
+        ):
+            yield broken(".git", f"the last commit does not have {path} as the journal recorded it", fix)
+    there, now = repository.committed(JOURNAL), context.bytes_of(JOURNAL)
+    if named and (there is None or now is None or not now.startswith(there)):
+        yield broken(".git", "the last commit does not have the lines that journal.jsonl begins with", fix)
+
+
+def _same(blob: str, data: bytes | None) -> bool:
+    return data is not None and blob == blob_id(data, len(blob))
 
 
 @rule("later-artifact", "proposal", always=True)

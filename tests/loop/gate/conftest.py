@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -29,5 +30,7 @@ def valid(pristine: ValidRun, tmp_path: Path) -> ValidRun:
 
 @pytest.fixture
 def ended(pristine_end: ValidRun, tmp_path: Path) -> ValidRun:
-    """A copy of the ended run."""
-    return pristine_end.copy(tmp_path / "ended")
+    """A copy of the ended run, with its history."""
+    copy = pristine_end.copy(tmp_path / "ended")
+    shutil.copytree(pristine_end.root / ".git", copy.root / ".git")
+    return copy

@@ -15,6 +15,7 @@ from kbs.common.errors import KoptError
 from loop.journal import journal
 from loop.journal.events import Created, Event, Extended, HintsRead, Masked
 from loop.journal.journal import Journal
+from loop.journal.seals import Sealer
 
 EVENTS = st.one_of(
     st.builds(Extended, iterations=st.integers(1, 1000)),
@@ -27,13 +28,14 @@ EVENTS = st.one_of(
     ),
 )
 CREATED = Created(record="0" * 64, files={})
+SEALER = Sealer("run-a", b"\1" * 32, began=True)
 
 
 def new(folder: Path) -> Journal:
     """A journal with its first line."""
     path = folder / "journal.jsonl"
-    path.write_bytes(journal.first_line(CREATED))
-    return Journal.open(path)
+    path.write_bytes(journal.first_line(CREATED, SEALER))
+    return Journal.open(path, SEALER)
 
 
 @settings(max_examples=40, deadline=None)
@@ -95,7 +97,7 @@ def test_a_journal_that_is_cut_anywhere_loses_its_last_line_alone(
     whole = written.path.read_bytes()
     kept = data.draw(st.integers(0, len(whole)))
     written.path.write_bytes(whole[:kept])
-    opened = Journal.open(written.path)
+    opened = Journal.open(written.path, SEALER)
     torn = whole[: whole[:kept].rfind(b"\n") + 1], whole[whole[:kept].rfind(b"\n") + 1 : kept]
     assert written.path.read_bytes() == torn[0]
     assert len(opened.entries) == torn[0].count(b"\n")
@@ -114,7 +116,7 @@ def test_torn_lines_get_names_of_their_own_and_the_same_one_is_kept_once(tmp_pat
     for torn in (b'{"n": 2', b'{"n": 2, "time"', b'{"n": 2'):
         with written.path.open("ab") as stream:
             stream.write(torn)
-        assert Journal.open(written.path).set_aside is not None
+        assert Journal.open(written.path, SEALER).set_aside is not None
     assert sorted(path.name for path in tmp_path.glob("*torn*")) == ["journal.torn-1", "journal.torn-2"]
 
 
@@ -122,7 +124,7 @@ def test_a_last_line_of_zeros_is_torn(tmp_path: Path) -> None:
     written = new(tmp_path)
     with written.path.open("ab") as stream:
         stream.write(b"\0" * 40 + b"\n")
-    assert len(Journal.open(written.path).entries) == 1
+    assert len(Journal.open(written.path, SEALER).entries) == 1
 
 
 @pytest.mark.parametrize("line", [b"{}", b"[]", b'{"n":2,"time":"x","prev":"0","event":{"kind":"no"}}'])
@@ -166,7 +168,7 @@ def test_a_short_write_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_another_program_that_writes_is_noticed(tmp_path: Path) -> None:
     written = new(tmp_path)
-    other = Journal.open(written.path)
+    other = Journal.open(written.path, SEALER)
     other.append(Extended(iterations=1))
     with pytest.raises(KoptError) as caught:
         written.append(Extended(iterations=2))

@@ -78,7 +78,7 @@ def test_a_best_version_that_was_changed_is_not_restored(root: Path) -> None:
         (root / "v1/kernel.py").write_text("def run(x):\n    return x\n")
         with pytest.raises(KoptError) as caught:
             driver.final()
-        assert caught.value.code == "restore_mismatch"
+        assert caught.value.code == "artifact_changed"
 
 
 def test_the_best_version_is_applied_over_what_was_shown(root: Path, tmp_path: Path) -> None:
