@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from evaluator.receipt.verdict import Verdict
 from kbs.common.errors import KoptError
+from kbs.experience.experiment import NO_TRIAL, outcome_of
 from loop.journal import events
 from loop.journal.events import Event, Files
 from loop.journal.journal import Entry
@@ -117,6 +118,15 @@ class VersionState:
         """The methods that the last attempt declared."""
         last = self.attempts[-1].submitted if self.attempts else None
         return () if last is None else last.methods
+
+    @property
+    def judged(self) -> bool:
+        """Whether the evaluator's verdict on its kernel speaks for or against its methods: it was wrong, it did not run,
+        or its time was compared. What the gate refused, and what nobody timed, does not."""
+        last = self.last_result
+        if self.closed is None or last is None or (self.gated is not None and not self.gated.passed):
+            return False
+        return outcome_of(last.verdict.value, last.improvement.value) not in NO_TRIAL
 
     @property
     def passed(self) -> bool:

@@ -287,7 +287,7 @@ def _directions(state: RunState) -> Stop | None:
     after = max(state.stalls[-1].version, state.best or 0)
     tried: dict[str, int] = {}
     for version in state.versions[after + 1 :]:
-        if version.closed is not None and not version.kept:
+        if version.judged and not version.kept:
             for method in version.methods:
                 tried.setdefault(method, version.number)
     before = {method for v in state.versions[1 : after + 1] for method in v.methods}

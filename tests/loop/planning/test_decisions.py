@@ -250,6 +250,23 @@ def test_three_new_directions_in_vain_after_a_stall_end_the_run(record: RunRecor
     assert found.evidence.endswith("split_k (v5), data_layout (v7), cuda_graphs (v8)")
 
 
+@pytest.mark.processes
+def test_what_the_gate_rejected_or_nobody_timed_is_no_direction_in_vain(record: RunRecord) -> None:
+    events = [*run_of(SAME, SAME, SAME), Stalled(version=3, tried=("tiling_smem",), untried=())]
+    for number, method in ((4, "split_k"), (5, "data_layout"), (6, "cuda_graphs"), (7, "reduction")):
+        tried: list[Event] = [made.opened(number, 0), made.submitted(number, 1, 0, (method,))]
+        if number % 2:
+            tried += [made.evaluated(number, 1, **SAME), made.profiled(number), made.gated(number, passed=False)]
+            tried += [made.closed(number, kept=False, outcome="failed")]
+        else:
+            tried += [made.evaluated(number, 1), made.profiled(number), made.gated(number)]
+            tried += [made.closed(number, kept=False)]
+        events += [*tried, made.recorded(number), made.committed(number)]
+    state = after(*events)
+    assert [version.judged for version in state.versions[1:]] == [True] * 3 + [False] * 4
+    assert decisions.stop(state, record, NOW, None, None) is None
+
+
 @pytest.mark.parametrize(
     ("text", "target"),
     [("2.0x", ("x", 2.0)), (" 1.5X ", ("x", 1.5)), ("90%", ("%", 0.9)), ("100 %", ("%", 1.0)), ("", None)],

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from kbs.common import canonical_json as canonical
 from kbs.common.canonical_json import dumps
 from kbs.common.errors import KoptError
 from kbs.evidence.vocabulary import vocabulary
 from kbs.experience.experiment import Experiment
 from kbs.experience.log import ExperienceLog
+from kbs.experience.transfer.run_folder import asked_about
 from loop.gate.rules.evidence import known_failure
 from loop.journal import seeds
 from loop.journal.events import Recorded
@@ -25,6 +27,7 @@ from loop.proposals.experience import words
 from loop.proposals.proposal import Query, Selected
 from loop.proposals.request import NextRequest
 from loop.run.driver import Driver, create_run
+from loop.tools import PastMethod
 from tests.kbs.experience.records import experiment
 from tests.loop import tools
 from tests.loop.driving import drive, faster, opened, propose
@@ -102,6 +105,28 @@ def test_what_failed_is_recorded_as_what_it_was(root: Path) -> None:
     assert found[0].hypothesis == "Fewer instructions are issued."
     assert "as it says: incorrect" in found[0].lesson
     assert "rendered" in found[1].observed
+
+
+def test_what_the_gate_rejected_never_counts_against_a_method(root: Path) -> None:
+    """A right version that the gate closed, of a method that nobody else tried: it is kept, and warns of nothing."""
+
+    def hits(driver: Driver, version: int) -> list[tuple[str, object]]:
+        (search, *_) = evidence.read(driver.folder.version(version) / evidence.NAME)
+        return [(hit.reference, hit.past) for hit in search.hits]
+
+    with opened(root, device="cuda:0") as driver:
+        driver.advance()
+        propose(driver, tools.kernel(1, us=120, gate="version:rendered"))
+        driver.advance()
+        (closed,) = recorded(driver)
+        assert hits(driver, 2) == [(f"log/{closed.record}", None)], "it is shown, as what it was"
+        assert not driver.state.versions[1].judged
+        propose(driver, tools.kernel(2, us=120))
+        driver.advance()
+        assert driver.state.versions[2].judged
+        assert [past.advice for _, past in hits(driver, 3) if isinstance(past, PastMethod)] == ["known failure"]
+    advice = log_of(root).advise(asked_about(root, canonical.loads((root / "run.json").read_bytes()), 0))
+    assert [(one.method, one.failures) for one in advice.failures] == [("vectorized_access", 1)]
 
 
 def test_refused_answers_are_recorded_without_a_method(root: Path) -> None:
