@@ -1,23 +1,16 @@
-"""Comments and docstrings of a kernel's file, and its code without them."""
+"""Comments, docstrings and strings of a kernel's file, and its code without comments."""
 
 from __future__ import annotations
 
+import ast
 import io
 import tokenize
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from evaluator.source.cpp_tokens import lex
+from evaluator.source.cpp_tokens import Kind, lex
 
 _UNREADABLE = (tokenize.TokenError, SyntaxError, ValueError)
-
-
-def comments(text: str, name: str, known: Set[str] = frozenset()) -> Iterator[tuple[int, str]]:
-    """(line, text) of each comment and docstring; comments on successive lines are one text.
-
-    Comments in `known`, as `each_comment` returns them, are left out.
-    """
-    yield from _joined([(line, said) for line, said in each_comment(text, name) if said not in known])
 
 
 @lru_cache(maxsize=4)
@@ -63,7 +56,26 @@ def _python_tokens(text: str) -> Iterator[tuple[tokenize.TokenInfo, bool]]:
             begins = token.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING)
 
 
-def _joined(found: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+@lru_cache(maxsize=4)
+def strings(text: str, name: str) -> tuple[tuple[int, str], ...]:
+    """(line, text) of each string of the code; of one that is a program in C++, its comments."""
+    if not name.endswith(".py"):
+        return tuple((token.line, token.text.strip('"')) for token in lex(text).tokens if token.kind is Kind.STRING)
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if "\n" in node.value and ("__global__" in node.value or "#include" in node.value):
+                found += [(node.lineno + line - 1, said) for line, said in lex(node.value).comments]
+            else:
+                found.append((node.lineno, node.value))
+    return tuple(found)
+
+
+def joined(found: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """Comments on successive lines as one text whose lines are those of the file."""
     start, texts = 0, list[str]()
     for line, text in found:

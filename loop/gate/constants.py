@@ -1,8 +1,9 @@
-"""Finds constants in a kernel's code whose names are hardware specs: `NUM_SMS = 132`,
-`L2_BYTES = 50 * 1024 * 1024`, `#define HBM_BANDWIDTH_GBS 3350`.
+"""Finds hardware facts among the constants of a kernel's code.
 
-What a kernel chooses (tiles, stages, its own shared memory) is not a spec. All words of a name must name the hardware;
-what is asked of the device while the kernel runs is not a constant.
+A constant is one if its name says so (`NUM_SMS = 132`, a default `num_sms=144`, `{"sm_count": 144}`, `PEAK = 3.9e12`), if
+a comment on its line does (`BW = 3900  # GB/s`), if it has the value of a spec of the run's GPU, or if it sizes a grid
+and follows from no size of the problem. What a kernel chooses (tiles, stages, its own shared memory) is none, nor is
+what it asks of the device while it runs.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
+from dataclasses import dataclass
 from decimal import Decimal
 
 from evaluator.source.cpp_tokens import Kind, Token, lex
-from kbs.evidence.units import parse_quantity, parse_unit
+from kbs.evidence.units import Quantity, parse_quantity, parse_unit
 from kbs.evidence.vocabulary import Vocabulary, words
-from loop.gate.spec_scanner import FEWEST_SMS, RATES, UNIT_KEYS, FoundSpec
+from loop.gate.accounting import FEWEST_SMS, RATES, SMALL, Chosen
+from loop.gate.comments import each_comment
 
 _NOBODY_CHOOSES = frozenset({"l2_capacity"})
 """Capacities that no kernel chooses, unlike shared memory, registers and sizes of memory."""
@@ -31,6 +34,22 @@ _OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Div: operator.truediv,
 }
 _MOST_BITS = 64
+UNIT_KEYS = {
+    "tb s": "TB/s", "tbs": "TB/s", "tbps": "TB/s", "gb s": "GB/s", "gbs": "GB/s", "gbps": "GB/s", "tb per s": "TB/s",
+    "gb per s": "GB/s", "bytes per s": "B/s", "bytes per second": "B/s", "tflops": "TFLOPS",
+    "tflop s": "TFLOPS", "gflops": "GFLOPS", "tops": "TOPS",
+    "mhz": "MHz", "ghz": "GHz", "hz": "Hz", "mb": "MB", "kb": "KB", "kib": "KiB", "mib": "MiB",
+    "gb": "GB", "gib": "GiB", "bytes": "B", "w": "W", "watts": "W", "cycles": "cycles", "bit": "bit", "bits": "bit",
+}  # fmt: skip
+_RATES_IN_WORDS = re.compile(
+    r"[kKMGT]i?B\s?/\s?s|[kKMGTP]?FLOPS?\b|[kMG]Hz\b|\bSMs?\b|multiprocessors?|\bbandwidth\b|\bpeak\b|\bL2 (?:size|capacity|bytes)"
+    r"|(?:registers|shared memory|smem|threads|warps) (?:per|of an?|an?|each|on an?) (?:SM|multiprocessor)|\bclock\b|\bHBM\d*e?\b",
+    re.IGNORECASE,
+)
+_OF_THE_DEVICE = frozenset(
+    {"peak", "bw", "bandwidth", "roofline", "dram", "hbm", "sm", "sms", "multiprocessors", "cus", "flops", "clock"}
+)
+"""Words that make a name one of hardware, if its value is no tile size."""
 _UNITS = {
     "TB/s": ("TB/s", "GB/s", "B/s"),
     "GB/s": ("GB/s", "B/s"),
@@ -40,36 +59,185 @@ _UNITS = {
 """Unit of a metric → units that a constant without a unit in its name may have."""
 
 
-def hardware_constants(text: str, name: str, terms: Vocabulary) -> Iterator[FoundSpec]:
-    """The hardware constants of a kernel's file; none if it cannot be read."""
+@dataclass(frozen=True)
+class FoundSpec:
+    """A constant that states something of hardware."""
+
+    line: int
+    text: str
+    """The name with the value, as written."""
+    metrics: tuple[str, ...]
+    """Metrics that it may be a value of; empty if nothing says which."""
+    readings: tuple[Quantity, ...]
+    why: str
+    """What makes it one: `its name says so` …"""
+
+
+Named = tuple[int, str, ast.expr]
+"""(line, name, value)"""
+
+
+def hardware_constants(
+    text: str, name: str, terms: Vocabulary, known: Set[Decimal] = frozenset(), chosen: Chosen | None = None
+) -> Iterator[FoundSpec]:
+    """The hardware constants of a kernel's file; none if it cannot be read.
+
+    `known`: values of the run's GPU, `chosen`: sizes of the run and constants of earlier kernels, which are none.
+    """
+    python = name.endswith(".py")
+    tree = _tree(text) if python else None
+    named = list(_python(tree)) if tree is not None else [] if python else list(_cuda(text))
+    seen: set[tuple[int, Decimal | None]] = set()
     said: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
-    for line, constant, expression in _python(text) if name.endswith(".py") else _cuda(text):
+    commented = {line: comment for line, comment in each_comment(text, name) if _RATES_IN_WORDS.search(comment)}
+    for line, constant, expression in named:
         if constant not in said:
             said[constant] = _says(constant, terms)
         metrics, units = said[constant]
-        value = _value(expression) if metrics else None
-        if value is None or value <= 1 or (terms.metrics[metrics[0]].unit == "SM" and value < FEWEST_SMS):
+        value = _value(expression)
+        if value is None or value <= 1:
             continue
-        found = (parse_quantity(f"{value:f}", unit, capacity=binary) for unit in units for binary in (False, True))
-        readings = tuple(dict.fromkeys(one for one in found if one is not None))
-        shown = f"{constant} = {expression if isinstance(expression, str) else ast.unparse(expression)}"
-        yield FoundSpec(line, shown[:80], metrics, readings, "", shown[:200])
+        shown = f"{constant} = {expression if isinstance(expression, str) else ast.unparse(expression)}"[:80]
+        if metrics and not (terms.metrics[metrics[0]].unit == "SM" and value < FEWEST_SMS):
+            found = (parse_quantity(f"{value:f}", unit, capacity=binary) for unit in units for binary in (False, True))
+            readings = tuple(dict.fromkeys(one for one in found if one is not None))
+            seen.add((line, value))
+            yield FoundSpec(line, shown, metrics, readings, "its name says so")
+        elif _is_of_the_device(constant, value, chosen) or (line in commented and not _is_chosen(value, chosen)):
+            why = "its name says so" if line not in commented else f"its comment says so: {commented[line][:80]}"
+            seen.add((line, value))
+            yield FoundSpec(line, shown, (), tuple(_any_unit(value, commented.get(line, ""))), why)
+    literals = list(_literals(tree)) if tree is not None else [] if python else list(_cuda_literals(text))
+    for line, value, sizes_grid in literals:
+        if (line, value) in seen or _is_chosen(value, chosen) or value in (chosen.exactly if chosen else ()):
+            continue
+        if value in known or sizes_grid:
+            why = (
+                "it sizes a grid, and follows from no size of the problem" if sizes_grid else "it is a spec of this GPU"
+            )
+            seen.add((line, value))
+            yield FoundSpec(line, f"{value:f}", (), tuple(_any_unit(value, "")), why)
 
 
-def _python(text: str) -> Iterator[tuple[int, str, ast.expr]]:
-    """(line, name, expression) of each assignment to a name."""
+def _is_of_the_device(name: str, value: Decimal, chosen: Chosen | None) -> bool:
+    spoken = set(words(_HUMP.sub("_", name).replace("_", " ")))
+    if spoken == {"sm"}:
+        return False  # `SM = 90` names an architecture
+    counts_sms = bool(spoken & {"sm", "sms", "multiprocessors", "cus"})
+    return bool(spoken & _OF_THE_DEVICE) and (
+        value >= FEWEST_SMS
+        if counts_sms and not spoken & {"block", "tile", "per", "blocks"}
+        else not _is_chosen(value, chosen)
+    )
+
+
+def _is_chosen(value: Decimal, chosen: Chosen | None) -> bool:
+    """Whether a value may be a kernel's own choice: small, a power of two, or from the sizes of the run."""
+    if value != value.to_integral():
+        return value < SMALL * SMALL  # a factor, such as log2(e)
+    whole = int(value)
+    power = (whole & (whole - 1)) == 0 or (whole & (whole + 1)) == 0  # 127 rounds a quotient up
+    return whole <= SMALL or power or (chosen is not None and chosen.has(value))
+
+
+def _any_unit(value: Decimal, comment: str) -> Iterator[Quantity]:
+    """What a constant without a unit in its name may be a value of."""
+    unit = re.search(r"[kKMGT]i?B/s|[kKMGTP]?FLOPS?|[kMG]Hz|[KMG]i?B\b", comment)
+    for one in (unit[0],) if unit else ("SM", "B", "B/s", "GB/s", "TB/s", "FLOPS", "GFLOPS", "TFLOPS", "MHz", "Hz", "threads", "registers", "warps"):  # fmt: skip
+        for capacity in (False, True):
+            found = parse_quantity(f"{value:f}", one, capacity=capacity)
+            if found is not None:
+                yield found
+
+
+def _tree(text: str) -> ast.Module | None:
     try:
-        tree = ast.parse(text)
+        return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
+        return None
+
+
+def _python(tree: ast.Module) -> Iterator[Named]:
+    """Every value that is given a name: assignments, defaults, keywords, entries of a dict."""
     for node in ast.walk(tree):
-        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
-        target = node.target if isinstance(node, ast.AnnAssign) else target
-        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
-        if isinstance(value, ast.Call) and len(value.args) == 1 and not value.keywords:
-            value = value.args[0]  # tl.constexpr(132)
-        if isinstance(target, ast.Name) and isinstance(value, ast.Constant | ast.BinOp):
-            yield target.lineno, target.id, value
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                yield from _paired(target, node.value)
+        elif isinstance(node, ast.AnnAssign | ast.NamedExpr | ast.AugAssign) and node.value is not None:
+            yield from _paired(node.target, node.value)
+        elif isinstance(node, ast.arguments):
+            positional = [*node.posonlyargs, *node.args]
+            for argument, default in zip(
+                positional[len(positional) - len(node.defaults) :], node.defaults, strict=True
+            ):
+                yield default.lineno, argument.arg, _inside(default)
+            for argument, value in zip(node.kwonlyargs, node.kw_defaults, strict=True):
+                if value is not None:
+                    yield value.lineno, argument.arg, _inside(value)
+        elif isinstance(node, ast.keyword) and node.arg:
+            yield node.value.lineno, node.arg, _inside(node.value)
+        elif isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    yield value.lineno, key.value, _inside(value)
+
+
+def _paired(target: ast.expr, value: ast.expr) -> Iterator[Named]:
+    both = isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List)
+    if both and len(target.elts) == len(value.elts):  # type: ignore[attr-defined]  # both are sequences
+        for one, other in zip(target.elts, value.elts, strict=True):  # type: ignore[attr-defined]
+            yield from _paired(one, other)
+    elif isinstance(target, ast.Name | ast.Attribute):
+        yield target.lineno, target.id if isinstance(target, ast.Name) else target.attr, _inside(value)
+    elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+        yield target.lineno, str(target.slice.value), _inside(value)
+
+
+def _inside(value: ast.expr) -> ast.expr:
+    """The value in `tl.constexpr(132)` and `int(132)`."""
+    one = isinstance(value, ast.Call) and len(value.args) == 1 and not value.keywords
+    return value.args[0] if one else value  # type: ignore[attr-defined]  # it is a call
+
+
+def _literals(tree: ast.Module) -> Iterator[tuple[int, Decimal, bool]]:
+    """(line, value, whether it sizes a grid) of each number, and of each sum or product of numbers."""
+    given: dict[str, list[ast.expr]] = {}
+    grids: list[ast.AST] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                for _, name, value in _paired(target, node.value):
+                    given.setdefault(name, []).append(value)
+        elif isinstance(node, ast.FunctionDef):
+            given.setdefault(node.name, []).extend(one.value for one in ast.walk(node) if isinstance(one, ast.Return) and one.value)  # fmt: skip
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
+            grids.append(node.func.slice)
+    of_grids, followed = set[int](), set[str]()
+    while grids:
+        for node in ast.walk(grids.pop()):
+            of_grids.add(id(node))
+            if isinstance(node, ast.Name) and node.id not in followed:
+                followed.add(node.id)
+                grids += given.get(node.id, [])
+    inner: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp | ast.Constant) and id(node) not in inner:
+            number = _value(node)
+            if number is not None:
+                inner |= {id(one) for one in ast.walk(node)}
+                if number > SMALL:
+                    yield node.lineno, number, id(node) in of_grids
+
+
+def _cuda_literals(text: str) -> Iterator[tuple[int, Decimal, bool]]:
+    tokens, grid = lex(text).tokens, False
+    for at, token in enumerate(tokens):
+        three = [one.text for one in tokens[at : at + 3]]
+        grid = (grid or three == ["<"] * 3) and three != [">"] * 3
+        if token.kind is Kind.NUMBER:
+            value = _value(_SUFFIX.sub("", token.text.replace("'", "")))
+            if value is not None and value > SMALL:
+                yield token.line, value, grid
 
 
 def _cuda(text: str) -> Iterator[tuple[int, str, str]]:

@@ -11,6 +11,7 @@ from decimal import Decimal, localcontext
 from kbs.evidence.arithmetic import MAX_LENGTH, equation_holds
 from kbs.evidence.quantities import Stated, find_quantities, normal
 from kbs.evidence.units import NUMBER, Number, Quantity, Unit, parse_number, says_the_same
+from loop.gate.plain_text import plain
 
 MAX_QUANTITIES = 5_000
 """Numbers with units that are read of one text; one with more is no explanation."""
@@ -31,11 +32,11 @@ class Sentence:
 def sentences(text: str) -> Iterator[Sentence]:
     """Every sentence of a text that states a quantity; table rows are sentences, their cells joined by blanks."""
     count = 0
-    for number, line in enumerate(normal(text).split("\n"), start=1):
+    for number, line in enumerate(normal(plain(text)).split("\n"), start=1):
         joined = re.sub(r"[|`* \t]+", " ", line)
         if not any(c.isdigit() for c in joined):
             continue
-        for part in _pieces(joined):
+        for part in pieces(joined):
             found = tuple(find_quantities(number, part))
             count += len(found)
             if found:
@@ -44,7 +45,8 @@ def sentences(text: str) -> Iterator[Sentence]:
                 return
 
 
-def _pieces(line: str) -> Iterator[str]:
+def pieces(line: str) -> Iterator[str]:
+    """The sentences of a line."""
     for sentence in _SENTENCE.split(line):
         for start in range(0, len(sentence), _PIECE):
             yield sentence[start : start + _PIECE]
@@ -90,13 +92,21 @@ class Figures:
                     yield names
 
 
-_COUNT = Unit("", Decimal(1))
+COUNT = Unit("", Decimal(1))
 
 
 def plain_number(text: str) -> Quantity | None:
     """A number without a unit."""
     number = parse_number(text)
-    return None if number is None else Quantity(number, _COUNT)
+    return None if number is None else Quantity(number, COUNT)
+
+
+def written_numbers(text: str) -> Iterator[Quantity]:
+    """Every number of a text as a bare one: what a line has may be quoted without its unit."""
+    for match in re.finditer(rf"(?<![\w.]){NUMBER}", normal(plain(text))):
+        found = plain_number(match[0])
+        if found is not None:
+            yield found
 
 
 def exact(value: Decimal, dimension: str, scale: Decimal = Decimal(1)) -> Quantity:
@@ -131,7 +141,7 @@ class Equation:
 
 def equations(text: str) -> Iterator[Equation]:
     """Every equation of numbers that a text shows; what is no such equation is left out."""
-    for number, line in enumerate(normal(text).split("\n"), start=1):
+    for number, line in enumerate(normal(plain(text)).split("\n"), start=1):
         if "=" not in line:
             continue
         for start in range(0, len(line), _PIECE):

@@ -16,7 +16,7 @@ from kbs.evidence.spec import same_text
 from kbs.evidence.units import NUMBER, Quantity, parse_quantity
 from kbs.evidence.vocabulary import words
 from loop.gate.context import GateContext
-from loop.gate.figures import Equation, Figures, equations, exact, plain_number, sentences
+from loop.gate.figures import COUNT, Equation, Figures, equations, exact, plain_number, sentences, written_numbers
 
 PROFILE_UNITS: Mapping[str, tuple[str, Decimal]] = {
     "us": ("seconds", Decimal("1e-6")),
@@ -48,7 +48,9 @@ ELEMENT_BYTES = 16
 """The widest element, or vector of elements, that one instruction loads."""
 _COUNTABLE = frozenset({"", "bytes", "floating-point operations", "percent", "ratio", *_COUNTED})
 """Dimensions that a product of sizes and counts may have."""
-_SKIPPED = frozenset({"series", "text", "problem", "candidate", "seed", "output_tail", "peak"})
+_LOGGED = frozenset({"seconds", "percent", "ratio", "bytes", ""})
+"""Dimensions of what a record of the log may state: what was measured there."""
+_SKIPPED = frozenset({"series", "text", "problem", "seed", "output_tail", "peak"})
 """Fields of a receipt that are text, settings, or citations."""
 
 
@@ -218,38 +220,64 @@ def find_counter(launch: Launch, name: str) -> str | None:
     return found.shown if found else None
 
 
-def cited_figures(checked: Sequence[Checked], context: GateContext) -> Figures:
-    """Figures on the lines of valid citations. Notes may be quoted; what they say is no source of a number."""
+def ratios(receipts: Sequence[Receipt]) -> Figures:
+    """How many times faster something was, as receipts state it."""
     figures = Figures()
-    for one in checked:
-        if not one.ok or one.cited.reference.kind is EvidenceKind.NOTE:
-            continue
-        reference, claim = one.cited.reference, one.cited.claim
-        specs = context.wikis.specs(reference.wiki, reference.target) if reference.wiki else ()
-        on_lines = [s for s in specs if reference.line_start <= s.citation.line_start <= reference.line_end]
-        for spec in on_lines:
-            quantity = spec.quantity(context.terms)
-            if quantity is not None:
-                figures.add(quantity, (spec.metric,))
-        # A receipt may quote the candidate, and a record repeats it: only a page is a source of a claim. The figures of
-        # receipts and profiles count as measured.
-        if claim is not None and reference.wiki:
-            for quantity in _claimed(claim.value, claim.unit):
-                figures.add(quantity, metrics_of(claim.subject, context))
-        if not on_lines and reference.wiki and reference.line_end - reference.line_start < MAX_LINES:
-            figures.add_text(one.result.says)
+    for receipt in receipts:
+        for number in _ratios(receipt.model_dump(mode="json", exclude={"plan"}), inside=False):
+            figures.add(number)
     return figures
 
 
-def logged_figures(checked: Sequence[Checked]) -> Figures:
-    """Figures that valid citations of the experience log state."""
-    figures = Figures()
-    for one in checked:
-        claim = one.cited.claim
-        if one.ok and claim is not None and one.cited.reference.kind is EvidenceKind.LOG:
+def _ratios(value: object, *, inside: bool) -> Iterator[Quantity]:
+    if isinstance(value, dict):
+        for name, child in value.items():
+            if name not in _SKIPPED:
+                yield from _ratios(child, inside=inside or "ratio" in name or "speedup" in name)
+    elif isinstance(value, list):
+        for child in value:
+            yield from _ratios(child, inside=inside)
+    elif inside and isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e6:
+        number = Decimal(repr(value))
+        yield exact(number, "")
+        yield exact(1 / number, "")
+
+
+def cited_figures(one: Checked, context: GateContext) -> tuple[Figures, str]:
+    """Figures on the lines of a valid citation, and the GPU that they are of, if one alone.
+
+    Notes may be quoted; what they say is no source of a number. A receipt may quote the candidate, and its figures
+    count as measured. A record of the log is a source of times and ratios, and of no spec.
+    """
+    figures, reference, claim = Figures(), one.cited.reference, one.cited.claim
+    quantity: Quantity | None
+    if not one.ok or reference.kind is EvidenceKind.NOTE:
+        return figures, ""
+    if not reference.wiki:
+        if claim is not None and reference.kind is EvidenceKind.LOG:
             for quantity in _claimed(claim.value, claim.unit):
-                figures.add(quantity)
-    return figures
+                if quantity.unit.dimension in _LOGGED:
+                    figures.add(quantity)
+        if reference.kind is EvidenceKind.LOG:
+            for number in written_numbers(one.result.says):
+                figures.add(number)
+        return figures, ""
+    specs = context.wikis.specs(reference.wiki, reference.target)
+    on_lines = [s for s in specs if reference.line_start <= s.citation.line_start <= reference.line_end]
+    for spec in on_lines:
+        quantity = spec.quantity(context.terms)
+        if quantity is not None:
+            figures.add(quantity, (spec.metric,))
+            figures.add(Quantity(quantity.number, COUNT), (spec.metric,))
+    if claim is not None:
+        for quantity in _claimed(claim.value, claim.unit):
+            figures.add(quantity, metrics_of(claim.subject, context))
+    if not on_lines and reference.line_end - reference.line_start < MAX_LINES:
+        figures.add_text(one.result.says)
+        for number in written_numbers(one.result.says):
+            figures.add(number)
+    products = {spec.product for spec in (on_lines or specs)}
+    return figures, products.pop() if len(products) == 1 else ""
 
 
 def _claimed(value: str, unit: str) -> Iterator[Quantity]:

@@ -1,43 +1,26 @@
-"""The texts that the gate reads for specs, citations and numbers, and the sources that these may have."""
+"""What a proposer wrote, text by text, and the sources that each text may rest on."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from decimal import Decimal
+from functools import cached_property, lru_cache
 
-from kbs.common.markdown import without_quoted
+from kbs.evidence.citation import EvidenceKind
 from loop.gate import sources
-from loop.gate.comments import comments, each_comment
-from loop.gate.constants import hardware_constants
+from loop.gate.accounting import Accountant, Chosen, Given, Mode, Sources, integers
+from loop.gate.comments import code_without_comments, each_comment, joined, strings
 from loop.gate.context import GateContext
-from loop.gate.figures import Figures
-from loop.gate.spec_scanner import FoundSpec, SpecScanner, known_specs
-from loop.journal.folder import KERNELS
-from loop.proposals.proposal import Expected, Proposal
+from loop.gate.figures import Figures, written_numbers
+from loop.proposals.proposal import Proposal
 
-RAW = frozenset(
-    {
-        "profile.csv",
-        "receipt.json",
-        "diagnosis.json",
-        "searches.jsonl",
-        "machine.json",
-        "proposal.json",
-        "memory.json",
-        "citations.json",
-    }
-)
-"""Files that a tool wrote or that quote others, protected by the hashes in the journal. They are not read as text;
-proposals are read field by field."""
-TOP = ("README.md", "plan.md")
-"""Files of the run with citations that all its texts may use."""
-FINAL = ("final_report.md", "benchmark.md", "ITERATIONS.md", "README.md", "plan.md")
-"""What is read at the end. summary.json has the content of final_report.md for programs."""
-PAGES = frozenset({"correctness.md", "kbs_evidence.md", "plan.md", "ncu_summary.md", "ncu_details.md"})
-"""Rendered pages of a version; those in `FINAL` are rendered too. Their code spans quote a kernel, a program or the
-user, and are no claims. The rules `rendered`, `final-rendered` and `changed-file` make sure that kopt wrote them."""
-TEXT = (".md", ".txt", ".json", ".jsonl", ".py", ".cu")
+REGISTERED = ("README.md", "plan.md")
+"""Files of the run, rendered by kopt, with citations that every text may use."""
+_VERSION = re.compile(r"\b(?:v|version )(\d{1,4})\b", re.IGNORECASE)
+_BEST = re.compile(r"\bbest\b", re.IGNORECASE)
+_SELECTED = re.compile(r"#evidence\.selected\[(\d+)\]")
 
 
 @dataclass(frozen=True)
@@ -47,10 +30,20 @@ class Text:
     file: str
     """Path below the run's folder; a field of a proposal as `proposal.json#hypothesis.risk`."""
     text: str
-    name: str
-    """A file name, which decides how the text is read: `kernel.py`, `plan.md`."""
-    users: frozenset[str] = frozenset()
-    """Comments of the user's own kernel, which are not checked."""
+    before: int = 0
+    """Lines of the file before it."""
+
+    @property
+    def mode(self) -> Mode:
+        """How its numbers are read."""
+        if "#hypothesis.expected" in self.file or "#evidence.queries" in self.file or self.file.endswith("#string"):
+            return "predictions"
+        return "limits" if self.file.endswith(("decision_rule", "hypothesis.risk")) else "claims"
+
+    @property
+    def place(self) -> str:
+        """The file, as messages name it."""
+        return self.file.removesuffix("#string")
 
 
 def proposal_texts(context: GateContext) -> Iterator[Text]:
@@ -62,162 +55,36 @@ def proposal_texts(context: GateContext) -> Iterator[Text]:
 def _sentences_of(file: str, proposal: Proposal) -> Iterator[Text]:
     said, evidence = proposal.hypothesis, proposal.evidence
     for name in ("current_evidence", "decision_link", "single_change", "rationale", "risk", "decision_rule"):
-        yield Text(f"{file}#hypothesis.{name}", getattr(said, name), "text.txt")
-    yield from (_expected(file, n, expected) for n, expected in enumerate(said.expected))
-    places = [(f"evidence.ncu_facts[{n}]", fact) for n, fact in enumerate(evidence.ncu_facts)]
+        yield Text(f"{file}#hypothesis.{name}", getattr(said, name))
+    places = [(f"hypothesis.expected[{n}].size", f"{one.metric}: {one.size}") for n, one in enumerate(said.expected)]
+    places += [(f"evidence.ncu_facts[{n}]", fact) for n, fact in enumerate(evidence.ncu_facts)]
+    places += [(f"evidence.queries[{n}].text", query.text) for n, query in enumerate(evidence.queries)]
     places += [(f"evidence.selected[{n}].why", selected.why) for n, selected in enumerate(evidence.selected)]
     places += [(f"evidence.rejected[{n}]", rejected) for n, rejected in enumerate(evidence.rejected)]
     places += [(f"skipped[{n}].reason", skipped.reason) for n, skipped in enumerate(proposal.skipped)]
     places += [("circumstances", proposal.circumstances)] if proposal.circumstances else []
-    yield from (Text(f"{file}#{place}", words, "text.txt") for place, words in places)
+    yield from (Text(f"{file}#{place}", words) for place, words in places)
 
 
-def kernel_text(context: GateContext) -> Text | None:
-    """The kernel that is checked; the user's own comments in it are not read."""
-    text = context.proposal.kernel if context.proposal is not None else context.kernel(context.version)
-    if text is None:
-        return None
-    users = each_comment(context.kernel(0) or "", context.kernel_name(0) or "kernel.py")
-    return Text(context.kernel_file, text, context.kernel_file, frozenset(said for _, said in users))
-
-
-def comment_texts(kernel: Text) -> Iterator[tuple[int, str]]:
-    """Its comments, by line."""
-    return comments(kernel.text, kernel.name, kernel.users)
-
-
-def kernel_constants(context: GateContext) -> Iterator[tuple[Text, FoundSpec]]:
-    """Hardware constants of a proposed kernel that are not in the user's own kernel."""
-    kernel = kernel_text(context)
-    if context.proposal is None or kernel is None or context.stage == "final":
+def kernel_texts(context: GateContext) -> Iterator[Text]:
+    """Comments, docstrings and strings of the proposed kernel that neither the user's kernel nor the parent has."""
+    if context.proposal is None:
         return
-    own = context.kernel(0) or ""
-    there = {spec.text for spec in hardware_constants(own, context.kernel_name(0) or "kernel.py", context.terms)}
-    for spec in hardware_constants(kernel.text, kernel.name, context.terms):
-        if spec.text not in there:
-            yield kernel, spec
+    text, file = context.proposal.kernel, context.kernel_file
+    earlier = [(context.kernel(n) or "", context.kernel_name(n) or file) for n in {0, context.proposal.parent}]
+    known = {said for one, name in earlier for _, said in each_comment(one, name)}
+    for line, comment in joined([(line, said) for line, said in each_comment(text, file) if said not in known]):
+        yield Text(file, comment, line - 1)
+    there = {said for one, name in earlier for _, said in strings(one, name)}
+    for line, said in strings(text, file):
+        if said not in there:
+            yield Text(f"{file}#string", said, line - 1)
 
 
-def artifact_texts(context: GateContext) -> Iterator[Text]:
-    """Every file of this stage that is read for specs."""
-    if context.stage == "proposal":
-        return
-    below = f"v{context.version}"
-    paths = [path for path in (FINAL if context.stage == "final" else TOP) if context.bytes_of(path) is not None]
-    if context.stage == "version":
-        own = context.listed(context.folder.version(context.version))
-        paths += [path for path in own if path.count("/") == 1 and path.rsplit("/", 1)[-1] not in RAW]
-    for path in paths:
-        text = context.text(path) if path.endswith(TEXT) else None
-        if text is not None and path != context.kernel_file:
-            rendered = path in FINAL or path.removeprefix(f"{below}/") in PAGES
-            yield Text(path, without_quoted(text) if rendered else text, path)
-
-
-def scanned_texts(context: GateContext, scanner: SpecScanner) -> list[Text]:
-    """Everything that is scanned for specs and citations; predictions only if they name hardware."""
-    kernel = kernel_text(context) if context.stage != "final" else None
-    predictions = {text for text, _ in _predictions(context, scanner)}
-    said = [text for text in proposal_texts(context) if text not in predictions]
-    asked = context.proposal.evidence.queries if context.proposal is not None else ()
-    for n, query in enumerate(asked):
-        said.append(Text(f"{context.proposal_file}#evidence.queries[{n}].text", query.text, "text.txt"))
-    return [*said, *([kernel] if kernel else []), *artifact_texts(context)]
-
-
-def _predictions(context: GateContext, scanner: SpecScanner) -> Iterator[tuple[Text, str]]:
-    """(text, size) of each expected movement whose size names no hardware."""
-    for file, proposal in context.proposals:
-        for n, expected in enumerate(proposal.hypothesis.expected):
-            if not scanner.names_hardware(expected.size):
-                yield _expected(file, n, expected), expected.size
-
-
-def _expected(file: str, n: int, expected: Expected) -> Text:
-    return Text(f"{file}#hypothesis.expected[{n}].size", f"{expected.metric}: {expected.size}", "text.txt")
-
-
-@dataclass(frozen=True)
-class Grounds:
-    """Sources that the numbers of a report may have."""
-
-    profiled: Figures
-    received: Figures
-    """What receipts state."""
-    cited: Figures
-    """Stated by valid citations in the proposal, the files that are checked, and the run's README.md and plan.md."""
-    derived: Figures
-    """Results of arithmetic that is shown in any of them."""
-    shown: Mapping[tuple[str, int], Figures]
-    """Results of arithmetic that starts from sourced quantities, by file and line."""
-    predicted: Figures
-    """Stated by expected movements, which rendered pages repeat."""
-    logged: Figures
-    """Stated by cited records of the experience log, which are no source of a spec."""
-    citations: tuple[tuple[Text, sources.Checked], ...]
-    specs: tuple[tuple[Text, FoundSpec], ...]
-    """Every spec that was found, with or without a source."""
-
-    def measured(self, spec: FoundSpec) -> bool:
-        """Whether a profile or a receipt has the value."""
-        return self.profiled.has(spec.readings) or self.received.has(spec.readings)
-
-
-@lru_cache(maxsize=4)
-def grounds(context: GateContext) -> Grounds:
-    """The sources of a context, computed once."""
-    scanner = SpecScanner(context.terms, known_specs(sources.wiki_specs(context)))
-    texts = scanned_texts(context, scanner)
-    registered = [Text(path, said, path) for path in TOP if (said := context.text(path)) is not None]
-    everything = texts + [one for one in registered if one not in texts]
-    # Reports repeat what was proposed, so the sources of the proposals count too.
-    told = context.proposals if context.stage == "final" else ()
-    for file, proposal in told:
-        everything += _sentences_of(file, proposal)
-        everything.append(Text(f"{file}#kernel", proposal.kernel, KERNELS[proposal.language]))
-    found = [(text, checked) for text in everything for checked in _citations(text, context)]
-    lines = [
-        (Text(f"{file}#evidence.selected[{n}]", line, "text.txt"), checked)
-        for file, proposal in context.proposals
-        for n, one in enumerate(proposal.evidence.selected)
-        for line in [selected_line(one.quote, one.reference)]
-        for checked in sources.check_citations(line, context)
-    ]
-    all_checked = [checked for _, checked in (*found, *lines)]
-    cited, logged = sources.cited_figures(all_checked, context), sources.logged_figures(all_checked)
-    profiles = [p for n in range(context.reached + 1) if (p := context.profile(n)) is not None]
-    profiled, received = sources.measured(profiles, []), sources.measured([], list(context.receipts.values()))
-    parents = dict.fromkeys(proposal.parent for _, proposal in context.proposals)
-    headroom = [line for number in parents if (note := context.diagnosis(number)) for line in note.headroom]
-    results, here = Figures(), dict[tuple[str, int], Figures]()
-    for text in [Text("", "\n".join(headroom), ""), *everything]:
-        rendered = _is_rendered(text, context)
-        for one in sources.derived(text.text, (profiled, received, cited, results)):
-            for result in one.equation.results if one.grounded or one.counted or rendered else ():
-                results.add(result)
-                if one.grounded:
-                    here.setdefault((text.file, one.equation.line), Figures()).add(result)
-    predicted = Figures()
-    for _, size in _predictions(context, scanner):
-        predicted.add_text(size)
-    specs = tuple((text, spec) for text in texts for spec in scanner.scan(text.text, text.name, text.users))
-    specs += tuple(kernel_constants(context))
-    return Grounds(profiled, received, cited, results, here, predicted, logged, (*found, *lines), specs)
-
-
-def _citations(text: Text, context: GateContext) -> Iterator[sources.Checked]:
-    """Every citation in a text; in a kernel, those in its comments."""
-    if not text.name.endswith((".py", ".cu")):
-        yield from sources.check_citations(text.text, context)
-        return
-    for line, comment in comment_texts(text):
-        for one in sources.check_citations(comment, context):
-            yield replace(one, cited=replace(one.cited, line=one.cited.line + line - 1))
-
-
-def _is_rendered(text: Text, context: GateContext) -> bool:
-    """Whether kopt rendered it: the rule `rendered` compares it byte for byte."""
-    return "#" not in text.file and text.file != context.kernel_file
+def stated_texts(context: GateContext) -> Iterator[Text]:
+    """All that a proposer wrote."""
+    yield from proposal_texts(context)
+    yield from kernel_texts(context)
 
 
 def selected_line(quote: str, reference: str) -> str:
@@ -230,25 +97,169 @@ def selected_line(quote: str, reference: str) -> str:
     return f'"{said.strip(chr(34)).strip("“”")}" <- {reference}'
 
 
-def unsourced(context: GateContext) -> Iterator[tuple[Text, FoundSpec]]:
-    """Specs without a source."""
-    found = grounds(context)
-    for text, spec in found.specs:
-        rendered = _is_rendered(text, context)
-        shown = found.derived if rendered else found.shown.get((text.file, spec.line), Figures())
-        if (
-            not found.measured(spec)
-            and not shown.has(spec.readings)
-            and not (rendered and found.predicted.has(spec.readings))
-            and not found.cited.has(spec.readings, spec.metrics)
-        ):
-            yield text, spec
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """The sources of one context's texts."""
+
+    context: GateContext
+    accountant: Accountant
+
+    @cached_property
+    def citations(self) -> tuple[tuple[Text, sources.Checked], ...]:
+        """Every citation in what was proposed, those of selected evidence last."""
+        found = [
+            (text, replace(one, cited=replace(one.cited, line=one.cited.line + text.before)))
+            for text in stated_texts(self.context)
+            for one in sources.check_citations(text.text, self.context)
+        ]
+        return (*found, *((text, one) for text, several in self._selected.values() for one in several))
+
+    @cached_property
+    def _selected(self) -> Mapping[int, tuple[Text, list[sources.Checked]]]:
+        proposal = self.context.proposal
+        found: dict[int, tuple[Text, list[sources.Checked]]] = {}
+        for n, one in enumerate(proposal.evidence.selected if proposal is not None else ()):
+            line = selected_line(one.quote, one.reference)
+            text = Text(f"{self.context.proposal_file}#evidence.selected[{n}]", line)
+            found[n] = text, sources.check_citations(line, self.context)
+        return found
+
+    @cached_property
+    def _registered(self) -> tuple[Given, ...]:
+        found = [
+            one for path in REGISTERED for one in sources.check_citations(self.context.text(path) or "", self.context)
+        ]
+        return tuple(self._given(one) for one in found)
+
+    @cached_property
+    def cited(self) -> tuple[Given, ...]:
+        """Figures of every line that is cited by the proposal or registered at the run's start."""
+        return (*self._registered, *(self._given(one) for _, one in self.citations))
+
+    def _given(self, one: sources.Checked) -> Given:
+        figures, product = sources.cited_figures(one, self.context)
+        return Given(figures, product)
+
+    @cached_property
+    def _sizes(self) -> frozenset[Decimal]:
+        record = self.context.record
+        names = [record.reference.name, *([record.inputs.name] if record.inputs else [])]
+        told = [
+            str(record.problem.dims),
+            str(record.problem.workloads),
+            *(self.context.text(name) or "" for name in names),
+        ]
+        return frozenset(number for text in told for number in integers(text))
+
+    def _constants(self, numbers: set[int]) -> set[Decimal]:
+        kernels = [(self.context.kernel(n) or "", self.context.kernel_name(n) or "") for n in numbers]
+        return {number for text, name in kernels for number in integers(code_without_comments(text, name))}
+
+    @cached_property
+    def sizes(self) -> Chosen:
+        """Sizes of the run and constants of earlier kernels: what a constant of a new kernel may follow from."""
+        parent = self.context.proposal.parent if self.context.proposal is not None else 0
+        return Chosen.of(self._sizes, self._constants({0, parent}))
+
+    @cached_property
+    def chosen(self) -> Chosen:
+        """Sizes of the run and constants of its kernels, the proposed one with them."""
+        proposal = self.context.proposal
+        parent = proposal.parent if proposal is not None else 0
+        own = integers(code_without_comments(proposal.kernel, self.context.kernel_file)) if proposal is not None else ()
+        return Chosen.of(self._sizes, self._constants({0, parent}) | set(own))
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        proposal = self.context.proposal
+        told = [self.context.kernel(0) or "", self.context.text(self.context.record.reference.name) or ""]
+        told += [self.context.kernel(proposal.parent) or "", proposal.kernel] if proposal is not None else []
+        return frozenset(word for text in told for word in re.findall(r"[A-Za-z_]\w*", text))
+
+    def _versions(self, said: str) -> tuple[int, ...]:
+        """Versions whose measurements a text may quote: its parent, version 0, and those that it names."""
+        proposal, state = self.context.proposal, self.context.state
+        named = {int(match[1]) for match in _VERSION.finditer(said)}
+        parent = proposal.parent if proposal is not None else 0
+        named |= {state.best} if state.best is not None and _BEST.search(said) else set()
+        return (parent, *sorted((named | {0}) - {parent}))
+
+    @lru_cache(maxsize=64)  # noqa: B019  # the ledger lives as long as its context
+    def _measured(self, version: int) -> tuple[Figures, Figures]:
+        """(all figures of a version's profile and receipts, the ratios in its receipts)"""
+        profile = self.context.profile(version) if version <= self.context.reached else None
+        below = f"v{version}/"
+        receipts = [one for path, one in self.context.receipts.items() if path.startswith(below)]
+        return sources.measured([profile] if profile else [], receipts), sources.ratios(receipts)
+
+    def sources(self, text: Text) -> Sources:
+        """What the numbers of a text may rest on."""
+        versions = self._versions(text.text)
+        measured = [self._measured(version) for version in versions]
+        launches = [one for n in versions if n <= self.context.version and (one := self.context.launch(n)) is not None]
+        own = [self._given(one) for one in sources.check_citations(text.text, self.context)]
+        chosen = _SELECTED.search(text.file)
+        if chosen is not None:
+            cited = (*self._registered, *own, *self._quoted(int(chosen[1])))
+            gains = [given.figures for given in self._quoted(int(chosen[1]))]
+        else:
+            cited = self.cited
+            several = own or [self._given(one) for _, checked in self._selected.values() for one in checked]
+            gains = [given.figures for given in several]
+        diagnoses = (self.context.diagnosis(n) for n in versions)
+        headroom = [line for note in diagnoses if note for line in note.headroom]
+        return Sources(
+            launches,
+            [figures for figures, _ in measured],
+            cited,
+            [*gains, *(ratios for _, ratios in measured)],
+            self._computed("\n".join([*headroom, text.text]), [f for f, _ in measured], cited),
+            self.context.record.gpu,
+            self._words,
+        )
+
+    def _quoted(self, n: int) -> list[Given]:
+        """What the quotation of selected evidence says; for a receipt or a profile, the value that is referred to."""
+        proposal = self.context.proposal
+        assert proposal is not None
+        one, found = proposal.evidence.selected[n], []
+        for checked in self._selected[n][1]:
+            given = self._given(checked)
+            wiki = checked.cited.reference.kind in (EvidenceKind.WIKI, EvidenceKind.LOG, EvidenceKind.NOTE)
+            if wiki and checked.ok:
+                quoted = Figures()
+                quoted.add_text(one.quote)
+                for number in written_numbers(one.quote):
+                    quoted.add(number)
+                found.append(Given(quoted, given.product))
+            elif checked.ok:
+                found.append(given)
+        return found
+
+    @staticmethod
+    def _computed(text: str, measured: list[Figures], cited: tuple[Given, ...]) -> Figures:
+        results = Figures()
+        known = [*measured, *(given.figures for given in cited)]
+        for one in sources.derived(text, known):
+            for result in one.equation.results if one.grounded or one.counted else ():
+                results.add(result)
+        return results
 
 
-def hedged(context: GateContext) -> Iterator[tuple[Text, FoundSpec]]:
-    """Specs with a hedging word beside them; a value that was measured or predicted is not a spec."""
-    found = grounds(context)
-    for text, spec in found.specs:
-        foretold = _is_rendered(text, context) and found.predicted.has(spec.readings)
-        if spec.hedge and not found.measured(spec) and not foretold:
-            yield text, spec
+@lru_cache(maxsize=4)
+def ledger(context: GateContext) -> Ledger:
+    """The sources of a context, computed once."""
+    return Ledger(context, Accountant(context.terms))
+
+
+def known_values(context: GateContext) -> frozenset[Decimal]:
+    """Values of the specs of the run's GPU, in the units that code has them in."""
+    found: set[Decimal] = set()
+    for wiki, pinned in context.record.wikis.items() if context.record.gpu else ():
+        for path in pinned.pages:
+            for spec in context.wikis.specs(wiki, path):
+                quantity = spec.quantity(context.terms) if spec.product == context.record.gpu else None
+                if quantity is not None:
+                    base = quantity.base
+                    found |= {base, quantity.number.value, base / 10**9, base / 10**12, base / 1024}
+    return frozenset(found)

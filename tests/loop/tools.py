@@ -244,7 +244,7 @@ def _times(request: Request) -> dict[str, Any]:
 
 def said(text: str, name: str, otherwise: str) -> str:
     """What a kernel says of itself."""
-    found = re.search(rf"^# {name}=(\S+)$", text, re.MULTILINE)
+    found = re.search(rf"^(?:# )?{name} ?= ?(\S+)$", text, re.MULTILINE)
     return found[1] if found else otherwise
 
 

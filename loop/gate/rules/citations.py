@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kbs.evidence.checking import Status
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, broken, rule
-from loop.gate.texts import grounds
+from loop.gate.texts import ledger
 
 
 @rule("citation", "proposal")
@@ -21,7 +21,7 @@ def citation(context: GateContext) -> Iterator[Broken]:
 
     Fix: cite the line that says it, or say what the line says. `kopt cite check` checks any file in the same way.
     """
-    for text, checked in grounds(context).citations:
+    for text, checked in ledger(context).citations:
         wrong = checked.result.status in (Status.NOT_FOUND, Status.MISMATCH) and not checked.unpinned
         if "#evidence.selected" in text.file or not wrong:
             continue
@@ -41,7 +41,7 @@ def stale_citation(context: GateContext) -> Iterator[Broken]:
 
     Fix: read the lines again, and cite them as they are.
     """
-    for text, checked in grounds(context).citations:
+    for text, checked in ledger(context).citations:
         if checked.result.status is Status.STALE:
             message = f"{checked.cited.reference.text}: {checked.result.detail}"
             fix = f"Cite the lines as they are: {checked.result.says[:200]}"
@@ -58,7 +58,7 @@ def unpinned_citation(context: GateContext) -> Iterator[Broken]:
 
     Fix: cite another page, or start a new run.
     """
-    for text, checked in grounds(context).citations:
+    for text, checked in ledger(context).citations:
         if checked.unpinned:
             message = f"{checked.cited.reference.text}: {checked.unpinned}"
             fix = "Cite a page that the run started with (`kopt run show` lists the wikis), or start a new run."

@@ -12,6 +12,9 @@ from loop.gate.sources import check_citation
 from loop.gate.texts import selected_line
 from loop.proposals.evidence import MANDATORY
 
+_QUOTED = frozenset({EvidenceKind.WIKI, EvidenceKind.LOG, EvidenceKind.NOTE})
+"""Evidence that says something in words."""
+
 
 def _no_priorities(context: GateContext) -> str:
     if context.parent is None:
@@ -112,7 +115,8 @@ def evidence_reference(context: GateContext) -> Iterator[Broken]:
 
     What it checks: each reference under `evidence.selected` can be looked up: wiki/path:L12, receipt/ID#FIELD of this
     run, profile/HASH#METRIC with the SHA-256 of a profile.csv, or log/ID of a record that a query of this run found.
-    The quote is empty, words of those lines, or a spec as they state it.
+    The quote is words of those lines, or a spec as they state it; it may be empty for a receipt or a profile, whose value
+    the reference names.
 
     Why: evidence that nobody can look up proves nothing.
 
@@ -124,6 +128,11 @@ def evidence_reference(context: GateContext) -> Iterator[Broken]:
         if parse_reference(one.reference) is None:
             fix = "Write wiki/path:L12, wiki/path:L12-L14, receipt/ID#FIELD, profile/HASH#METRIC or log/ID."
             yield broken(file, f"{one.reference!r} is not a reference", fix)
+            continue
+        reference = parse_reference(one.reference)
+        if reference is not None and reference.kind in _QUOTED and not one.quote.strip():
+            fix = "Copy the words of the cited lines that say it into `quote`."
+            yield broken(file, f"{one.reference} is selected, and nothing of it is quoted", fix)
             continue
         for cited in find_citations(selected_line(one.quote, one.reference)):
             checked = check_citation(cited, context)

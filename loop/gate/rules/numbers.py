@@ -3,60 +3,94 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import lru_cache
 
 from kbs.evidence.quantities import Stated
 from kbs.hardware.profile_metrics import profile_metrics
+from loop.gate.accounting import Unaccounted
+from loop.gate.constants import FoundSpec, hardware_constants
 from loop.gate.context import GateContext
-from loop.gate.figures import MAX_QUANTITIES, Sentence, equations, sentences
-from loop.gate.number_check import LooseNumber, loose_numbers
+from loop.gate.figures import Sentence, equations, sentences
 from loop.gate.rule import Broken, broken, rule
-from loop.gate.texts import Text, comment_texts, grounds, hedged, kernel_text, proposal_texts, unsourced
+from loop.gate.texts import Text, known_values, ledger, stated_texts
 
-_VERSION = re.compile(r"\bv(\d{1,4})\b")
+MOST = 500
+"""Numbers without a source that are looked for: more tell nothing new."""
 _EXPECTED = "#hypothesis.expected"
 """In the name of a text: it states a prediction."""
 _THROUGHPUTS = ("throughput", "of peak", "of the peak", "utilization", "utilisation", "bandwidth")
 _CACHES = ("l1", "l2", "shared", "smem", "cache", "nvlink", "register")
 
 
-def _stated_texts(context: GateContext) -> Iterator[tuple[Text, int, str]]:
-    """(text, lines of the file before it, what it says) of the proposal's sentences and the kernel's comments."""
-    if context.proposal is None:
-        return
-    for text in proposal_texts(context):
-        yield text, 0, text.text
-    kernel = kernel_text(context)
-    for line, comment in comment_texts(kernel) if kernel else ():
-        assert kernel is not None
-        yield kernel, line - 1, comment
-
-
-@rule("unsourced-spec", "proposal", always=True)
+@rule("unsourced-spec", "proposal")
 def unsourced_spec(context: GateContext) -> Iterator[Broken]:
     """Give every hardware spec a source.
 
-    What it checks: each hardware spec rests on a citation that holds, a measurement, or shown arithmetic. A spec is a
-    number with a unit beside a hardware name, in prose, a table, JSON or a comment of the kernel, or a constant that a
-    proposer gives such a name (`NUM_SMS = 132`). It is searched for in the lines that the same texts, README.md and
-    plan.md cite, in profiles and receipts, and in arithmetic on its line. Comments of the user's own kernel are not
-    read. What a kernel uses or chooses is not a spec if it says so (`uses 48 KB of shared memory`), nor is what the
-    kernel asks the device while it runs.
+    What it checks: each number that states something of hardware, in any notation, rests on a line that the proposal,
+    README.md or plan.md cites, a profile, a receipt, or arithmetic that is shown beside it. A line on another GPU speaks
+    of that GPU alone. In the code, a constant needs a source if its name or its comment is a hardware fact, if it has
+    the value of a spec of this GPU, or if it sizes a grid and follows from no size of the problem. What the user's own
+    kernel has is not read. What a kernel uses or chooses is not a spec if it says so (`uses 48 KB of shared memory`),
+    nor is what the kernel asks the device while it runs.
 
     Why: an optimization that rests on a remembered number rests on nothing.
 
-    Fix: add the citation line that `kopt spec GPU METRIC` prints, remove the number, or say UNKNOWN.
+    Fix: add the citation line that `kopt spec GPU METRIC` prints, remove the number, ask the device, or say UNKNOWN.
     """
-    for text, spec in unsourced(context):
-        what = " or ".join(context.terms.metrics[id].name for id in spec.metrics) or "a hardware value"
-        message = f"{spec.text} ({what}) has no source: “{spec.sentence[:160]}”"
-        fix = "Add `<metric>: <value> <unit> <- <wiki>/<path>:L<line>`, remove the number, or say UNKNOWN."
-        yield broken(text.file, message, fix, spec.line)
+    fix = "Add `<metric>: <value> <unit> <- <wiki>/<path>:L<line>`, remove the number, or say UNKNOWN."
+    for text, found in _unaccounted(context):
+        if found.hardware and not found.hedge and not found.is_there:
+            message = f"{found.text} has no source: “{found.sentence[:160]}”"
+            yield broken(text.place, message, fix, found.line + text.before)
+    for spec in _constants(context):
+        message = f"{spec.text} has no source; {spec.why}"
+        yield broken(context.kernel_file, message, "Ask the device for it, or cite it in a comment.", spec.line)
 
 
-@rule("hedged-spec", "proposal", always=True)
+def _constants(context: GateContext) -> Iterator[FoundSpec]:
+    """Hardware constants of the proposed kernel that earlier kernels do not have and nothing cited says."""
+    proposal = context.proposal
+    if proposal is None:
+        return
+    known, sources = known_values(context), ledger(context)
+    earlier = {0, proposal.parent}
+    there = {
+        spec.text.split(" = ")[-1]
+        for number in earlier
+        for spec in hardware_constants(
+            context.kernel(number) or "", context.kernel_name(number) or "kernel.py", context.terms, known
+        )
+    }
+    for spec in hardware_constants(proposal.kernel, context.kernel_file, context.terms, known, sources.sizes):
+        cited = any(
+            given.figures.has(spec.readings, spec.metrics)
+            for given in sources.cited
+            if given.product in ("", context.record.gpu)
+            or sources.accountant.is_capability_of(given.product, context.record.gpu)
+        )
+        if spec.text.split(" = ")[-1] not in there and not cited:
+            yield spec
+
+
+@lru_cache(maxsize=4)
+def _unaccounted(context: GateContext) -> tuple[tuple[Text, Unaccounted], ...]:
+    """Every number of the proposal that nothing accounts for."""
+    found, sources = list[tuple[Text, Unaccounted]](), ledger(context)
+    for text in stated_texts(context) if context.proposal is not None else ():
+        if text.mode == "predictions" and not sources.accountant.names_hardware(
+            text.text.partition(": ")[2] or text.text
+        ):
+            continue
+        for one in sources.accountant.unaccounted(text.text, sources.sources(text), sources.chosen, text.mode):
+            found.append((text, one))
+            if len(found) > MOST:
+                return tuple(found)
+    return tuple(found)
+
+
+@rule("hedged-spec", "proposal")
 def hedged_spec(context: GateContext) -> Iterator[Broken]:
     """State hardware specs without hedging.
 
@@ -66,51 +100,47 @@ def hedged_spec(context: GateContext) -> Iterator[Broken]:
 
     Fix: state the value as its source does, with the citation, or say UNKNOWN.
     """
-    for text, spec in hedged(context):
-        message = f"“{spec.hedge}” stands beside {spec.text}: “{spec.sentence[:160]}”"
-        yield broken(text.file, message, "State the value as its source does, and cite the line.", spec.line)
+    for text, found in _unaccounted(context):
+        if found.hedge:
+            message = f"“{found.hedge}” stands beside {found.text}: “{found.sentence[:160]}”"
+            fix = "State the value as its source does, and cite the line."
+            yield broken(text.place, message, fix, found.line + text.before)
 
 
 @rule("loose-number", "proposal")
 def loose_number(context: GateContext) -> Iterator[Broken]:
-    """Take every number with a unit from a profile, a receipt, a cited line or arithmetic.
+    """Account for every number.
 
-    What it checks: numbers in hypothesis, evidence and comments are compared with the parent's raw profile (and those
-    of versions that the text names), the run's receipts, the cited lines, and equations that are shown and correct. A
-    number beside the name of a metric must be a value of that metric. Expected movements are predictions, and are not
-    checked.
+    What it checks: every number that a proposer writes in hypothesis, evidence, reasons and comments of the kernel, in
+    digits or in words, in any notation, is one of these, or the proposal is refused: a value of the parent's profile, or
+    of a version that the text names; a value of their receipts; a figure on a line that the proposal cites (of another
+    product than the run's only in a clause that names that product; how many times faster only where the citation
+    stands in the same text); the result of arithmetic that is shown and correct; a limit in the decision rule or what
+    `risk` says may come; a size of the run; a constant of the kernel or its parent, for what a kernel chooses; a
+    version; part of a name (H100, fp16, FlashAttention-2); a power of two or a count up to 16 of things that are no
+    hardware (`two passes`). In the `why` of selected evidence, figures stand in the words that are quoted there, in the
+    profile or in a receipt. Expected movements are predictions, and are not checked.
 
     Why: the next proposer builds on what this one states.
 
-    Fix: copy the number with its digits, cite it, or show how it is computed.
+    Fix: copy the number with its digits, cite the line, show how it is computed, or leave it out.
     """
-    if context.proposal is None:
-        return
-    kernel = kernel_text(context)
-    if kernel and sum(len(s.stated) for _, c in comment_texts(kernel) for s in sentences(c)) > MAX_QUANTITIES:
-        message = f"its comments state more than {MAX_QUANTITIES:,} numbers with units"
-        yield broken(kernel.file, message, "Keep those that explain the kernel.", line=1)
-        return
-    found = grounds(context)
-    figures = (found.profiled, found.received, found.cited, found.derived, found.logged)
-    for text, before, said in _stated_texts(context):
-        if _EXPECTED in text.file:
-            continue
-        named = {int(m[1]) for m in _VERSION.finditer(said)} | {context.proposal.parent}
-        launches = [launch for n in sorted(named) if n <= context.version and (launch := context.launch(n)) is not None]
-        for loose in loose_numbers(said, launches, figures, conditions=text.file.endswith("decision_rule")):
-            message, fix = _why_loose(loose)
-            yield broken(text.file, message, fix, loose.line + before)
+    for text, found in _unaccounted(context):
+        if (not found.hardware or found.is_there) and not found.hedge:
+            message, fix = _why_loose(found)
+            yield broken(text.place, message, fix, found.line + text.before)
 
 
-def _why_loose(loose: LooseNumber) -> tuple[str, str]:
+def _why_loose(loose: Unaccounted) -> tuple[str, str]:
     """(what is wrong, how to fix it)"""
     if loose.metric and loose.is_there:
         return f"{loose.text}: the profile has {loose.metric} = {loose.is_there}", "Copy the value from the profile."
     if loose.metric:
         message = f"{loose.text}: the parent's profile has no such value of {loose.metric}"
         return message, "Say what it is a value of, and where that is from."
-    message = f"{loose.text} is in no profile, receipt or cited line, and no arithmetic shows it"
+    message = (
+        f"{loose.text} is in no profile, receipt or cited line, and no arithmetic shows it: “{loose.sentence[:120]}”"
+    )
     return message, "Copy it from its source, cite the line, show the arithmetic (`a / b = c`), or remove it."
 
 
@@ -125,11 +155,11 @@ def wrong_arithmetic(context: GateContext) -> Iterator[Broken]:
 
     Fix: correct the result, or the numbers that it starts from.
     """
-    for text, before, said in _stated_texts(context):
-        for equation in equations(said) if _EXPECTED not in text.file else ():
+    for text in stated_texts(context):
+        for equation in equations(text.text) if text.mode != "predictions" else ():
             if not equation.holds:
                 message = f"“{equation.text[:160]}” is not correct"
-                yield broken(text.file, message, "Compute it again, with the units.", equation.line + before)
+                yield broken(text.place, message, "Compute it again, with the units.", equation.line + text.before)
 
 
 @rule("above-ceiling", "proposal")
@@ -144,13 +174,14 @@ def above_ceiling(context: GateContext) -> Iterator[Broken]:
     Fix: state what the hardware allows: README.md of the run has the peaks and the floor.
     """
     peaks = _peaks(context) if context.proposal is not None else {}
-    for text, before, said in _stated_texts(context):
-        for sentence in sentences(said):
+    for text in stated_texts(context):
+        for sentence in sentences(text.text):
             for stated in sentence.stated:
                 peak = _above(stated, sentence, text, peaks, context)
                 if peak:
                     message = f"{stated.text} lies above {peak}: “{sentence.text.strip()[:160]}”"
-                    yield broken(text.file, message, "Claim no more than the hardware allows.", stated.line + before)
+                    place = stated.line + text.before
+                    yield broken(text.place, message, "Claim no more than the hardware allows.", place)
 
 
 def _above(
@@ -166,9 +197,10 @@ def _above(
         return ""
     peak, said = peaks[stated.dimension]
     # What was cited or measured is a fact, perhaps of another product.
-    if value <= peak or grounds(context).cited.has(stated.readings) or grounds(context).profiled.has(stated.readings):
-        return ""
-    return said
+    sources = ledger(context)
+    cited = any(given.figures.has(stated.readings) for given in sources.cited)
+    measured = any(figures.has(stated.readings) for figures in sources.sources(text).measured)
+    return "" if value <= peak or cited or measured else said
 
 
 def _peaks(context: GateContext) -> dict[str, tuple[Decimal, str]]:

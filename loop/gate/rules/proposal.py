@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, broken, rule
 from loop.planning.methods import REWRITE
+from loop.proposals import knobs
+from loop.proposals.proposal import Proposal
 
 
 @rule("addressed", "proposal")
@@ -92,8 +94,11 @@ def unknown_method(context: GateContext) -> Iterator[Broken]:
 def discipline(context: GateContext) -> Iterator[Broken]:
     """Make exactly one change per version.
 
-    What it checks: under the discipline `single` a proposal declares one method. A kernel that moves to another
-    language declares `rewrite`, and no other kernel does.
+    What it checks: under the discipline `single` a proposal declares one method, and the diff is held against it: launch
+    settings (num_warps, maxnreg, launch bounds), pipeline stages, tile sizes, cache hints, precision settings and the
+    code itself are told apart. What the declared method does not change is a second change, and so is a setting that
+    `single_change` names beside it; nothing of what it changes is no change by it. A new kernel function brings its own
+    settings. A kernel that moves to another language declares `rewrite`, and no other kernel does.
 
     Why: with two changes at once nobody knows which one helped.
 
@@ -108,9 +113,34 @@ def discipline(context: GateContext) -> Iterator[Broken]:
         yield broken(file, message, "Keep one of them, and undo what belongs to the others.")
     before = context.kernel_name(proposal.parent)
     moved = before is not None and before.endswith(".cu") != (proposal.language == "cuda")
+    if context.record.discipline == "single" and not moved:
+        yield from _held_against_methods(context, proposal)
     if moved and REWRITE not in proposal.methods:
         message = f"the language changes from {before} to {proposal.language}, which is the method `rewrite`"
         yield broken(file, message, "Declare `rewrite`, and change nothing else in this version.")
     if not moved and REWRITE in proposal.methods:
         message = "`rewrite` is declared, but the language stays the same"
         yield broken(file, message, "Declare the method that the change really is.")
+
+
+def _held_against_methods(context: GateContext, proposal: Proposal) -> Iterator[Broken]:
+    """The diff and the words of a proposal against the methods that it declares."""
+    language = "cuda" if (context.kernel_name(proposal.parent) or "").endswith(".cu") else "python"
+    before = context.kernel(proposal.parent)
+    found = knobs.differing(before, proposal.kernel, language) if before is not None else ()
+    declared, own = ", ".join(proposal.methods), knobs.owned(proposal.methods)
+    for one in found:
+        if one.kind not in own:
+            message = f"{one.kind} differ from v{proposal.parent} ({one.example}), which {declared} does not change"
+            fix = "Undo that change, and make it in the next version; or declare the method that it is."
+            yield broken(context.kernel_file, message, fix)
+    wanted = knobs.needed(proposal.methods)
+    if found and not wanted & {one.kind for one in found} and {one.kind for one in found} <= own:
+        message = (
+            f"only {' and '.join(one.kind for one in found)} differ from v{proposal.parent}: that is not {declared}"
+        )
+        yield broken(context.kernel_file, message, "Declare the method that the change really is.")
+    for one in knobs.spoken(proposal.hypothesis.single_change):
+        if one.kind not in own:
+            message = f"single_change names a second change, {one.example}, which {declared} does not make"
+            yield broken(f"{context.proposal_file}#hypothesis.single_change", message, "Leave it for the next version.")

@@ -137,11 +137,11 @@ way("a spec with its unit in the head of a table", "unsourced-spec",
     says("| GPU | L2 capacity (MB) |\n|---|---|\n| H200 | 96 |"))  # fmt: skip
 way("a spec in a table of three cells", "unsourced-spec", says("| L2 bandwidth | 12.5 | TB/s |"))
 way("a spec without a unit", "unsourced-spec", says("L2 bandwidth: 12.5"))
-way("a spec in JSON", "unsourced-spec",
+way("a spec in JSON", "rendered",
     writes("v2/roofline.json", lambda text: text.replace("{", '{"l2_bandwidth_tb_s": 12.5, ', 1)))  # fmt: skip
 way(
     "a spec in JSON, value and unit apart",
-    "unsourced-spec",
+    "rendered",
     writes("v2/ncu_top.json", lambda _: json.dumps({"metric": "l2_bandwidth", "value": 12.5, "unit": "TB/s"})),
 )
 way("a spec in a comment", "unsourced-spec", comments("# an SM has 300 KB of shared memory"))
@@ -161,9 +161,9 @@ way(
     "unsourced-spec",
     proposes(kernel="// L2 bandwidth: 12.5 TB/s\n__global__ void f() {}\n", language="cuda", methods=("rewrite",)),
 )
-way("a spec in plain text", "unsourced-spec", writes("v2/hypothesis.txt", adds("SM count: 144 SMs")))
-way("a spec in Markdown of the version", "unsourced-spec", writes("v2/plan.md", adds("The TDP is 900 W.")))
-way("a spec in the run's README.md", "unsourced-spec", writes("README.md", adds("Boost clock: 2.4 GHz")))
+way("a spec in plain text", "rendered", writes("v2/hypothesis.txt", adds("SM count: 144 SMs")))
+way("a spec in Markdown of the version", "rendered", writes("v2/plan.md", adds("The TDP is 900 W.")))
+way("a spec in the run's README.md", "changed-file", writes("README.md", adds("Boost clock: 2.4 GHz")))
 way("a spec with the value of another metric", "unsourced-spec", says("The L2 bandwidth is 4.8 TB/s."))
 way("a spec made of bare numbers", "unsourced-spec", says("L2 capacity: 96 * 1024 * 1024 = 100663296 B"))
 way("a spec beside a citation of something else", "unsourced-spec",
@@ -229,7 +229,7 @@ way("a number in the circumstances", "loose-number", proposes(circumstances="The
 way("a number in what was rejected", "loose-number", proposes(evidence={"rejected": ("It saves only 1.5 us.",)}))
 way("a statement in the decision rule", "loose-number", says("Keep it: DRAM throughput is 99.5 %.", "decision_rule"))
 way("arithmetic from nothing", "loose-number", says("700 MB / 70 us = 10 TB/s"))
-way("a rate of bare numbers", "loose-number", says("4 * 1000000000000 = 4000000000000 B/s"))
+way("a rate of bare numbers", "unsourced-spec", says("7 * 1000000000000 = 7000000000000 B/s"))
 way("wrong arithmetic", "wrong-arithmetic", says("536.870912 MB / 128.5 us = 9.13 TB/s"))
 way("wrong arithmetic in a comment", "wrong-arithmetic", comments("# 4 * 8 = 33"))
 way("a bandwidth above the peak", "above-ceiling", says("The kernel will reach 5.5 TB/s.", "rationale"))
@@ -324,8 +324,8 @@ def _own_words(run: ValidRun) -> GateReport:
 
 
 def _whole_page(run: ValidRun) -> GateReport:
-    one = Selected(reference=f"gpu-wiki/{ADVICE}:L25-L90", quote="", why="It is all there.")
-    return run.look(run.proposal(evidence={"selected": (one,)}, hypothesis={"rationale": "They are 256 bytes apart."}))
+    one = Selected(reference=f"gpu-wiki/{ADVICE}:L25-L90", quote=QUOTE, why="It is all there.")
+    return run.look(run.proposal(evidence={"selected": (one,)}, hypothesis={"rationale": "It does 2894 rows."}))
 
 
 def _spec_in_a_receipt(run: ValidRun) -> GateReport:
@@ -336,7 +336,7 @@ def _spec_in_a_receipt(run: ValidRun) -> GateReport:
 
 
 way("a spec of the kernel's own words", "unsourced-spec", _spec_in_a_receipt)
-way("the kernel's own words as a source", "loose-number", _own_words)
+way("the kernel's own words as a source", "unsourced-spec", _own_words)
 way("a whole page as a source", "loose-number", _whole_page)
 
 
@@ -487,7 +487,7 @@ way(
     "receipt-kernel",
     lambda run: writes("v2/receipt.json", lambda _: (run.root / "v1/receipt.json").read_text("utf-8"))(run),
 )
-way("an edited kernel", "receipt-kernel", writes("v2/kernel.py", lambda text: text.replace("us=80", "us=60")))
+way("an edited kernel", "receipt-kernel", writes("v2/kernel.py", lambda text: text.replace("us = 80", "us = 60")))
 way("an incorrect kernel", "not-accepted",
     lambda run: _receipt_is(_set(text="# verdict=incorrect\n" + kernel(2, 80)))(run))  # fmt: skip
 way("the profile of another kernel", "profile-kernel",
@@ -585,7 +585,7 @@ end(
     writes("final_report.md", lambda text: text.replace("v2", "v3"), stage="final"),
 )
 end("no benchmark", "final-rendered", removes("benchmark.md", stage="final"))
-end("a spec in the report", "unsourced-spec",
+end("a spec in the report", "final-rendered",
     writes("final_report.md", adds("The L2 bandwidth of the H200 is 12.5 TB/s."), stage="final"))  # fmt: skip
 end("history edited at the end", "changed-file", writes("v1/kernel.py", adds("x = 1"), stage="final"))
 
@@ -637,5 +637,6 @@ def test_the_runs_are_valid(valid: ValidRun, ended: ValidRun) -> None:
 
 def test_every_rule_has_a_way_to_break_it() -> None:
     broken = {rule for rule, _ in (*WAYS.values(), *ENDS.values())}
-    assert broken == {rule.id for rule in RULES}
+    elsewhere = {"journal-seal", "stray-file", "git-history"}  # tests/loop/gate/test_corruptions.py
+    assert broken | elsewhere == {rule.id for rule in RULES}
     assert len(WAYS) + len(ENDS) >= 60

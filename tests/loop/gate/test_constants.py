@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbs.evidence.vocabulary import vocabulary
+from loop.gate.accounting import Chosen
 from loop.gate.constants import hardware_constants
 from tests.conftest import ROOT
 
@@ -17,13 +19,16 @@ KERNELS = [
     path
     for folder in ("docs", "tests/adversarial", "tests/evaluator", "tests/loop", "benchmarks", "wiki")
     for path in sorted((ROOT / folder).rglob("*"))
-    if path.suffix in (".py", ".cu") and not path.name.startswith("test_")
+    if path.suffix in (".py", ".cu") and not path.name.startswith("test_") and "l2_bytes" not in path.read_text("utf-8")
 ]
 
 
 def found(text: str, name: str = "kernel.py") -> list[tuple[int, str]]:
-    """(line, metric) of each."""
-    return [(spec.line, spec.metrics[0]) for spec in hardware_constants(text, name, vocabulary())]
+    """(line, metric) of each; of those without a metric, why it is one."""
+    return [
+        (spec.line, spec.metrics[0] if spec.metrics else spec.why)
+        for spec in hardware_constants(text, name, vocabulary())
+    ]
 
 
 @pytest.mark.parametrize(
@@ -61,6 +66,35 @@ def test_a_spec_in_cuda(text: str, line: int, metric: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "PEAK = 3.9e12",
+        "BW = 3900  # GB/s",
+        'TABLE = {"sm_count": 144}',
+        "def run(x, num_sms=144):\n    return x",
+        "run(x, num_sms=144)",
+        "f[(144,)](x)",
+        "grid = (144,)\nf[grid](x)",
+        "grid = lambda meta: (min(144, meta['N']),)\nf[grid](x)",
+        "programs, n = 144, 2\nf[(programs,)](x)",
+        "config.sm_count = 144",
+        "A, NUM_SMS = 3, 144",
+    ],
+)
+def test_a_spec_by_its_place(text: str) -> None:
+    assert found(text)
+
+
+def test_a_value_of_this_gpu_is_one() -> None:
+    (one,) = hardware_constants("P = 132\n", "kernel.py", vocabulary(), frozenset({Decimal(132)}))
+    assert one.why == "it is a spec of this GPU"
+    sizes = Chosen.of({Decimal(132)}, set())
+    assert not list(hardware_constants("P = 132\n", "kernel.py", vocabulary(), frozenset({Decimal(132)}), sizes))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "f[((n + 255) // 256,)](x)",
+        "f[(n, 4)](x)",
         "NUM_SMS = props.multi_processor_count",
         "NUM_SMS = 4",
         "BANDWIDTH = 64",

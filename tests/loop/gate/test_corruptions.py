@@ -270,7 +270,7 @@ JOURNAL: dict[str, Act] = {
     "a journal cut in its middle": lambda run: rechain(run, lines_of(run)[:20]),
 }
 FILES: dict[str, Act] = {
-    "a kernel": edits("v2/kernel.py", "us=80", "us=60"),
+    "a kernel": edits("v2/kernel.py", "us = 80", "us = 60"),
     "an earlier kernel": adds("v1/kernel.py"),
     "the first kernel": adds("v0/kernel.py"),
     "kernels of two versions exchanged": swaps("v1/kernel.py", "v2/kernel.py"),

@@ -73,12 +73,6 @@ def test_a_reason_of_the_user_is_quoted(told: ValidRun) -> None:
         ).read_text("utf-8")
 
 
-def test_a_code_span_in_a_page_that_kopt_does_not_render_hides_nothing(told: ValidRun, tmp_path: Path) -> None:
-    run = told.copy(tmp_path)
-    (run.root / "v2" / "notes.md").write_text("` The L2 bandwidth is 12.5 TB/s `\n", "utf-8")
-    assert "unsourced-spec" in run.gate(2).rules
-
-
 def test_a_code_span_that_somebody_adds_to_a_page_is_found(told: ValidRun, tmp_path: Path) -> None:
     run = told.copy(tmp_path)
     for name in ("final_report.md", "README.md"):

@@ -119,7 +119,7 @@ def _own_record(run: ValidRun) -> GateReport:
     lines = (run.root / "v4/searches.jsonl").read_text("utf-8").splitlines()
     hits = json.loads(lines[0])["hits"]
     assert hits[0]["past"] == {"method": "warp_shuffle", "advice": "recommended"}, "of the largest gain"
-    one = Selected(reference=hits[0]["reference"], quote="", why="It helped in this run.")
+    one = Selected(reference=hits[0]["reference"], quote="warp_shuffle", why="It helped in this run.")
     return run.look(run.proposal(evidence={"selected": (one,)}))
 
 
@@ -165,8 +165,6 @@ HARMLESS: dict[str, Callable[[ValidRun], GateReport]] = {
     "a receipt as evidence": _receipt,
     "a profile as evidence": _profile,
     "a spec as evidence": _spec_as_evidence,
-    "evidence without a quote": proposes(evidence={"selected": (
-        Selected(reference="gpu-wiki/technique/vectorized-access.md:L29", quote="", why="Read it."),)}),
     "a failed method with its circumstances": proposes(methods=("async_copy",), circumstances="The parent is v2 now."),
     "another language": proposes(kernel=CUDA, language="cuda", methods=("rewrite",)),
     "a skipped method": proposes(skipped=(Skipped(method="tensor_core", reason="HINTS.md forbids it."),)),
@@ -179,7 +177,7 @@ HARMLESS: dict[str, Callable[[ValidRun], GateReport]] = {
     "notes of the user": writes("notes/todo.txt", adds("The H200 might have 12 TB/s of L2 bandwidth?")),
     "a torn line of the journal that was set aside": writes("journal.torn-1", adds("{")),
     "a version that is masked in words": says("v3 was slower: it is left out.", "risk"),
-    "a kernel of many lines": proposes(kernel=kernel(4, 70) + "\n".join(f"x{n} = {n}" for n in range(3000)) + "\n"),
+    "a kernel of many lines": proposes(kernel=kernel(4, 70) + "\n".join(f"x{n} = {2 ** (n % 12)}" for n in range(3000)) + "\n"),
 }  # fmt: skip
 
 
@@ -198,7 +196,7 @@ def test_a_report_says_what_it_found(valid: ValidRun) -> None:
         methods=("tensor_core", "warp_shuffle"), kernel=kernel(4, 70) + "\n\ndef extra():\n    return 1\n"
     )(valid)
     assert found.rules == ("discipline", "forbidden-method")
-    assert valid.gate(0).lapsed == ("skipped-priority",)
+    assert "skipped-priority" in valid.gate(0).lapsed
     assert len(found.reasons) == 2
     assert found.reasons[0].startswith("discipline: proposal.json#methods: 2 methods are declared")
     text = "\n".join(found.lines(explain=True))
@@ -211,7 +209,7 @@ def test_a_report_says_what_it_found(valid: ValidRun) -> None:
 def test_lines_of_a_kernel_are_named(valid: ValidRun) -> None:
     found = comments("# an SM has 300 KB of shared memory")(valid)
     broken = next(result.broken[0] for result in found.results if result.rule == "unsourced-spec")
-    assert (broken.file, broken.line) == ("kernel.py", 6)
+    assert (broken.file, broken.line) == ("kernel.py", 7)
     assert "300 KB" in broken.message
 
 

@@ -55,7 +55,7 @@ def kernel(number: int, us: float, body: str = "") -> str:
     """A kernel whose time is what it says. `body`: lines of its function."""
     body = body or f"    return x.softmax(-1) + {number} - {number}\n"
     return (
-        f'"""Softmax of rows."""\n# us={us}\n\n\ndef _softmax_kernel(x):\n    # one pass over the row\n'
+        f'"""Softmax of rows."""\n\nus = {us}\n\n\ndef _softmax_kernel(x):\n    # one pass over the row\n'
         f"    width = {number + 4}\n"
         f"    assert width > 3\n{body}\n\ndef run(x):\n    return _softmax_kernel(x)\n"
     )

@@ -1,0 +1,261 @@
+"""Which kinds of things differ between two kernels, and which of them a method changes.
+
+The settings of a launch, the sizes of tiles, hints to the caches and settings of precision are told apart from the body
+of the code, so that a second change shows under the name of the first. A kernel function that is new brings its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from evaluator.source.cpp_tokens import Kind as TokenKind
+from evaluator.source.cpp_tokens import Token, lex
+
+Kind = Literal["launch settings", "pipeline stages", "tile sizes", "cache hints", "precision settings", "the code"]
+KINDS: tuple[Kind, ...] = (
+    "launch settings", "pipeline stages", "tile sizes", "cache hints", "precision settings", "the code",
+)  # fmt: skip
+_KEYWORDS: dict[str, Kind] = {
+    **dict.fromkeys(("num_warps", "num_ctas", "maxnreg", "num_consumer_groups", "num_buffers_warp_spec"), "launch settings"),
+    **dict.fromkeys(("num_stages", "loop_unroll_factor"), "pipeline stages"),
+    **dict.fromkeys(("eviction_policy", "cache_modifier", "volatile"), "cache hints"),
+    **dict.fromkeys(("allow_tf32", "input_precision", "max_num_imprecise_acc", "out_dtype"), "precision settings"),
+}  # fmt: skip
+_TYPES = re.compile(r"(?:b?float(?:8|16|32|64)\w*|half|tf32|e[45]m[23]\w*|int8)$")
+_TILE = re.compile(r"[A-Z][A-Z0-9_]*|.*(?:block|tile|rows|chunk|unroll).*", re.IGNORECASE)
+
+_CODE: tuple[Kind, ...] = ("the code", "tile sizes")
+_OF_METHODS: dict[str, tuple[Kind, ...]] = {
+    **dict.fromkeys(("launch_config",), ("launch settings", "pipeline stages", "tile sizes")),
+    **dict.fromkeys(("cache_modifier_hint", "read_only_cache", "l2_persistence_window"), ("cache hints", "the code")),
+    **dict.fromkeys(
+        ("multi_stage_pipeline", "async_pipeline", "async_copy", "overlap_compute_memory", "intra_warpgroup_pipeline",
+         "gemm_softmax_interleave", "tma_descriptor", "tma_bulk_copy"),
+        ("pipeline stages", *_CODE)),
+    **dict.fromkeys(("loop_unroll", "ilp_unroll_register_tile"), ("pipeline stages", *_CODE)),
+    **dict.fromkeys(
+        ("register_pressure", "register_spill", "setmaxnreg", "warp_specialization", "pingpong_warpgroups",
+         "cooperative_cluster", "distributed_smem", "tma_multicast", "persistent_kernel", "smem_register_spill",
+         "cluster_launch_control"),
+        ("launch settings", *_CODE)),
+    **dict.fromkeys(
+        ("mixed_precision", "tensor_core", "tf32_emulation", "fp8_fast_accumulation", "block_scaled_precision",
+         "two_level_accumulation_promotion"),
+        ("precision settings", *_CODE)),
+    **dict.fromkeys(
+        ("mufu_ex2_softmax", "fma_fast_math", "strength_reduce", "branch_eliminate", "inline_ptx", "no_alias",
+         "lop3_bit_manipulation", "cuda_graphs", "static_launch_graph", "stream_event", "fewer_syncs",
+         "warp_shuffle_sync", "programmatic_dependent_launch"),
+        ("the code",)),
+    **dict.fromkeys(("kernel_fusion", "rewrite"), KINDS),
+}  # fmt: skip
+"""Method → the kinds of things that it changes; any other changes the code and the sizes of its tiles."""
+_NEEDS: dict[str, tuple[Kind, ...]] = {
+    "launch_config": ("launch settings", "pipeline stages", "tile sizes"),
+    "multi_stage_pipeline": ("pipeline stages", "the code"),
+    **dict.fromkeys(
+        ("thread_coarsening", "tiling_smem", "ilp_unroll_register_tile", "register_pressure", "register_spill", "split_k",
+         "data_layout", "smem_register_spill"),
+        ("launch settings", "tile sizes", "the code")),
+    "cache_modifier_hint": ("cache hints", "the code"),
+}  # fmt: skip
+"""Method → kinds of which at least one must change for it to have been made; any other needs a change of the code or of
+a setting that is its own alone."""
+_SPOKEN: tuple[tuple[re.Pattern[str], Kind], ...] = (
+    (re.compile(r"\bnum_?warps\b|\bwarps per (?:block|program|CTA)\b|\bnumber of warps\b|\bmaxnreg\b|\bnum_ctas\b", re.I), "launch settings"),
+    (re.compile(r"\bnum_?stages\b|\bpipeline stages\b|\bnumber of stages\b", re.I), "pipeline stages"),
+    (re.compile(r"\beviction_?\s?polic(?:y|ies)\b|\bcache_?\s?modifiers?\b|\bevict_(?:first|last)\b", re.I), "cache hints"),
+    (re.compile(r"\ballow_tf32\b|\binput_precision\b|\b(?:to|in|use) (?:fp16|bf16|half precision|tf32|fp8)\b", re.I), "precision settings"),
+    (re.compile(r"\bBLOCK(?:_\w+)?\b(?=.{0,20}?\d)|\b(?:block|tile) size\b", re.I), "tile sizes"),
+)  # fmt: skip
+_ANOTHER = re.compile(
+    r"\b(?:and|also|plus|as well|besides|together with|while we are at it|in addition|then|along with)\b|[;&+]", re.I
+)
+_NOT = re.compile(
+    r"\b(?:not|no|without|nothing|keep(?:s|ing|t)?|leav\w+|left|un(?:changed|touched)|same|as (?:it|they) (?:is|are)|stays?|remain\w*|still|"
+    r"only|instead of|rather than|never|untouched|with)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Differs:
+    """A kind of thing that differs, with an example."""
+
+    kind: Kind
+    example: str
+
+
+def owned(methods: Sequence[str]) -> set[Kind]:
+    """What the declared methods change together."""
+    return {kind for method in methods for kind in _OF_METHODS.get(method, _CODE)}
+
+
+def needed(methods: Sequence[str]) -> set[Kind]:
+    """What must differ in one of its kinds for the declared methods to have been made."""
+    found: set[Kind] = set()
+    for method in methods:
+        own = set(_OF_METHODS.get(method, _CODE)) - {"tile sizes"}
+        found |= set(_NEEDS.get(method, tuple(own)))
+    return found
+
+
+def spoken(text: str) -> Iterator[Differs]:
+    """Settings that a sentence says are changed beside something else: `and also raise num_warps`."""
+    parts = _ANOTHER.split(text)
+    for part in parts[1:]:
+        for pattern, kind in _SPOKEN:
+            match = pattern.search(part)
+            if match and not _NOT.search(part):
+                yield Differs(kind, match[0])
+
+
+def differing(before: str, after: str, language: str) -> tuple[Differs, ...]:
+    """What differs between two kernels of one language; none if one of them cannot be read."""
+    if language == "cuda":
+        pair = [_cuda(lex(text).tokens) for text in (before, after)]
+    else:
+        try:
+            pair = [_python(ast.parse(text)) for text in (before, after)]
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return ()
+    old, new = pair
+    both = old.functions & new.functions
+    found = []
+    for kind in KINDS:
+        one, other = old.of(kind, both), new.of(kind, both)
+        if kind == "tile sizes":  # a constant that is new belongs to the code that needs it
+            names = {(where, said.partition("=")[0]) for where, said in one} & {
+                (w, s.partition("=")[0]) for w, s in other
+            }
+            one, other = ([x for x in several if (x[0], x[1].partition("=")[0]) in names] for several in (one, other))
+        if one != other:
+            found.append(Differs(kind, next(iter(sorted(set(one) ^ set(other), key=str)), ("",))[-1][:80]))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    functions: set[str]
+    """Functions of the device."""
+    settings: list[tuple[Kind, str, str]]
+    """(kind, function that it is of, or empty, setting)"""
+    code: list[str]
+
+    def of(self, kind: Kind, functions: set[str]) -> list[tuple[str, str]]:
+        """The settings of a kind, of functions that both kernels have."""
+        if kind == "the code":
+            return [("", one) for one in self.code]
+        return sorted(
+            (where, said) for one, where, said in self.settings if one == kind and (not where or where in functions)
+        )
+
+
+class _Stripped(ast.NodeTransformer):
+    """Takes settings out of a program, and notes them."""
+
+    def __init__(self, kernels: set[str]) -> None:
+        self.kernels = kernels
+        self.settings: list[tuple[Kind, str, str]] = []
+        self.inside = ""
+        self.tiles: set[str] = set()
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        outer, self.inside = self.inside, node.name if node.name in self.kernels else self.inside
+        made = self.generic_visit(node)
+        self.inside = outer
+        return made
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        launched = _launched(node)
+        called = ast.unparse(node.func) if not launched else ""
+        where = launched or self.inside
+        kept = []
+        for keyword in node.keywords:
+            name, value = keyword.arg or "", ast.unparse(keyword.value)
+            kind = _KEYWORDS.get(name)
+            if kind is None and launched and isinstance(keyword.value, ast.Constant) and _TILE.fullmatch(name):
+                kind = "tile sizes"
+            if kind is None:
+                kept.append(keyword)
+            else:
+                self.settings.append((kind, where, f"{name}={value}"))
+        node.keywords = kept
+        if called.endswith("Config") and node.args and isinstance(node.args[0], ast.Dict):
+            self.settings.append(("tile sizes", "", ast.unparse(node.args[0])))
+            node.args = node.args[1:]
+        return self.generic_visit(node)
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+        number = isinstance(node.value, ast.Constant) and isinstance(node.value.value, int)
+        if (
+            len(names) == 1
+            and number
+            and (names[0].isupper() or "block" in names[0].lower() or "tile" in names[0].lower())
+        ):
+            self.settings.append(("tile sizes", "", f"{names[0]}={ast.unparse(node.value)}"))
+            return ast.Pass()
+        kind = _KEYWORDS.get(names[0].lower()) if len(names) == 1 else None
+        if kind is not None and isinstance(node.value, ast.Constant):
+            self.settings.append((kind, "", f"{names[0]}={ast.unparse(node.value)}"))
+            return ast.Pass()
+        return self.generic_visit(node)
+
+
+def _launched(node: ast.Call) -> str:
+    """The kernel that a call launches: `kernel[grid](…)`; empty for any other call."""
+    return ast.unparse(node.func.value) if isinstance(node.func, ast.Subscript) else ""
+
+
+def _python(tree: ast.Module) -> _Parts:
+    kernels = {
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and any("jit" in ast.unparse(one) for one in node.decorator_list)
+    }
+    stripped = _Stripped(kernels)
+    for node in ast.walk(tree):  # docstrings are no code
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module):
+            said = node.body and isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
+            node.body = (node.body[1:] if said else node.body) or [ast.Pass()]
+    made = stripped.visit(tree)
+    return _Parts(kernels, stripped.settings, [ast.dump(one) for one in made.body if not isinstance(one, ast.Pass)])
+
+
+def _cuda(tokens: Sequence[Token]) -> _Parts:
+    functions, settings, code = set[str](), list[tuple[Kind, str, str]](), list[str]()
+    at = 0
+    while at < len(tokens):
+        token = tokens[at]
+        if token.kind is TokenKind.NAME and token.text == "__launch_bounds__":
+            end = _closing(tokens, at + 1)
+            settings.append(("launch settings", "", " ".join(one.text for one in tokens[at:end])))
+            at = end
+            continue
+        define = (
+            re.fullmatch(r"define\s+(\w+)\s+(\d+)", token.text.strip()) if token.kind is TokenKind.DIRECTIVE else None
+        )
+        if define:
+            settings.append(("tile sizes", "", token.text.strip()))
+        elif token.kind is TokenKind.NAME and token.text == "__global__":
+            name = next((o.text for o in tokens[at : at + 12] if o.kind is TokenKind.NAME and not o.text.startswith("__") and o.text != "void"), "")  # fmt: skip
+            functions.add(name)
+            code.append(token.text)
+        else:
+            code.append(token.text)
+        at += 1
+    return _Parts(functions, settings, [" ".join(code)])
+
+
+def _closing(tokens: Sequence[Token], at: int) -> int:
+    depth = 0
+    for place in range(at, len(tokens)):
+        depth += (tokens[place].text == "(") - (tokens[place].text == ")")
+        if depth == 0:
+            return place + 1
+    return len(tokens)
