@@ -59,12 +59,14 @@ _UNIT_AFTER = re.compile(
 )
 _GAIN = re.compile(
     r"^\s*(?:-?fold|x|×|times)?\s*(?:\w+\s+){0,2}?(?:faster|slower|quicker|speed-?ups?|higher|lower|better|worse|more|less|fewer|gain"
-    r"|improvement|ahead|as\s+(?:fast|quick|much|many|high|good)|the\s+(?:speed|rate|time|throughput|bandwidth|performance))\b",
+    r"|improvement|ahead|what|that\s+of|those\s+of|as\s+(?:fast|quick|much|many|high|good)|the\s+(?:speed|rate|time|throughput|bandwidth|performance))\b",
     re.IGNORECASE,
 )
 _GAIN_BEFORE = re.compile(
     r"\b(?:speed-?ups?|faster|slower|gains?|ratio|factor|improvement)\b[^.;]{0,30}?\b(?:of|by|:|=|is|was|a)?\s*$", re.I
 )
+_OF_THEM = re.compile(r"^\s+of\s+(?:them|these|those|it)\b", re.IGNORECASE)
+_SHARE = re.compile(r"^\s?/\s?\d+\s+(?:of|the)\b")
 _TIMES = re.compile(r"^\s?(?:x|×|X)(?![\w]|\s?\d)|^\s?-?fold\b|^\s?times\b")
 _SHAPE_AFTER = re.compile(r"^\s?[x×*]\s?(?:\d|[A-Z]\b)")
 _HAS = re.compile(
@@ -88,7 +90,7 @@ _JOIN = re.compile(
     r"^[\s:=~≈(\[,'\"|]*(?:(?:is|are|was|of|at|the|a|an|to|about|value|with|count|has|have|gives?|offers?|provides?|sustains?|reaches)\b[\s:=~≈('\"|]*){0,4}$",  # fmt: skip
     re.IGNORECASE,
 )
-_BEHIND = re.compile(r"^[\s,(]*(?:of\b\s*)?(?:the\s+|its\s+)?$", re.IGNORECASE)
+_BEHIND = re.compile(r"^[\s(]*(?:of\b\s*)?(?:the\s+|its\s+)?$", re.IGNORECASE)
 _COMPARED = re.compile(
     r"(?:\b(?:above|below|over|under|exceeds?|exceeding|within|than|at least|at most|least|most|up to|by|to|reach(?:es)?"
     r"|beyond|past|near|towards?|from|between|improves?|gains?)|[<>≤≥]=?)\s*~?$",
@@ -177,10 +179,20 @@ class Sources:
     gains: Sequence[Figures]
     """Where ratios may be from: receipts and the lines that this text cites."""
     computed: Figures
+    equations: Sequence[str]
+    """Arithmetic of the text that is right: a number in it needs its source, and is no value of the metric beside it."""
     product: str
     """The run's GPU."""
     words: Set[str]
     """Identifiers of kernel and reference: digits in them are names."""
+
+    def in_equation(self, at: int, text: str) -> bool:
+        """Whether a place of a sentence lies in arithmetic that is shown and right."""
+        for equation in self.equations:
+            start = text.find(equation)
+            if 0 <= start <= at < start + len(equation):
+                return True
+        return False
 
 
 @dataclass(frozen=True)
@@ -277,10 +289,10 @@ class Accountant:
             starts.append(at)
             at += len(line) + 1
         whole = " ".join(lines)
-        offset = 0
+        offset, before = 0, ""
         for said in pieces(whole):
             offset = whole.find(said, offset)
-            for spoken, hardware in self._numbers(said, sources, in_table):
+            for spoken, hardware in self._numbers(said, before, sources, mode, in_table):
                 if (mode == "predictions" and not hardware) or (
                     mode == "limits" and not hardware and spoken.foretold()
                 ):
@@ -289,13 +301,16 @@ class Accountant:
                 if found is not None:
                     place = bisect_right(starts, offset + spoken.start) - 1
                     yield replace(found, line=number + place)
+            before = said
 
-    def _numbers(self, said: str, sources: Sources, in_table: bool) -> Iterator[tuple[_Spoken, bool]]:
+    def _numbers(
+        self, said: str, before: str, sources: Sources, mode: Mode, in_table: bool
+    ) -> Iterator[tuple[_Spoken, bool]]:
         """(number, whether it states something of hardware) of a sentence; parts of names are left out."""
         if not any(character.isdigit() for character in said):
             return
         metrics = (one for one in _metric_names().find(said) if said[one.start : one.end] not in sources.words)
-        sentence = _Sentence(said, tuple(self._names.find(said)), tuple(metrics))
+        sentence = _Sentence(said, tuple(self._names.find(said)), tuple(metrics), before)
         stated = {one.start: one for one in find_quantities(1, said)}
         behind = -1
         for token in _TOKEN.finditer(said):
@@ -313,7 +328,9 @@ class Accountant:
             behind = unit.end if unit else token.end()
             spoken = _Spoken(sentence, token.start(), behind, token["number"], token["suffix"] or "", unit)
             if not token["more"] and not spoken.is_name():
-                yield spoken, (in_table and unit is None and spoken.value > 1) or self._is_hardware(spoken)
+                inside = sources.in_equation(spoken.start, said)
+                in_head = in_table and unit is None and spoken.value > 1
+                yield spoken, in_head or self._is_hardware(spoken, inside, mode)
 
     def _hides(self, name: str, after: str, sources: Sources) -> bool:
         """Whether a name hides a number: `BW3900`, `hbm4 TB/s`."""
@@ -325,18 +342,24 @@ class Accountant:
         known = name in sources.words or bool(_NAMES.fullmatch(name))
         return max(map(len, digits)) > 2 and not known and not set(re.findall(r"[A-Za-z_]\w*", name)) & sources.words
 
-    def _is_hardware(self, spoken: _Spoken) -> bool:
+    def _is_hardware(self, spoken: _Spoken, computed: bool, mode: Mode) -> bool:
         """Whether a number states something of hardware."""
         dimension, value, sentence = spoken.dimension, spoken.value, spoken.sentence
         before, after = spoken.before, spoken.after
         if spoken.counted_operations:
             return False
-        if dimension in HARDWARE:
+        if dimension in HARDWARE or (dimension == "cycles" and sentence.thing):
             return value > 1
-        if not dimension and (_PARTS_AFTER.match(after) or (_UNIT_AFTER.match(after) and not spoken.is_count_of_times)):
+        if not dimension and spoken.counts_parts:
+            return value > 1
+        if not dimension and _UNIT_AFTER.match(after) and not spoken.is_count_of_times:
+            return value > 1
+        if _OF_THEM.match(after) and sentence.follows_thing:
             return value > 1
         near = [name for name in sentence.names if self._fits(name, dimension)]
-        for name in near:
+        chooses = dimension in COUNTS or dimension == "bytes"
+        free = computed or (chooses and sentence.uses and not sentence.names_product)
+        for name in near if not free else ():
             if name.end <= spoken.start and _JOIN.match(spoken.text[name.end : spoken.start]):
                 return value > 1
             if name.start >= spoken.end and _BEHIND.match(spoken.text[spoken.end : name.start]):
@@ -351,7 +374,7 @@ class Accountant:
             if dimension and per_thing:
                 return not uses or has
             if dimension in COUNTS or dimension == "bytes":
-                return (thing or bool(near)) and has and not uses and value > 1
+                return (thing or bool(near)) and (has or mode == "predictions") and not uses and value > 1
             return thing and has and not uses and value > SMALL
         return False
 
@@ -364,7 +387,7 @@ class Accountant:
         shown = f"{spoken.text[spoken.start : spoken.end]}{'' if spoken.unit else spoken.after[:24].rstrip()}".strip()
         sentence = spoken.text.strip()[:200]
         beside = _beside(spoken)
-        if beside is not None:
+        if beside is not None and not sources.in_equation(spoken.start, spoken.text):
             values = [v for launch in sources.launches for v in _values(launch, beside, bare=not spoken.dimension)]
             if any(says_the_same(value, reading) for value in values for reading in spoken.readings):
                 return None
@@ -380,6 +403,8 @@ class Accountant:
         wanted = self._wanted(spoken)
         measured = any(one.has(spoken.readings) for one in sources.measured) or sources.computed.has(spoken.readings)
         if measured and not (hardware and not spoken.dimension):
+            return None
+        if any(f"{spoken.written} {unit}" == counter.shown for launch in sources.launches for counter in launch.counters.values() for unit in re.findall(r"^\s?([\w/%]+)", spoken.behind_number)):  # fmt: skip
             return None
         if any(self._given(given, spoken, wanted, sources.product) for given in sources.cited):
             hedge = _hedge(spoken) if hardware else ""
@@ -426,6 +451,8 @@ class Accountant:
     def _chooses(self, spoken: _Spoken, chosen: Chosen) -> bool:
         """Whether a number is no claim: a size, a constant, a small count."""
         value, dimension = spoken.value, spoken.dimension
+        if _SHARE.match(spoken.after) and (spoken.sentence.thing or spoken.sentence.names):
+            return False
         if value in (0, 1) and dimension not in ("percent",):
             return True
         whole = value == value.to_integral()
@@ -451,6 +478,8 @@ class _Sentence:
     """Names of metrics of hardware and of products."""
     metrics: tuple[FoundName[str], ...]
     """Names of metrics of a profile."""
+    before: str
+    """The sentence before it."""
 
     @cached_property
     def uses(self) -> bool:
@@ -462,7 +491,15 @@ class _Sentence:
 
     @cached_property
     def thing(self) -> bool:
-        return bool(_THING.search(self.text)) or any(not name.meaning for name in self.names)
+        return bool(_THING.search(self.text)) or self.names_product
+
+    @cached_property
+    def names_product(self) -> bool:
+        return any(not name.meaning for name in self.names)
+
+    @cached_property
+    def follows_thing(self) -> bool:
+        return self.thing or bool(_THING.search(self.before) or re.search(rf"\b(?:{_PART})\b", self.before, re.I))
 
 
 @dataclass(frozen=True)
@@ -489,13 +526,25 @@ class _Spoken:
         return self.text[self.end : self.end + _NEAR]
 
     @property
+    def behind_number(self) -> str:
+        """What follows the digits, the unit with it."""
+        place = self.start + len(self.written) + len(self.suffix)
+        return self.text[place : place + _NEAR]
+
+    @property
     def counted_operations(self) -> bool:
         """`2 ops an element`: a count, although `ops` is also a rate."""
         return self.unit is not None and self.unit.text.endswith(("ops", "flops")) and self.value <= CHOSEN
 
     @property
     def dimension(self) -> str:
-        return self.unit.dimension if self.unit and not self.counted_operations else ""
+        bare = self.unit is None or self.counted_operations or (self.unit.dimension in COUNTS and self.counts_parts)
+        return "" if bare or self.unit is None else self.unit.dimension
+
+    @property
+    def counts_parts(self) -> bool:
+        """`8 warp schedulers`: parts of a GPU, whatever unit the first word is."""
+        return bool(_PARTS_AFTER.match(self.behind_number))
 
     @property
     def plain(self) -> Quantity:
@@ -603,7 +652,7 @@ def _values(launch: Launch, metric: str, *, bare: bool = False) -> list[Quantity
         found.append(exact(counter.amount, known[0], scale))
     elif not counter.unit:
         # A count may be stated with the name of what it counts, and a share of 1 as a percentage.
-        found += [exact(counter.amount, dimension) for dimension in (*COUNTS, "multiprocessors", "cycles")]
+        found += [exact(counter.amount, dimension) for dimension in (*COUNTS, "multiprocessors", "cycles", "per cycle")]
         found.append(exact(counter.amount, "percent", Decimal(1)))
     return found
 

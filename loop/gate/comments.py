@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -73,6 +74,15 @@ def strings(text: str, name: str) -> tuple[tuple[int, str], ...]:
             else:
                 found.append((node.lineno, node.value))
     return tuple(found)
+
+
+def names(text: str, name: str) -> tuple[tuple[int, str], ...]:
+    """(line, name) of the first place of each name of the code."""
+    found: dict[str, int] = {}
+    for line, code in enumerate(code_without_comments(text, name).split("\n"), start=1):
+        for word in re.findall(r"(?<![\w\"'])[A-Za-z_]\w*(?![\"'])", code):
+            found.setdefault(word, line)
+    return tuple((line, word) for word, line in found.items())
 
 
 def joined(found: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:

@@ -151,16 +151,22 @@ def equations(text: str) -> Iterator[Equation]:
 def _equations(number: int, line: str) -> Iterator[Equation]:
     for match in _TERMS.finditer(line):
         left, right = match["left"].strip(), match["right"].strip()
+        if left.startswith("(") and left.count("(") > left.count(")"):
+            left = left[1:].strip()
         if len(left) + len(right) > MAX_LENGTH:
             continue
         holds = _holds(left, right)
+        if holds is None:  # `7.76 / 2 = 3.88 waves`: the word behind the result is no unit
+            bare = re.match(rf"{NUMBER}(?=[ \t]?[a-z])", right)
+            right = bare[0] if bare else right
+            holds = _holds(left, right) if bare else None
         if holds is None:
             continue
         inputs = tuple(find_quantities(number, left))
         named = tuple(reading for stated in find_quantities(number, right) for reading in stated.readings)
         bare = re.match(NUMBER, right)
-        plain = plain_number(bare[0]) if bare and not named else None
-        yield Equation(number, match[0].strip(), inputs, named or ((plain,) if plain else ()), right, holds)
+        alone = plain_number(bare[0]) if bare and not named else None
+        yield Equation(number, match[0].strip(), inputs, named or ((alone,) if alone else ()), right, holds)
 
 
 def _holds(left: str, right: str) -> bool | None:

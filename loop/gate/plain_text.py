@@ -72,6 +72,11 @@ _SPELLED = re.compile(
     rf"(?:(?:[ \t-]+|{_AND}|[ \t]+point[ \t]+)(?:{_WORD})\b){{0,16}}",
     re.IGNORECASE,
 )
+_PARTS_OF = {
+    "thirds": 3, "quarters": 4, "fourths": 4, "fifths": 5, "sixths": 6, "sevenths": 7, "eighths": 8, "ninths": 9,
+    "tenths": 10, "twelfths": 12, "sixteenths": 16, "twentieths": 20, "hundredths": 100,
+}  # fmt: skip
+_FRACTION = re.compile(rf"(?<!\d)(\d{{1,4}})[ \t-]+({'|'.join(_PARTS_OF)})\b", re.IGNORECASE)
 _BIG = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)[ \t-]*(hundred|thousand|million|billion|trillion|quadrillion)\b", re.I)
 
 
@@ -92,6 +97,7 @@ def _line(line: str) -> str:
     line = _STARS.sub("", _EMPHASIS.sub("", _TIE.sub(" ", line)))
     line = _BIG.sub(lambda m: _written(Decimal(m[1]) * _MAGNITUDES[m[2].lower()]), line)
     line = _SPELLED.sub(_number, line)
+    line = _FRACTION.sub(lambda m: f"{m[1]}/{_PARTS_OF[m[2].lower()]}", line)
     line = _COMMA.sub(r"\1.\2", line)
     line = _OCTETS.sub(r"\1\2B", line)
     line = _EVERY.sub(r"\1 per second", line)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -313,13 +313,18 @@ def is_element(stated: Stated) -> bool:
     return stated.dimension == "bytes" and stated.readings[0].base <= ELEMENT_BYTES
 
 
-def derived(text: str, given: Sequence[Figures]) -> list[Shown]:
-    """Every correct equation in a text, in order; a result may be the input of a later one."""
+def derived(text: str, given: Sequence[Figures], is_size: Callable[[Decimal], bool] = lambda _: False) -> list[Shown]:
+    """Every correct equation in a text, in order; a result may be the input of a later one. Bytes that follow from
+    sizes of the run, for which `is_size` holds, need no source."""
     figures, found = Figures(), list[Shown]()
     for equation in equations(text):
         if not equation.holds:
             continue
-        facts = [one for one in equation.inputs if not is_element(one)]
+        facts = [
+            one
+            for one in equation.inputs
+            if not is_element(one) and not (one.dimension == "bytes" and is_size(one.readings[0].base))
+        ]
         grounded = bool(facts) and all(any(g.has(one.readings) for g in (*given, figures)) for one in facts)
         counted = not facts and all(result.unit.dimension in _COUNTABLE for result in equation.results)
         found.append(Shown(equation, grounded, counted))

@@ -11,10 +11,10 @@ from functools import cached_property, lru_cache
 from kbs.evidence.citation import EvidenceKind
 from loop.gate import sources
 from loop.gate.accounting import Accountant, Chosen, Given, Mode, Sources, integers
-from loop.gate.comments import code_without_comments, each_comment, joined, strings
+from loop.gate.comments import code_without_comments, each_comment, joined, names, strings
 from loop.gate.context import GateContext
-from loop.gate.figures import Figures, written_numbers
-from loop.proposals.proposal import Proposal
+from loop.gate.figures import Figures, equations, written_numbers
+from loop.proposals.proposal import Proposal, Selected
 
 REGISTERED = ("README.md", "plan.md")
 """Files of the run, rendered by kopt, with citations that every text may use."""
@@ -79,6 +79,10 @@ def kernel_texts(context: GateContext) -> Iterator[Text]:
     for line, said in strings(text, file):
         if said not in there:
             yield Text(f"{file}#string", said, line - 1)
+    old = {name for one, at in earlier for _, name in names(one, at)}
+    for line, name in names(text, file):
+        if name not in old and any(character.isdigit() for character in name):
+            yield Text(f"{file}#string", name.replace("_", " "), line - 1)
 
 
 def stated_texts(context: GateContext) -> Iterator[Text]:
@@ -87,14 +91,15 @@ def stated_texts(context: GateContext) -> Iterator[Text]:
     yield from kernel_texts(context)
 
 
-def selected_line(quote: str, reference: str) -> str:
-    """A selected reference as a citation line: with a spec, with quoted words, or bare."""
-    said = quote.strip().replace("\n", " ")
-    if not said:
-        return reference
-    if ": " in said and not said.startswith(('"', "“")) and any(c.isdigit() for c in said.rsplit(": ", 1)[1]):
-        return f"{said} <- {reference}"
-    return f'"{said.strip(chr(34)).strip("“”")}" <- {reference}'
+def selected_citations(one: Selected, context: GateContext) -> list[sources.Checked]:
+    """Selected evidence as checked citations: its quote as words of the lines, or as the spec that they state."""
+    said = one.quote.strip().replace("\n", " ")
+    words = f'"{said.strip(chr(34)).strip("“”")}" <- {one.reference}' if said else one.reference
+    found = sources.check_citations(words, context)
+    spec = ": " in said and any(character.isdigit() for character in said.rsplit(": ", 1)[1])
+    if spec and not all(checked.ok for checked in found):
+        return sources.check_citations(f"{said} <- {one.reference}", context)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,9 +124,8 @@ class Ledger:
         proposal = self.context.proposal
         found: dict[int, tuple[Text, list[sources.Checked]]] = {}
         for n, one in enumerate(proposal.evidence.selected if proposal is not None else ()):
-            line = selected_line(one.quote, one.reference)
-            text = Text(f"{self.context.proposal_file}#evidence.selected[{n}]", line)
-            found[n] = text, sources.check_citations(line, self.context)
+            text = Text(f"{self.context.proposal_file}#evidence.selected[{n}]", one.quote)
+            found[n] = text, selected_citations(one, self.context)
         return found
 
     @cached_property
@@ -214,6 +218,7 @@ class Ledger:
             cited,
             [*gains, *(ratios for _, ratios in measured)],
             self._computed("\n".join([*headroom, text.text]), [f for f, _ in measured], cited),
+            [one.text for one in equations(text.text) if one.holds],
             self.context.record.gpu,
             self._words,
         )
@@ -236,11 +241,10 @@ class Ledger:
                 found.append(given)
         return found
 
-    @staticmethod
-    def _computed(text: str, measured: list[Figures], cited: tuple[Given, ...]) -> Figures:
+    def _computed(self, text: str, measured: list[Figures], cited: tuple[Given, ...]) -> Figures:
         results = Figures()
         known = [*measured, *(given.figures for given in cited)]
-        for one in sources.derived(text, known):
+        for one in sources.derived(text, known, self.chosen.has):
             for result in one.equation.results if one.grounded or one.counted else ():
                 results.add(result)
         return results

@@ -66,14 +66,37 @@ _NEEDS: dict[str, tuple[Kind, ...]] = {
 """Method → kinds of which at least one must change for it to have been made; any other needs a change of the code or of
 a setting that is its own alone."""
 _SPOKEN: tuple[tuple[re.Pattern[str], Kind], ...] = (
-    (re.compile(r"\bnum_?warps\b|\bwarps per (?:block|program|CTA)\b|\bnumber of warps\b|\bmaxnreg\b|\bnum_ctas\b", re.I), "launch settings"),
+    (re.compile(r"\b(?:more|fewer|twice|double|half|\d+)\s+(?:as many\s+|the\s+)?warps\b|\bnum_?warps\b|\bwarps per (?:block|program|CTA)\b|\bnumber of warps\b|\bmaxnreg\b|\bnum_ctas\b", re.I), "launch settings"),
     (re.compile(r"\bnum_?stages\b|\bpipeline stages\b|\bnumber of stages\b", re.I), "pipeline stages"),
     (re.compile(r"\beviction_?\s?polic(?:y|ies)\b|\bcache_?\s?modifiers?\b|\bevict_(?:first|last)\b", re.I), "cache hints"),
     (re.compile(r"\ballow_tf32\b|\binput_precision\b|\b(?:to|in|use) (?:fp16|bf16|half precision|tf32|fp8)\b", re.I), "precision settings"),
     (re.compile(r"\bBLOCK(?:_\w+)?\b(?=.{0,20}?\d)|\b(?:block|tile) size\b", re.I), "tile sizes"),
 )  # fmt: skip
+_SIGNS: dict[str, str] = {
+    "exp2": "mufu_ex2_softmax", "dot": "tensor_core", "dot_scaled": "block_scaled_precision", "mma_sync": "tensor_core",
+    "inline_asm_elementwise": "inline_ptx", "asm": "inline_ptx", "make_tensor_descriptor": "tma_descriptor",
+    "TensorDescriptor": "tma_descriptor", "make_block_ptr": "coalesced_access", "multiple_of": "vectorized_access",
+    "max_contiguous": "vectorized_access", "float4": "vectorized_access", "__shfl_xor_sync": "warp_shuffle",
+    "__shfl_down_sync": "warp_shuffle", "memcpy_async": "async_copy", "atomic_add": "atomic_optimize",
+    "CUDAGraph": "cuda_graphs", "static_range": "loop_unroll", "__ldg": "read_only_cache",
+}  # fmt: skip
+"""A name of the code that is the sign of a method."""
+_CLOSE: dict[str, tuple[str, ...]] = {
+    "vectorized_access": ("coalesced_access", "data_layout", "branch_eliminate"),
+    "coalesced_access": ("vectorized_access", "tma_descriptor", "tiling_smem", "data_layout"),
+    "tensor_core": ("tiling_smem", "split_k", "stream_k", "mixed_precision", "tf32_emulation", "fp8_fast_accumulation"),
+    "warp_shuffle": ("reduction", "warp_shuffle_sync", "fewer_syncs"),
+    "async_copy": ("async_pipeline", "multi_stage_pipeline", "overlap_compute_memory", "tma_bulk_copy"),
+    "atomic_optimize": ("split_k", "stream_k", "reduction", "warp_aggregated_atomics"),
+    "loop_unroll": ("ilp_unroll_register_tile", "thread_coarsening"),
+    "mufu_ex2_softmax": ("fma_fast_math", "inline_ptx"),
+    "inline_ptx": ("mufu_ex2_softmax", "cache_modifier_hint", "async_copy", "tensor_core", "vectorized_access"),
+    "tma_descriptor": ("tma_bulk_copy", "tma_multicast", "async_copy"),
+}
+"""Method → methods that may have its signs as a part of them."""
 _ANOTHER = re.compile(
-    r"\b(?:and|also|plus|as well|besides|together with|while we are at it|in addition|then|along with)\b|[;&+]", re.I
+    r"\b(?:and|also|plus|as well|besides|together with|while we are at it|in addition|then|along with|while at it)\b|[;&+]|\.\s",
+    re.I,
 )
 _NOT = re.compile(
     r"\b(?:not|no|without|nothing|keep(?:s|ing|t)?|leav\w+|left|un(?:changed|touched)|same|as (?:it|they) (?:is|are)|stays?|remain\w*|still|"
@@ -102,6 +125,15 @@ def needed(methods: Sequence[str]) -> set[Kind]:
         own = set(_OF_METHODS.get(method, _CODE)) - {"tile sizes"}
         found |= set(_NEEDS.get(method, tuple(own)))
     return found
+
+
+def signs(before: str, after: str, methods: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """(name, method) of each sign of a method that is new in the code and belongs to no declared method."""
+    old, new = (set(re.findall(r"[A-Za-z_]\w*", text)) for text in (before, after))
+    for name, method in _SIGNS.items():
+        whole = {"kernel_fusion", "rewrite"} & set(methods)
+        if name in new - old and not whole and method not in methods and not set(_CLOSE.get(method, ())) & set(methods):
+            yield name, method
 
 
 def spoken(text: str) -> Iterator[Differs]:
@@ -178,7 +210,7 @@ class _Stripped(ast.NodeTransformer):
         for keyword in node.keywords:
             name, value = keyword.arg or "", ast.unparse(keyword.value)
             kind = _KEYWORDS.get(name)
-            if kind is None and launched and isinstance(keyword.value, ast.Constant) and _TILE.fullmatch(name):
+            if kind is None and launched and _TILE.fullmatch(name):
                 kind = "tile sizes"
             if kind is None:
                 kept.append(keyword)

@@ -8,8 +8,7 @@ from kbs.evidence.checking import Status
 from kbs.evidence.citation import EvidenceKind, find_citations, parse_reference
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, broken, rule
-from loop.gate.sources import check_citation
-from loop.gate.texts import selected_line
+from loop.gate.texts import selected_citations
 from loop.proposals.evidence import MANDATORY
 
 _QUOTED = frozenset({EvidenceKind.WIKI, EvidenceKind.LOG, EvidenceKind.NOTE})
@@ -134,8 +133,7 @@ def evidence_reference(context: GateContext) -> Iterator[Broken]:
             fix = "Copy the words of the cited lines that say it into `quote`."
             yield broken(file, f"{one.reference} is selected, and nothing of it is quoted", fix)
             continue
-        for cited in find_citations(selected_line(one.quote, one.reference)):
-            checked = check_citation(cited, context)
+        for checked in selected_citations(one, context):
             if checked.result.status in (Status.NOT_FOUND, Status.MISMATCH) and not checked.unpinned:
                 says = f" The lines say: {checked.result.says[:200]}" if checked.result.says else ""
                 fix = f"Cite the line that says it, or quote what it says.{says}"

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from loop.gate.comments import code_without_comments
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, broken, rule
+from loop.proposals import knobs
 
 _TYPE_NAMES = {
     "fp64": r"float64|double|fp64",
     "fp32": r"float32|\bfloat\b|fp32",
     "tf32": r"tf32",
-    "fp16": r"float16|\bhalf2?\b|__half2?|fp16",
+    "fp16": r"float16|\bhalf2?\b|__half2?|fp16|halftensor",
     "bf16": r"bfloat16|bf16|__nv_bfloat16",
     "fp8": r"float8\w*|fp8\w*|e4m3\w*|e5m2\w*",
 }
@@ -25,7 +26,8 @@ _BY_PRECISION = tuple(_TYPE_NAMES)
 def forbidden_method(context: GateContext) -> Iterator[Broken]:
     """Use no method that HINTS.md forbids.
 
-    What it checks: no declared method is the subject of a directive `forbid: ID`, as HINTS.md was read last.
+    What it checks: no declared method is the subject of a directive `forbid: ID`, as HINTS.md was read last, and the code
+    gains no sign of one (`tl.dot` is that of tensor_core).
 
     Why: the user decides which methods may be used.
 
@@ -37,6 +39,15 @@ def forbidden_method(context: GateContext) -> Iterator[Broken]:
             message = f"{name} is forbidden by HINTS.md ({forbidden[name].canonical})"
             fix = "Choose another method; `kopt run status` shows the directives."
             yield broken(f"{context.proposal_file}#methods", message, fix)
+    proposal = context.proposal
+    parent = (
+        (context.kernel(proposal.parent) or "", context.kernel_name(proposal.parent) or "") if proposal else ("", "")
+    )
+    code = code_without_comments(proposal.kernel, context.kernel_file) if proposal else ""
+    for sign, method in knobs.signs(code_without_comments(*parent), code, ()):
+        if method in forbidden:
+            message = f"the code has {sign} now, which is {method}; HINTS.md forbids it"
+            yield broken(context.kernel_file, message, "Do without it, or ask the user to change HINTS.md.")
 
 
 @rule("hint-precision", "proposal")

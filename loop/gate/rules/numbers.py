@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from functools import lru_cache
 
@@ -13,6 +14,7 @@ from loop.gate.accounting import Unaccounted
 from loop.gate.constants import FoundSpec, hardware_constants
 from loop.gate.context import GateContext
 from loop.gate.figures import Sentence, equations, sentences
+from loop.gate.plain_text import plain
 from loop.gate.rule import Broken, broken, rule
 from loop.gate.texts import Text, known_values, ledger, stated_texts
 
@@ -182,6 +184,44 @@ def above_ceiling(context: GateContext) -> Iterator[Broken]:
                     message = f"{stated.text} lies above {peak}: “{sentence.text.strip()[:160]}”"
                     place = stated.line + text.before
                     yield broken(text.place, message, "Claim no more than the hardware allows.", place)
+    proposal = context.proposal
+    receipt = context.receipt(context.in_version("receipt.json", proposal.parent)) if proposal is not None else None
+    taken = (
+        receipt.timing.workloads[0].candidate.summary if receipt is not None and receipt.timing is not None else None
+    )
+    for number, one in enumerate(proposal.hypothesis.expected if proposal is not None else ()):
+        share = _foretold(one.size) if one.metric == "time" and one.direction == "down" else None
+        if share is not None and taken is not None and "floor" in peaks:
+            time = Decimal(repr(taken.median_us)) * Decimal("1e-6") * share
+            if time < peaks["floor"][0]:
+                message = f"{one.size}: {time * 10**6:.4g} us lies below {peaks['floor'][1]}"
+                file = f"{context.proposal_file}{_EXPECTED}[{number}]"
+                yield broken(file, message, "Expect no more than the hardware allows.")
+
+
+_PART = {"half": Decimal(1) / 2, "third": Decimal(1) / 3, "quarter": Decimal(1) / 4, "fifth": Decimal(1) / 5,
+         "tenth": Decimal(1) / 10}  # fmt: skip
+_SHARES: tuple[tuple[str, Callable[[str], Decimal]], ...] = (
+    (r"\bto\s+(?:a\s+)?(half|third|quarter|fifth|tenth)\b", lambda m: _PART[m]),
+    (r"\bby\s+(?:a\s+)?(half|third|quarter|fifth|tenth)\b", lambda m: 1 - _PART[m]),
+    (r"\bto\s+(\d+(?:\.\d+)?)\s?%", lambda m: Decimal(m) / 100),
+    (r"\bby\s+(\d+(?:\.\d+)?)\s?%", lambda m: 1 - Decimal(m) / 100),
+    (
+        r"\b(\d+(?:\.\d+)?)\s?(?:x|×|times)\s+(?:faster|as fast|less|lower)",
+        lambda m: 1 / max(Decimal(m), Decimal("0.01")),
+    ),
+    (r"\b(halves|halved|twice as fast)\b", lambda _: Decimal("0.5")),
+)
+"""How an expected time is told against the parent's, and the share of it that remains."""
+
+
+def _foretold(size: str) -> Decimal | None:
+    """The share of the parent's time that is expected to remain; None if none is told."""
+    for pattern, share in _SHARES:
+        match = re.search(pattern, plain(size), re.IGNORECASE)
+        if match:
+            return share(match[1].lower())
+    return None
 
 
 def _above(

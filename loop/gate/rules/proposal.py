@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from loop.gate.comments import code_without_comments
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, broken, rule
 from loop.planning.methods import REWRITE
@@ -134,6 +135,11 @@ def _held_against_methods(context: GateContext, proposal: Proposal) -> Iterator[
             message = f"{one.kind} differ from v{proposal.parent} ({one.example}), which {declared} does not change"
             fix = "Undo that change, and make it in the next version; or declare the method that it is."
             yield broken(context.kernel_file, message, fix)
+    old_code = code_without_comments(before or "", context.kernel_name(proposal.parent) or "kernel.py")
+    code = code_without_comments(proposal.kernel, context.kernel_file)
+    for name, method in knobs.signs(old_code, code, proposal.methods):
+        message = f"the code has {name} now, which is {method} and not {declared}"
+        yield broken(context.kernel_file, message, "Leave it for the next version, or declare the method that it is.")
     wanted = knobs.needed(proposal.methods)
     if found and not wanted & {one.kind for one in found} and {one.kind for one in found} <= own:
         message = (
