@@ -200,6 +200,7 @@ def _entry(file: str, own: Definitions, other: Definitions | None, entry: str | 
     public = _public_functions(own)
     if other is not None:
         public = [name for name in public if name in other.functions] or public
+    public = [name for name in public if not _helps(name, own)] or public
     if len(public) == 1:
         return Form.FUNCTION, public[0]
     if public:
@@ -234,6 +235,16 @@ def _public_functions(own: Definitions) -> list[str]:
         and name not in _NOT_KERNELS
         and not any(written.rpartition(".")[2] in ("jit", "kernel") for written in decorator_names(function))
     ]
+
+
+def _helps(name: str, own: Definitions) -> bool:
+    """Whether another function of the file calls a function: then it is a helper."""
+    return any(
+        isinstance(node, ast.Name) and node.id == name
+        for other, function in own.functions.items()
+        if other != name
+        for node in ast.walk(function)
+    )
 
 
 def _two_kernels(file: str, names: list[str]) -> UsageError:

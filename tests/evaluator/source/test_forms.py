@@ -233,6 +233,12 @@ def test_what_a_file_defines() -> None:
     assert (defines(exported, "mine"), defines(exported, "hidden")) == (True, False)
 
 
+def test_a_function_that_another_calls_is_a_helper() -> None:
+    text = "def rows(x):\n    return x\n\n\ndef run(x):\n    return rows(x).softmax(-1)\n"
+    reference = python("def reference(x):\n    return x.softmax(-1)\n", "r.py")
+    assert found(python(text), reference, "x.npz").entry == "run"
+
+
 def test_two_kernels_are_listed() -> None:
     error = refused(python("def a(x): ...\ndef b(x): ...\n"), None, "x.npz")
     assert error.code == "two_kernels"
