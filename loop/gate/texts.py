@@ -9,12 +9,12 @@ from decimal import Decimal
 from functools import cached_property, lru_cache
 
 from kbs.evidence.citation import EvidenceKind
-from loop.gate import sources
-from loop.gate.accounting import Accountant, Chosen, Given, Mode, Sources, integers
 from loop.gate.comments import code_without_comments, each_comment, joined, names, strings
 from loop.gate.context import GateContext
-from loop.gate.figures import Figures, equations, written_numbers
-from loop.proposals.proposal import Proposal, Selected
+from loop.gate.numbers import sources
+from loop.gate.numbers.accounting import Accountant, Chosen, Given, Mode, Sources, integers
+from loop.gate.numbers.figures import Figures, equations, written_numbers
+from loop.proposals.proposal import Proposal
 
 REGISTERED = ("README.md", "plan.md")
 """Files of the run, rendered by kopt, with citations that every text may use."""
@@ -91,14 +91,14 @@ def stated_texts(context: GateContext) -> Iterator[Text]:
     yield from kernel_texts(context)
 
 
-def selected_citations(one: Selected, context: GateContext) -> list[sources.Checked]:
+def selected_citations(quote: str, reference: str, context: GateContext) -> list[sources.Checked]:
     """Selected evidence as checked citations: its quote as words of the lines, or as the spec that they state."""
-    said = one.quote.strip().replace("\n", " ")
-    words = f'"{said.strip(chr(34)).strip("“”")}" <- {one.reference}' if said else one.reference
+    said = quote.strip().replace("\n", " ")
+    words = f'"{said.strip(chr(34)).strip("“”")}" <- {reference}' if said else reference
     found = sources.check_citations(words, context)
     spec = ": " in said and any(character.isdigit() for character in said.rsplit(": ", 1)[1])
     if spec and not all(checked.ok for checked in found):
-        return sources.check_citations(f"{said} <- {one.reference}", context)
+        return sources.check_citations(f"{said} <- {reference}", context)
     return found
 
 
@@ -125,7 +125,7 @@ class Ledger:
         found: dict[int, tuple[Text, list[sources.Checked]]] = {}
         for n, one in enumerate(proposal.evidence.selected if proposal is not None else ()):
             text = Text(f"{self.context.proposal_file}#evidence.selected[{n}]", one.quote)
-            found[n] = text, selected_citations(one, self.context)
+            found[n] = text, selected_citations(one.quote, one.reference, self.context)
         return found
 
     @cached_property

@@ -121,7 +121,7 @@ class VersionState:
 
     @property
     def judged(self) -> bool:
-        """Whether the evaluator's verdict on its kernel speaks for or against its methods: it was wrong, it did not run,
+        """Whether the evaluator's verdict on its kernel speaks for or against its methods: it was wrong, did not run,
         or its time was compared. What the gate refused, and what nobody timed, does not."""
         last = self.last_result
         if self.closed is None or last is None or (self.gated is not None and not self.gated.passed):

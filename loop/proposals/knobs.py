@@ -20,7 +20,7 @@ KINDS: tuple[Kind, ...] = (
     "launch settings", "pipeline stages", "tile sizes", "cache hints", "precision settings", "the code",
 )  # fmt: skip
 _KEYWORDS: dict[str, Kind] = {
-    **dict.fromkeys(("num_warps", "num_ctas", "maxnreg", "num_consumer_groups", "num_buffers_warp_spec"), "launch settings"),
+    **dict.fromkeys(("num_warps", "num_ctas", "maxnreg", "num_consumer_groups"), "launch settings"),
     **dict.fromkeys(("num_stages", "loop_unroll_factor"), "pipeline stages"),
     **dict.fromkeys(("eviction_policy", "cache_modifier", "volatile"), "cache hints"),
     **dict.fromkeys(("allow_tf32", "input_precision", "max_num_imprecise_acc", "out_dtype"), "precision settings"),
@@ -58,20 +58,28 @@ _NEEDS: dict[str, tuple[Kind, ...]] = {
     "launch_config": ("launch settings", "pipeline stages", "tile sizes"),
     "multi_stage_pipeline": ("pipeline stages", "the code"),
     **dict.fromkeys(
-        ("thread_coarsening", "tiling_smem", "ilp_unroll_register_tile", "register_pressure", "register_spill", "split_k",
-         "data_layout", "smem_register_spill"),
+        ("thread_coarsening", "tiling_smem", "ilp_unroll_register_tile", "register_pressure", "register_spill",
+         "split_k", "data_layout", "smem_register_spill"),
         ("launch settings", "tile sizes", "the code")),
     "cache_modifier_hint": ("cache hints", "the code"),
 }  # fmt: skip
 """Method → kinds of which at least one must change for it to have been made; any other needs a change of the code or of
 a setting that is its own alone."""
-_SPOKEN: tuple[tuple[re.Pattern[str], Kind], ...] = (
-    (re.compile(r"\b(?:more|fewer|twice|double|half|\d+)\s+(?:as many\s+|the\s+)?warps\b|\bnum_?warps\b|\bwarps per (?:block|program|CTA)\b|\bnumber of warps\b|\bmaxnreg\b|\bnum_ctas\b", re.I), "launch settings"),
-    (re.compile(r"\bnum_?stages\b|\bpipeline stages\b|\bnumber of stages\b", re.I), "pipeline stages"),
-    (re.compile(r"\beviction_?\s?polic(?:y|ies)\b|\bcache_?\s?modifiers?\b|\bevict_(?:first|last)\b", re.I), "cache hints"),
-    (re.compile(r"\ballow_tf32\b|\binput_precision\b|\b(?:to|in|use) (?:fp16|bf16|half precision|tf32|fp8)\b", re.I), "precision settings"),
-    (re.compile(r"\bBLOCK(?:_\w+)?\b(?=.{0,20}?\d)|\b(?:block|tile) size\b", re.I), "tile sizes"),
-)  # fmt: skip
+_SPOKEN: tuple[tuple[str, Kind], ...] = (
+    (r"\b(?:more|fewer|twice|double|half|\d+)\s+(?:as many\s+|the\s+)?warps\b", "launch settings"),
+    (
+        r"\bnum_?warps\b|\bwarps per (?:block|program|CTA)\b|\bnumber of warps\b|\bmaxnreg\b|\bnum_ctas\b",
+        "launch settings",
+    ),
+    (r"\bnum_?stages\b|\bpipeline stages\b|\bnumber of stages\b", "pipeline stages"),
+    (r"\beviction_?\s?polic(?:y|ies)\b|\bcache_?\s?modifiers?\b|\bevict_(?:first|last)\b", "cache hints"),
+    (
+        r"\ballow_tf32\b|\binput_precision\b|\b(?:to|in|use) (?:fp16|bf16|half precision|tf32|fp8)\b",
+        "precision settings",
+    ),
+    (r"\bBLOCK(?:_\w+)?\b(?=.{0,20}?\d)|\b(?:block|tile) size\b", "tile sizes"),
+)
+"""How sentences name settings."""
 _SIGNS: dict[str, str] = {
     "exp2": "mufu_ex2_softmax", "dot": "tensor_core", "dot_scaled": "block_scaled_precision", "mma_sync": "tensor_core",
     "inline_asm_elementwise": "inline_ptx", "asm": "inline_ptx", "make_tensor_descriptor": "tma_descriptor",
@@ -95,12 +103,13 @@ _CLOSE: dict[str, tuple[str, ...]] = {
 }
 """Method → methods that may have its signs as a part of them."""
 _ANOTHER = re.compile(
-    r"\b(?:and|also|plus|as well|besides|together with|while we are at it|in addition|then|along with|while at it)\b|[;&+]|\.\s",
-    re.I,
+    r"\b(?:and|also|plus|as well|besides|together with|while (?:we are )?at it|in addition|then|along with)\b"
+    r"|[;&+]|\.\s",
+    re.IGNORECASE,
 )
 _NOT = re.compile(
-    r"\b(?:not|no|without|nothing|keep(?:s|ing|t)?|leav\w+|left|un(?:changed|touched)|same|as (?:it|they) (?:is|are)|stays?|remain\w*|still|"
-    r"only|instead of|rather than|never|untouched|with)\b",
+    r"\b(?:not|no|without|nothing|keep(?:s|ing|t)?|leav\w+|left|un(?:changed|touched)|same|as (?:it|they) (?:is|are)"
+    r"|stays?|remain\w*|still|only|instead of|rather than|never|with)\b",
     re.IGNORECASE,
 )
 
@@ -141,7 +150,7 @@ def spoken(text: str) -> Iterator[Differs]:
     parts = _ANOTHER.split(text)
     for part in parts[1:]:
         for pattern, kind in _SPOKEN:
-            match = pattern.search(part)
+            match = re.search(pattern, part, re.IGNORECASE)
             if match and not _NOT.search(part):
                 yield Differs(kind, match[0])
 
@@ -275,8 +284,8 @@ def _cuda(tokens: Sequence[Token]) -> _Parts:
         if define:
             settings.append(("tile sizes", "", token.text.strip()))
         elif token.kind is TokenKind.NAME and token.text == "__global__":
-            name = next((o.text for o in tokens[at : at + 12] if o.kind is TokenKind.NAME and not o.text.startswith("__") and o.text != "void"), "")  # fmt: skip
-            functions.add(name)
+            named = (one.text for one in tokens[at : at + 12] if one.kind is TokenKind.NAME)
+            functions.add(next((one for one in named if not one.startswith("__") and one != "void"), ""))
             code.append(token.text)
         else:
             code.append(token.text)

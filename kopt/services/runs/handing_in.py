@@ -7,11 +7,9 @@ from pathlib import Path
 from evaluator.source.source_file import SourceFile, is_cuda, read_source
 from kbs.common.errors import UsageError
 from kbs.evidence.checking import Status
-from kbs.evidence.citation import find_citations
 from kopt.services.engine import Engine
 from loop.gate.context import GateContext
-from loop.gate.sources import check_citation
-from loop.gate.texts import selected_line
+from loop.gate.texts import selected_citations
 from loop.journal.folder import KERNELS
 from loop.planning.methods import REWRITE, read_methods
 from loop.proposals.few_words import Language, Look, Parent, Words, compose
@@ -71,10 +69,10 @@ def look(engine: Engine, view: View) -> Look:
     )  # fmt: skip
 
     def found(quote: str, reference: str) -> tuple[str, str]:
-        cited = next(iter(find_citations(selected_line(quote, reference))), None)
-        if cited is None:
+        checked = selected_citations(quote, reference, context)
+        if not checked:
             return "", f"“{reference}” is not a reference"
-        result = check_citation(cited, context).result
+        result = checked[0].result
         return result.says, result.detail if result.status is not Status.OK else ""
 
     return found

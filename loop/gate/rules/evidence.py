@@ -114,8 +114,8 @@ def evidence_reference(context: GateContext) -> Iterator[Broken]:
 
     What it checks: each reference under `evidence.selected` can be looked up: wiki/path:L12, receipt/ID#FIELD of this
     run, profile/HASH#METRIC with the SHA-256 of a profile.csv, or log/ID of a record that a query of this run found.
-    The quote is words of those lines, or a spec as they state it; it may be empty for a receipt or a profile, whose value
-    the reference names.
+    The quote is words of those lines, or a spec as they state it; it may be empty for a receipt or a profile, whose
+    value the reference names.
 
     Why: evidence that nobody can look up proves nothing.
 
@@ -133,7 +133,7 @@ def evidence_reference(context: GateContext) -> Iterator[Broken]:
             fix = "Copy the words of the cited lines that say it into `quote`."
             yield broken(file, f"{one.reference} is selected, and nothing of it is quoted", fix)
             continue
-        for checked in selected_citations(one, context):
+        for checked in selected_citations(one.quote, one.reference, context):
             if checked.result.status in (Status.NOT_FOUND, Status.MISMATCH) and not checked.unpinned:
                 says = f" The lines say: {checked.result.says[:200]}" if checked.result.says else ""
                 fix = f"Cite the line that says it, or quote what it says.{says}"

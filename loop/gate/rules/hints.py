@@ -26,8 +26,8 @@ _BY_PRECISION = tuple(_TYPE_NAMES)
 def forbidden_method(context: GateContext) -> Iterator[Broken]:
     """Use no method that HINTS.md forbids.
 
-    What it checks: no declared method is the subject of a directive `forbid: ID`, as HINTS.md was read last, and the code
-    gains no sign of one (`tl.dot` is that of tensor_core).
+    What it checks: no declared method is the subject of a directive `forbid: ID`, as HINTS.md was read last, and the
+    code gains no sign of one (`tl.dot` is that of tensor_core).
 
     Why: the user decides which methods may be used.
 

@@ -10,11 +10,11 @@ from functools import lru_cache
 
 from kbs.evidence.quantities import Stated
 from kbs.hardware.profile_metrics import profile_metrics
-from loop.gate.accounting import Unaccounted
-from loop.gate.constants import FoundSpec, hardware_constants
 from loop.gate.context import GateContext
-from loop.gate.figures import Sentence, equations, sentences
-from loop.gate.plain_text import plain
+from loop.gate.numbers.accounting import Unaccounted
+from loop.gate.numbers.constants import FoundSpec, hardware_constants
+from loop.gate.numbers.figures import Sentence, equations, sentences
+from loop.gate.numbers.plain_text import plain
 from loop.gate.rule import Broken, broken, rule
 from loop.gate.texts import Text, known_values, ledger, stated_texts
 
@@ -31,11 +31,11 @@ def unsourced_spec(context: GateContext) -> Iterator[Broken]:
     """Give every hardware spec a source.
 
     What it checks: each number that states something of hardware, in any notation, rests on a line that the proposal,
-    README.md or plan.md cites, a profile, a receipt, or arithmetic that is shown beside it. A line on another GPU speaks
-    of that GPU alone. In the code, a constant needs a source if its name or its comment is a hardware fact, if it has
-    the value of a spec of this GPU, or if it sizes a grid and follows from no size of the problem. What the user's own
-    kernel has is not read. What a kernel uses or chooses is not a spec if it says so (`uses 48 KB of shared memory`),
-    nor is what the kernel asks the device while it runs.
+    README.md or plan.md cites, a profile, a receipt, or arithmetic that is shown beside it. A line on another GPU
+    speaks of that GPU alone. In the code, a constant needs a source if its name or its comment is a hardware fact, if
+    it has the value of a spec of this GPU, or if it sizes a grid and follows from no size of the problem. What the
+    user's own kernel has is not read. What a kernel uses or chooses is not a spec if it says so (`uses 48 KB of shared
+    memory`), nor is what the kernel asks the device while it runs.
 
     Why: an optimization that rests on a remembered number rests on nothing.
 
@@ -114,12 +114,12 @@ def loose_number(context: GateContext) -> Iterator[Broken]:
     """Account for every number.
 
     What it checks: every number that a proposer writes in hypothesis, evidence, reasons and comments of the kernel, in
-    digits or in words, in any notation, is one of these, or the proposal is refused: a value of the parent's profile, or
-    of a version that the text names; a value of their receipts; a figure on a line that the proposal cites (of another
-    product than the run's only in a clause that names that product; how many times faster only where the citation
-    stands in the same text); the result of arithmetic that is shown and correct; a limit in the decision rule or what
-    `risk` says may come; a size of the run; a constant of the kernel or its parent, for what a kernel chooses; a
-    version; part of a name (H100, fp16, FlashAttention-2); a power of two or a count up to 16 of things that are no
+    digits or in words, in any notation, is one of these, or the proposal is refused: a value of the parent's profile,
+    or of a version that the text names; a value of their receipts; a figure on a line that the proposal cites (of
+    another product than the run's only in a clause that names that product; how many times faster only where the
+    citation stands in the same text); the result of arithmetic that is shown and correct; a limit in the decision rule
+    or what `risk` says may come; a size of the run; a constant of the kernel or its parent, for what a kernel chooses;
+    a version; part of a name (H100, fp16, FlashAttention-2); a power of two or a count up to 16 of things that are no
     hardware (`two passes`). In the `why` of selected evidence, figures stand in the words that are quoted there, in the
     profile or in a receipt. Expected movements are predictions, and are not checked.
 

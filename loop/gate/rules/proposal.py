@@ -95,11 +95,11 @@ def unknown_method(context: GateContext) -> Iterator[Broken]:
 def discipline(context: GateContext) -> Iterator[Broken]:
     """Make exactly one change per version.
 
-    What it checks: under the discipline `single` a proposal declares one method, and the diff is held against it: launch
-    settings (num_warps, maxnreg, launch bounds), pipeline stages, tile sizes, cache hints, precision settings and the
-    code itself are told apart. What the declared method does not change is a second change, and so is a setting that
-    `single_change` names beside it; nothing of what it changes is no change by it. A new kernel function brings its own
-    settings. A kernel that moves to another language declares `rewrite`, and no other kernel does.
+    What it checks: under the discipline `single` a proposal declares one method, and the diff is held against it:
+    launch settings (num_warps, maxnreg, launch bounds), pipeline stages, tile sizes, cache hints, precision settings
+    and the code itself are told apart. What the declared method does not change is a second change, and so is a setting
+    that `single_change` names beside it; nothing of what it changes is no change by it. A new kernel function brings
+    its own settings. A kernel that moves to another language declares `rewrite`, and no other kernel does.
 
     Why: with two changes at once nobody knows which one helped.
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from evaluator.profiling.profile import Launch, read_profile
 from kbs.evidence.units import parse_quantity
 from kbs.evidence.vocabulary import vocabulary
-from loop.gate.accounting import Accountant, Chosen, Given, Mode, Sources, Unaccounted
 from loop.gate.comments import code_without_comments, each_comment, joined, strings
-from loop.gate.figures import Figures, equations, sentences, written_numbers
-from loop.gate.plain_text import plain
-from loop.gate.sources import derived, measured, receipt_figures
+from loop.gate.numbers.accounting import Accountant, Chosen, Given, Mode, Sources, Unaccounted
+from loop.gate.numbers.figures import Figures, equations, sentences, written_numbers
+from loop.gate.numbers.plain_text import plain
+from loop.gate.numbers.sources import derived, measured, receipt_figures
 from tests.evaluator.ncu_reports import SOFTMAX, raw_csv
 
 PROFILE = read_profile(raw_csv(("softmax_kernel", SOFTMAX)).encode(), "profile.csv")
@@ -305,9 +305,26 @@ def test_hostile_text_takes_a_time_linear_in_its_length(what: str) -> None:
     assert time.process_time() - start < 8
 
 
+WORDS = ("H200", "four", "point", "million", "$", "{", "×", "SMs", "²", "4.8 TB/s", "about", "`")
 _parts = st.sampled_from(
-    ["DRAM throughput", "88.6 %", "is", "12 us", "=", "*", "1e9", "GB/s", "\n", "registers", ":", "32", "|", "---", "#"]
-    + ["H200", "four", "point", "million", "$", "{", "×", "SMs", "²", "4.8 TB/s", "about", "`"]
+    [
+        "DRAM throughput",
+        "88.6 %",
+        "is",
+        "12 us",
+        "=",
+        "*",
+        "1e9",
+        "GB/s",
+        "\n",
+        "registers",
+        ":",
+        "32",
+        "|",
+        "---",
+        "#",
+        *WORDS,
+    ]
 )
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbs.evidence.vocabulary import vocabulary
-from loop.gate.accounting import Chosen
-from loop.gate.constants import hardware_constants
+from loop.gate.numbers.accounting import Chosen
+from loop.gate.numbers.constants import hardware_constants
 from tests.conftest import ROOT
 
 KERNELS = [

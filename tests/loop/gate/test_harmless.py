@@ -177,7 +177,7 @@ HARMLESS: dict[str, Callable[[ValidRun], GateReport]] = {
     "notes of the user": writes("notes/todo.txt", adds("The H200 might have 12 TB/s of L2 bandwidth?")),
     "a torn line of the journal that was set aside": writes("journal.torn-1", adds("{")),
     "a version that is masked in words": says("v3 was slower: it is left out.", "risk"),
-    "a kernel of many lines": proposes(kernel=kernel(4, 70) + "\n".join(f"x{n} = {2 ** (n % 12)}" for n in range(3000)) + "\n"),
+    "a kernel of many lines": proposes(kernel=kernel(4, 70) + "\n".join(f"x{n} = {n % 4}" for n in range(3000)) + "\n"),
 }  # fmt: skip
 
 

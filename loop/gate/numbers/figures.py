@@ -11,7 +11,7 @@ from decimal import Decimal, localcontext
 from kbs.evidence.arithmetic import MAX_LENGTH, equation_holds
 from kbs.evidence.quantities import Stated, find_quantities, normal
 from kbs.evidence.units import NUMBER, Number, Quantity, Unit, parse_number, says_the_same
-from loop.gate.plain_text import plain
+from loop.gate.numbers.plain_text import plain
 
 MAX_QUANTITIES = 5_000
 """Numbers with units that are read of one text; one with more is no explanation."""

@@ -1,10 +1,9 @@
 """Finds hardware facts among the constants of a kernel's code.
 
-A constant is one if its name says so (`NUM_SMS = 132`, a default `num_sms=144`, `{"sm_count": 144}`, `PEAK = 3.9e12`), if
-a comment on its line does (`BW = 3900  # GB/s`), if it has the value of a spec of the run's GPU, or if it sizes a grid
-and follows from no size of the problem. What a kernel chooses (tiles, stages, its own shared memory) is none, nor is
-what it asks of the device while it runs.
-"""
+A constant is one if its name says so (`NUM_SMS = 132`, a default `num_sms=144`, `{"sm_count": 144}`, `PEAK = 3.9e12`),
+if a comment on its line does (`BW = 3900 # GB/s`), if it has the value of a spec of the run's GPU, or if it sizes a
+grid and follows from no size of the problem. What a kernel chooses (tiles, stages, its own shared memory) is none, nor
+is what it asks of the device while it runs."""
 
 from __future__ import annotations
 
@@ -18,8 +17,9 @@ from decimal import Decimal
 from evaluator.source.cpp_tokens import Kind, Token, lex
 from kbs.evidence.units import Quantity, parse_quantity, parse_unit
 from kbs.evidence.vocabulary import Vocabulary, words
-from loop.gate.accounting import FEWEST_SMS, RATES, SMALL, Chosen
 from loop.gate.comments import each_comment
+from loop.gate.numbers.accounting import Chosen
+from loop.gate.numbers.wording import FEWEST_SMS, RATES, SMALL
 
 _NOBODY_CHOOSES = frozenset({"l2_capacity"})
 """Capacities that no kernel chooses, unlike shared memory, registers and sizes of memory."""
@@ -34,6 +34,10 @@ _OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Div: operator.truediv,
 }
 _MOST_BITS = 64
+_UNITS_OF_SPECS = (
+    "SM", "B", "B/s", "GB/s", "TB/s", "FLOPS", "GFLOPS", "TFLOPS", "MHz", "Hz", "threads", "registers", "warps",
+)  # fmt: skip
+"""What a constant without a unit in its name may be a value of."""
 UNIT_KEYS = {
     "tb s": "TB/s", "tbs": "TB/s", "tbps": "TB/s", "gb s": "GB/s", "gbs": "GB/s", "gbps": "GB/s", "tb per s": "TB/s",
     "gb per s": "GB/s", "bytes per s": "B/s", "bytes per second": "B/s", "tflops": "TFLOPS",
@@ -42,8 +46,9 @@ UNIT_KEYS = {
     "gb": "GB", "gib": "GiB", "bytes": "B", "w": "W", "watts": "W", "cycles": "cycles", "bit": "bit", "bits": "bit",
 }  # fmt: skip
 _RATES_IN_WORDS = re.compile(
-    r"[kKMGT]i?B\s?/\s?s|[kKMGTP]?FLOPS?\b|[kMG]Hz\b|\bSMs?\b|multiprocessors?|\bbandwidth\b|\bpeak\b|\bL2 (?:size|capacity|bytes)"
-    r"|(?:registers|shared memory|smem|threads|warps) (?:per|of an?|an?|each|on an?) (?:SM|multiprocessor)|\bclock\b|\bHBM\d*e?\b",
+    r"[kKMGT]i?B\s?/\s?s|[kKMGTP]?FLOPS?\b|[kMG]Hz\b|\bSMs?\b|multiprocessors?|\b(?:bandwidth|peak|clock|HBM\d*e?)\b"
+    r"|\bL2 (?:size|capacity|bytes)"
+    r"|(?:registers|shared memory|smem|threads|warps) (?:per|of an?|an?|each|on an?) (?:SM|multiprocessor)",
     re.IGNORECASE,
 )
 _OF_THE_DEVICE = frozenset(
@@ -143,7 +148,7 @@ def _is_chosen(value: Decimal, chosen: Chosen | None) -> bool:
 def _any_unit(value: Decimal, comment: str) -> Iterator[Quantity]:
     """What a constant without a unit in its name may be a value of."""
     unit = re.search(r"[kKMGT]i?B/s|[kKMGTP]?FLOPS?|[kMG]Hz|[KMG]i?B\b", comment)
-    for one in (unit[0],) if unit else ("SM", "B", "B/s", "GB/s", "TB/s", "FLOPS", "GFLOPS", "TFLOPS", "MHz", "Hz", "threads", "registers", "warps"):  # fmt: skip
+    for one in (unit[0],) if unit else _UNITS_OF_SPECS:
         for capacity in (False, True):
             found = parse_quantity(f"{value:f}", one, capacity=capacity)
             if found is not None:
@@ -209,7 +214,8 @@ def _literals(tree: ast.Module) -> Iterator[tuple[int, Decimal, bool]]:
                 for _, name, value in _paired(target, node.value):
                     given.setdefault(name, []).append(value)
         elif isinstance(node, ast.FunctionDef):
-            given.setdefault(node.name, []).extend(one.value for one in ast.walk(node) if isinstance(one, ast.Return) and one.value)  # fmt: skip
+            ends = (one.value for one in ast.walk(node) if isinstance(one, ast.Return))
+            given.setdefault(node.name, []).extend(one for one in ends if one is not None)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
             grids.append(node.func.slice)
     of_grids, followed = set[int](), set[str]()

@@ -31,7 +31,10 @@ _STARS = re.compile(r"(?<![\w)\s])\*(?=\w)|(?<=\w)\*(?![\w(\s])")
 _HYPHEN = re.compile(r"(?<=\d)-(?=(?:[kKMGTPE]?i?(?:B|b|FLOP|OP|Hz|hz|W)\b|[A-Za-z]{2,}))")
 _COMMA = re.compile(r"(?<![\d.,])(\d{1,4}),(\d{1,2})(?=\s?(?:[kKMGTPE]?i?(?:[BbWo]|FLOP|OP|Hz)|%|[mnuµ]s\b))")
 _OCTETS = re.compile(r"(?<=\d)(\s?)([kKMGTP]?)i?o(?=/s|ps|\b)(?=/s|ps|\s|[.,;)]|$)")
-_EVERY = re.compile(r"\b((?:bytes?|bits?|octets?|operations?|flops?|ops))\s+(?:(?:in|for)\s+)?(?:a|an|each|every|one)\s+sec(?:ond)?\b", re.I)  # fmt: skip
+_EVERY = re.compile(
+    r"\b((?:bytes?|bits?|octets?|operations?|flops?|ops))\s+(?:(?:in|for)\s+)?(?:a|an|each|every|one)\s+sec(?:ond)?\b",
+    re.IGNORECASE,
+)
 
 _ONES = {
     word: value
@@ -60,7 +63,10 @@ _ONES = {
         ]
     )
 }
-_TENS = {word: 10 * value for value, word in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2)}  # fmt: skip
+_TENS = {
+    word: 10 * value
+    for value, word in enumerate(("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"), 2)
+}
 _MAGNITUDES = {
     "hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
     "quadrillion": 10**15, "dozen": 12,

@@ -16,7 +16,16 @@ from kbs.evidence.spec import same_text
 from kbs.evidence.units import NUMBER, Quantity, parse_quantity
 from kbs.evidence.vocabulary import words
 from loop.gate.context import GateContext
-from loop.gate.figures import COUNT, Equation, Figures, equations, exact, plain_number, sentences, written_numbers
+from loop.gate.numbers.figures import (
+    COUNT,
+    Equation,
+    Figures,
+    equations,
+    exact,
+    plain_number,
+    sentences,
+    written_numbers,
+)
 
 PROFILE_UNITS: Mapping[str, tuple[str, Decimal]] = {
     "us": ("seconds", Decimal("1e-6")),

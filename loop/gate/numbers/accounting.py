@@ -1,0 +1,425 @@
+"""Accounts for every number in what a proposer wrote.
+
+A number passes if it is measured, cited, computed before the reader's eyes, or no claim: a size of the run, what the
+kernel chooses, part of a name, a small count of things that are no hardware. Whatever is none of these is refused, so
+that a new way of writing a hardware spec needs no new pattern here.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import lru_cache
+from typing import Literal
+
+from evaluator.profiling.profile import Launch
+from kbs.evidence.quantities import find_quantities, normal
+from kbs.evidence.units import Quantity, parse_number, parse_unit, says_the_same
+from kbs.evidence.vocabulary import Vocabulary
+from kbs.hardware.profile_metrics import profile_metrics
+from loop.gate.numbers import wording
+from loop.gate.numbers.figures import Figures, exact, pieces
+from loop.gate.numbers.names import NameFinder, Words, name_words
+from loop.gate.numbers.plain_text import plain
+from loop.gate.numbers.sources import PROFILE_UNITS, is_element
+from loop.gate.numbers.spoken import Name, Sentence, Spoken
+
+
+@dataclass(frozen=True)
+class Unaccounted:
+    """A number that nothing accounts for, or a spec beside a hedging word."""
+
+    line: int
+    text: str
+    """The number with what follows it."""
+    sentence: str
+    hardware: bool
+    """Whether it states something of hardware."""
+    metric: str
+    """The metric of the profile beside it, if that has another value; else empty."""
+    is_there: str
+    """The profile's value of that metric; empty if there is none."""
+    hedge: str = ""
+    """The hedging word beside a spec that is otherwise accounted for."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """Figures of one source."""
+
+    figures: Figures
+    product: str = ""
+    """The GPU that they are of; empty for measurements, and for lines that name none."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What the numbers of a text may rest on."""
+
+    launches: Sequence[Launch]
+    """Profiles whose metrics may be quoted, the parent's first."""
+    measured: Sequence[Figures]
+    cited: Sequence[Given]
+    gains: Sequence[Figures]
+    """Where ratios may be from: receipts and the lines that this text cites."""
+    computed: Figures
+    equations: Sequence[str]
+    """Arithmetic of the text that is right: a number in it needs a source, and is no value of the metric beside it."""
+    product: str
+    """The run's GPU."""
+    words: Set[str]
+    """Identifiers of kernel and reference: digits in them are names."""
+
+    def in_equation(self, at: int, text: str) -> bool:
+        """Whether a place of a sentence lies in arithmetic that is shown and right."""
+        for equation in self.equations:
+            start = text.find(equation)
+            if 0 <= start <= at < start + len(equation):
+                return True
+        return False
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Numbers that are no claims: sizes of the run and constants of its kernels."""
+
+    exactly: frozenset[Decimal]
+    combined: frozenset[Decimal] = field(default_factory=frozenset)
+    """Products and quotients of two of them."""
+
+    @staticmethod
+    def of(sizes: Set[Decimal], constants: Set[Decimal]) -> Chosen:
+        """Also what follows from them in one step."""
+        base = sorted(one for one in (*sizes, *constants, Decimal(32)) if one == one.to_integral() and 1 < one < 10**12)
+        few = base[:150]
+        made = {a * b for a in few for b in few} | {a / b for a in few for b in few if a % b == 0}
+        made |= {size * width for size in made | set(base) for width in map(Decimal, (2, 4, 8))}
+        return Chosen(frozenset(sizes | constants), frozenset(made))
+
+    def has(self, value: Decimal) -> bool:
+        """Whether a value is one of them or follows from two."""
+        return value in self.exactly or value in self.combined or -value in self.exactly
+
+
+Mode = Literal["claims", "limits", "predictions"]
+"""How a text is read: `limits` for decision rules and risks, which speak of what is to come; `predictions` for those in
+which only claims on hardware count: predictions, questions and strings."""
+
+
+def _paragraphs(lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """(number of the first line, lines) of what reads on over ends of lines; rows of tables and items stand alone."""
+    start, found = 1, list[str]()
+    for number, line in enumerate(lines, start=1):
+        alone = line.count("|") > 1 or not line.strip() or bool(wording.ITEM.match(line))
+        if found and (alone or found[-1].count("|") > 1 or found[-1].rstrip().endswith((".", ":", ";", "!", "?"))):
+            yield start, found
+            found = []
+        if not found:
+            start = number
+        if line.strip():
+            found.append(line)
+    if found:
+        yield start, found
+
+
+class Accountant:
+    """Accounts for numbers by the names of a vocabulary."""
+
+    def __init__(self, terms: Vocabulary) -> None:
+        self._terms = terms
+        table: dict[Words, frozenset[str]] = {}
+        for metric in terms.metrics.values():
+            for alias in (metric.id, metric.name, *metric.aliases):
+                table[name_words(alias)] = table.get(name_words(alias), frozenset()) | {metric.id}
+        self._products: dict[Words, str] = {}
+        for product in (*terms.products.values(), *terms.families.values()):
+            for alias in (product.id, product.name, *product.aliases):
+                self._products.setdefault(name_words(alias), product.id)
+                table.setdefault(name_words(alias), frozenset())
+        self._names = NameFinder(table)
+        self._product_names = NameFinder(self._products)
+        self._dimensions = {
+            id: unit.dimension
+            for id, metric in terms.metrics.items()
+            if not metric.text and (unit := parse_unit(metric.unit, capacity=metric.capacity)) is not None
+        }
+
+    def names_hardware(self, text: str) -> bool:
+        """Whether a text has the name of a metric or product, or of a part of a GPU."""
+        return bool(wording.THING.search(text)) or any(True for _ in self._names.find(text))
+
+    def unaccounted(self, text: str, sources: Sources, chosen: Chosen, mode: Mode = "claims") -> Iterator[Unaccounted]:
+        """Numbers of a text that nothing accounts for, and hedged specs, each with its line."""
+        lines = wording.REFERENCES.sub(lambda m: " " * len(m[0]), normal(plain(text))).split("\n")
+        head = ""
+        for number, line in enumerate(lines, start=1):
+            row = line.count("|") > 1
+            if row and number < len(lines) and wording.RULED.fullmatch(lines[number][:2000]):
+                head = line
+            head = head if row else ""
+            if head and (self.names_hardware(head) or wording.UNIT_IN_HEAD.search(head)):
+                yield from self._of(number, [line], sources, chosen, mode, in_table=True)
+        for number, paragraph in _paragraphs(lines):
+            yield from self._of(number, paragraph, sources, chosen, mode)
+
+    def _of(
+        self, number: int, lines: Sequence[str], sources: Sources, chosen: Chosen, mode: Mode, *, in_table: bool = False
+    ) -> Iterator[Unaccounted]:
+        starts, at = list[int](), 0
+        lines = [" ".join(re.sub(r"[|\t]", " ", line).split()) for line in lines]
+        for line in lines:
+            starts.append(at)
+            at += len(line) + 1
+        whole = " ".join(lines)
+        offset, before = 0, ""
+        for said in pieces(whole):
+            offset = whole.find(said, offset)
+            for spoken, hardware in self._numbers(said, before, sources, mode, in_table):
+                if not hardware and (mode == "predictions" or (mode == "limits" and spoken.foretold())):
+                    continue
+                found = self._account(spoken, hardware, sources, chosen)
+                if found is not None:
+                    place = bisect_right(starts, offset + spoken.start) - 1
+                    yield replace(found, line=number + place)
+            before = said
+
+    def _numbers(
+        self, said: str, before: str, sources: Sources, mode: Mode, in_table: bool
+    ) -> Iterator[tuple[Spoken, bool]]:
+        """(number, whether it states something of hardware) of a sentence; parts of names are left out."""
+        if not any(character.isdigit() for character in said):
+            return
+        metrics = (one for one in _metric_names().find(said) if said[one.start : one.end] not in sources.words)
+        sentence = Sentence(said, tuple(self._names.find(said)), tuple(metrics), before)
+        stated = {one.start: one for one in find_quantities(1, said)}
+        behind = -1
+        for token in wording.TOKEN.finditer(said):
+            if token.start() < behind:
+                continue
+            if token["name"]:
+                if self._hides(token["name"], said[token.end() :], sources):
+                    digits = re.search(r"\d+", token["name"])
+                    assert digits is not None
+                    yield Spoken(sentence, token.start(), token.end(), digits[0], "", None), True
+                continue
+            if any(name.start <= token.start() and token.end() <= name.end for name in sentence.names):
+                continue  # a digit of a name
+            unit = stated.get(token.start())
+            behind = unit.end if unit else token.end()
+            spoken = Spoken(sentence, token.start(), behind, token["number"], token["suffix"] or "", unit)
+            if not token["more"] and not spoken.is_name():
+                inside = sources.in_equation(spoken.start, said)
+                in_head = in_table and unit is None and spoken.value > 1
+                yield spoken, in_head or self._is_hardware(spoken, inside, mode)
+
+    def _hides(self, name: str, after: str, sources: Sources) -> bool:
+        """Whether a name hides a number: `BW3900`, `hbm4 TB/s`."""
+        digits = re.findall(r"\d+", name)
+        if not digits or any(True for _ in self._names.find(name)) or self._terms.resolve("product", name):
+            return False
+        if wording.UNIT_AFTER.match(after) and re.fullmatch(r"[A-Za-z]+\d+", name):
+            return name not in sources.words
+        known = name in sources.words or bool(wording.NAMES.fullmatch(name))
+        return max(map(len, digits)) > 2 and not known and not set(re.findall(r"[A-Za-z_]\w*", name)) & sources.words
+
+    def _is_hardware(self, spoken: Spoken, computed: bool, mode: Mode) -> bool:
+        """Whether a number states something of hardware."""
+        dimension, value, sentence = spoken.dimension, spoken.value, spoken.sentence
+        after = spoken.after
+        if spoken.counted_operations:
+            return False
+        if dimension in wording.HARDWARE or (dimension == "cycles" and sentence.thing):
+            return value > 1
+        if not dimension and spoken.counts_parts:
+            return value > 1
+        if not dimension and wording.UNIT_AFTER.match(after) and not spoken.is_count_of_times:
+            return value > 1
+        if wording.OF_THEM.match(after) and sentence.follows_thing:
+            return value > 1
+        near = [name for name in sentence.names if self._fits(name, dimension)]
+        chooses = dimension in wording.COUNTS or dimension == "bytes"
+        free = computed or (chooses and sentence.uses and not sentence.names_product)
+        for name in near if not free else ():
+            if name.end <= spoken.start and wording.JOIN.match(spoken.text[name.end : spoken.start]):
+                return value > 1
+            if name.start >= spoken.end and wording.BEHIND.match(spoken.text[spoken.end : name.start]):
+                return value > 1
+        if not dimension and wording.PARTS_BEFORE.search(spoken.before):
+            return value > 1
+        if dimension in wording.COUNTS or dimension == "bytes" or not dimension:
+            uses, has, thing = sentence.uses, sentence.has, sentence.thing
+            if dimension and wording.PER_PART.match(after):
+                return not uses or has
+            if dimension in wording.COUNTS or dimension == "bytes":
+                return (thing or bool(near)) and (has or mode == "predictions") and not uses and value > 1
+            return thing and has and not uses and value > wording.SMALL
+        return False
+
+    def _fits(self, name: Name, dimension: str) -> bool:
+        """Whether a metric of hardware may have a value of this dimension; one without a unit may be any."""
+        own = {self._dimensions.get(id, "") for id in name.meaning}
+        return bool(name.meaning) and ((not dimension and name.words > 1) or dimension in own)
+
+    def _account(self, spoken: Spoken, hardware: bool, sources: Sources, chosen: Chosen) -> Unaccounted | None:
+        shown = f"{spoken.text[spoken.start : spoken.end]}{'' if spoken.unit else spoken.after[:24].rstrip()}".strip()
+        sentence = spoken.text.strip()[:200]
+        beside = _beside(spoken)
+        if beside is not None and not sources.in_equation(spoken.start, spoken.text):
+            values = [v for launch in sources.launches for v in _values(launch, beside, bare=not spoken.dimension)]
+            if any(says_the_same(value, reading) for value in values for reading in spoken.readings):
+                return None
+            if any(value.unit.dimension == spoken.dimension for value in values):
+                there = any(given.figures.has(spoken.readings) for given in sources.cited)
+                if not there and not sources.computed.has(spoken.readings):
+                    return Unaccounted(1, shown, sentence, hardware, beside, _shown(sources.launches, beside))
+        if not hardware and not spoken.is_gain and self._chooses(spoken, chosen):
+            return None
+        if spoken.is_gain:
+            found = any(one.has(spoken.readings) for one in sources.gains) or sources.computed.has(spoken.readings)
+            return None if found else Unaccounted(1, shown, sentence, hardware, "", "")
+        wanted = self._wanted(spoken)
+        measured = any(one.has(spoken.readings) for one in sources.measured) or sources.computed.has(spoken.readings)
+        if measured and not (hardware and not spoken.dimension):
+            return None
+        if any(_says(launch, spoken) for launch in sources.launches):
+            return None
+        if any(self._given(given, spoken, wanted, sources.product) for given in sources.cited):
+            hedge = _hedge(spoken) if hardware else ""
+            return Unaccounted(1, shown, sentence, True, "", "", hedge) if hedge else None
+        return Unaccounted(1, shown, sentence, hardware, beside or "", "")
+
+    def _given(self, given: Given, spoken: Spoken, wanted: Set[str], product: str) -> bool:
+        """Whether a cited line has the number, of the GPU that the clause speaks of."""
+        if not given.figures.has(spoken.readings, wanted):
+            return False
+        if not given.product or given.product == product or self.is_capability_of(given.product, product):
+            return True
+        parts = [part for part in wording.CLAUSE.split(spoken.before) if part is not None]
+        after = wording.CLAUSE.split(spoken.after)[0] or ""
+        clause = f"{parts[-1] if parts else ''} {after}"
+        if ":" in spoken.before[-3:] and len(parts) > 1:
+            clause = f"{parts[-2]} {clause}"  # `H100 SXM HBM bandwidth: 3.35 TB/s`
+        named = (found.meaning for found in self._product_names.find(clause))
+        return any(one == given.product or self._in_family(one, given.product) for one in named)
+
+    def is_capability_of(self, capability: str, product: str) -> bool:
+        """Whether one is the page of a compute capability that the other has."""
+        one, other = self._terms.products.get(capability), self._terms.products.get(product)
+        known = capability.startswith("cc-") and one is not None and other is not None
+        return known and one is not None and other is not None and one.architecture == other.architecture
+
+    def _in_family(self, named: str, product: str) -> bool:
+        known = self._terms.products.get(product)
+        return known is not None and named in known.families
+
+    def _wanted(self, spoken: Spoken) -> frozenset[str]:
+        """Metrics that the sentence gives the value to: those beside it, else all near."""
+        near = [
+            name
+            for name in spoken.sentence.names
+            if any(self._dimensions.get(id) == spoken.dimension for id in name.meaning)
+        ]
+        beside = [
+            name
+            for name in near
+            if (name.end <= spoken.start and wording.JOIN.match(spoken.text[name.end : spoken.start]))
+            or (name.start >= spoken.end and wording.BEHIND.match(spoken.text[spoken.end : name.start]))
+        ]
+        return frozenset(id for name in beside or near for id in name.meaning)
+
+    def _chooses(self, spoken: Spoken, chosen: Chosen) -> bool:
+        """Whether a number is no claim: a size, a constant, a small count."""
+        value, dimension = spoken.value, spoken.dimension
+        if wording.SHARE.match(spoken.after) and (spoken.sentence.thing or spoken.sentence.names):
+            return False
+        if value in (0, 1) and dimension not in ("percent",):
+            return True
+        whole = value == value.to_integral()
+        if dimension == "percent":
+            return False
+        if dimension in wording.COUNTS:
+            return whole and value <= wording.CHOSEN
+        if dimension == "bytes" and spoken.unit is not None:
+            return is_element(spoken.unit) or any(chosen.has(reading.base) for reading in spoken.readings)
+        if dimension:
+            return False
+        scaled = [reading.base for reading in spoken.readings]
+        power = whole and value > 0 and (int(value) & (int(value) - 1)) == 0
+        return any(chosen.has(one) for one in scaled) or (whole and abs(value) <= wording.SMALL) or power
+
+
+@lru_cache(maxsize=1)
+def _metric_names() -> NameFinder[str]:
+    table: dict[Words, str] = {}
+    for metric in profile_metrics().all.values():
+        for name in (metric.id, metric.name, metric.label, *metric.ncu):
+            key = name_words(name)
+            if not (len(key) == 1 and key[0] in wording.GENERIC):
+                table.setdefault(key, metric.id)
+    return NameFinder(table)
+
+
+def _beside(spoken: Spoken) -> str | None:
+    """The metric of the profile whose name is right before or right after a number."""
+    names = spoken.sentence.metrics
+    before = next((name for name in reversed(names) if name.end <= spoken.start), None)
+    linked = before is not None and spoken.start - before.end < 40
+    if before is not None and linked and wording.LINK.match(spoken.text[before.end : spoken.start]):
+        return before.meaning
+    behind = next((name for name in names if name.start >= spoken.end), None)
+    near = behind is not None and behind.start - spoken.end < 20 and bool(spoken.dimension)
+    if behind is not None and near and wording.BEHIND.match(spoken.text[spoken.end : behind.start]):
+        return behind.meaning
+    return None
+
+
+def _values(launch: Launch, metric: str, *, bare: bool = False) -> list[Quantity]:
+    counter = launch.metric(metric)
+    if counter is None or counter.amount is None or counter.value is None:
+        return []
+    found = [exact(counter.amount, "")] if bare or not counter.unit else []
+    if bare:
+        found.append(exact(counter.value, ""))
+    known = PROFILE_UNITS.get(counter.unit)
+    if known is not None:
+        scale = counter.value / counter.amount * known[1] if counter.amount else known[1]
+        found.append(exact(counter.amount, known[0], scale))
+    elif not counter.unit:
+        # A count may be stated with the name of what it counts, and a share of 1 as a percentage.
+        counted = (*wording.COUNTS, "multiprocessors", "cycles", "per cycle")
+        found += [exact(counter.amount, dimension) for dimension in counted]
+        found.append(exact(counter.amount, "percent", Decimal(1)))
+    return found
+
+
+def _says(launch: Launch, spoken: Spoken) -> bool:
+    """Whether a profile shows the number with the unit that follows it: `32 byte/sector`."""
+    unit = re.match(r"\s?([\w/%]+)", spoken.behind_number)
+    return unit is not None and any(one.shown == f"{spoken.written} {unit[1]}" for one in launch.counters.values())
+
+
+def _shown(launches: Sequence[Launch], metric: str) -> str:
+    """The value of a metric in the first profile that has it; empty for none."""
+    counters = (launch.metric(metric) for launch in launches)
+    return next((counter.shown for counter in counters if counter), "")
+
+
+def _hedge(spoken: Spoken) -> str:
+    found = wording.HEDGE_BEFORE.search(spoken.before[-80:]) or wording.HEDGE_AFTER.match(spoken.after[:60])
+    found = found or wording.HEDGE_ANYWHERE.search(spoken.text)
+    if not found:
+        return ""
+    return next((part for part in found.groups() if part), found[0]).strip()
+
+
+def integers(text: str) -> Iterator[Decimal]:
+    """Numbers in code or data, as they stand there."""
+    for match in re.finditer(r"(?<![\w.])(?:0x[0-9a-fA-F]+|\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)", text):
+        spelled = match[0].replace("_", "").rstrip(".")
+        number = Decimal(int(spelled, 16)) if spelled.startswith("0x") else None
+        parsed = parse_number(spelled) if number is None else None
+        if number is not None or parsed is not None:
+            yield number if number is not None else parsed.value  # type: ignore[union-attr]  # one of the two is there
