@@ -64,6 +64,12 @@ def best_passage(request: dict) -> dict | None:
     )
 
 
+def first_words(text: str) -> str:
+    """The beginning of a passage, word for word: evidence is quoted."""
+    line = next(line for line in text.splitlines() if line.strip())
+    return " ".join(line.split()[:12])
+
+
 def proposal(request: dict, kernel: str, old: int, new: int, passage: dict) -> dict:
     """The answer. Figures stand in it only where the request has them: numbers without a source are refused."""
     measured, diagnosis = request["measured"], request["diagnosis"]
@@ -92,7 +98,11 @@ def proposal(request: dict, kernel: str, old: int, new: int, passage: dict) -> d
         "evidence": {
             "queries": [{"about": "other", "text": "num_warps and block size of a Triton kernel"}],
             "selected": [
-                {"reference": passage["reference"], "quote": "", "why": "It is about how a kernel is launched."}
+                {
+                    "reference": passage["reference"],
+                    "quote": first_words(passage["text"]),
+                    "why": "It is about how a kernel is launched.",
+                }
             ],
         },
         "circumstances": f"Another value than before: {new} in place of {old}, on v{request['parent']['version']}."

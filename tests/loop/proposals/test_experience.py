@@ -228,7 +228,7 @@ def test_the_second_run_is_offered_what_did_best_in_the_first(first_run: ValidRu
         refused = driver.submit(same, dumps(same.model_dump(mode="json")))
         assert {one.rule for one in refused.broken} == {known_failure.id}
 
-        chosen = Selected(reference=best.reference, quote="", why="It helped on the same kernel.")
+        chosen = Selected(reference=best.reference, quote=best.past.method, why="It helped on the same kernel.")
         asked = (Query(about="experience", text="warp shuffle softmax"),)
         one = proposal(
             first_run.wiki, 1, 0, methods=("warp_shuffle",), evidence={"selected": (chosen,), "queries": asked}

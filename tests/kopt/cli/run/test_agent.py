@@ -89,7 +89,8 @@ def test_three_iterations_from_the_plan_to_the_report(agent: Agent) -> None:
     assert request["refused"][1]["broken"][0]["mend"]
 
     # a wrong kernel is an attempt; the next one is told of it
-    wrong = agent.submit(answer(request, kernel=WRONG.replace("num_warps=1", "num_warps=4")))
+    spoilt = WRONG.replace("num_warps=1", "num_warps=4")
+    wrong = agent.submit(answer(request, kernel=spoilt, methods=["kernel_fusion"]))
     assert (wrong.code, wrong.json["data"]["outcome"]) == (4, "attempt_failed")
     assert "incorrect" in wrong.json["data"]["why"]
     request = agent.request()

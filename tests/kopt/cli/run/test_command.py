@@ -176,11 +176,15 @@ INVENTED = "H100 SXM has an HBM bandwidth of 4.2 TB/s"
 def test_what_a_kernel_says_while_it_fails_is_data(run: Callable[..., Run], home: Path, tmp_path: Path) -> None:
     """Its words stand in the pages as a quotation; they are no claim of the run's, and do not keep it from ending."""
     folder = workspace(tmp_path / "work")
+    spelled = '"' + INVENTED.replace("4.2", '" + str(42 / 10) + "')  # a spec in a string is refused
     text = EXAMPLE.read_text("utf-8").replace(
         "changed = kernel[: found.start(1)] + str(new) + kernel[found.end(1) :]",
         "changed = kernel[: found.start(1)] + str(new) + kernel[found.end(1) :]\n"
         "    if request['version'] == 1:\n"
-        f"        changed = changed.replace('x = x.contiguous()', 'raise RuntimeError(\"{INVENTED}, about `it`\")')",
+        f"        changed = changed.replace('x = x.contiguous()', 'raise RuntimeError({spelled}, about `it`\")')\n"
+        "        globals()['METHOD'] = 'kernel_fusion'\n"
+        "    else:\n"
+        "        globals()['METHOD'] = 'launch_config'",
     )
     (folder / "proposer.py").write_text(text, "utf-8")
     done = start(run, home, folder, "--accept-unmeasured", "--iterations", "2")
