@@ -142,7 +142,7 @@ class Ledger:
 
     def _given(self, one: sources.Checked) -> Given:
         figures, product = sources.cited_figures(one, self.context)
-        return Given(figures, product)
+        return Given(figures, product or self.accountant.other_product(one.result.says, self.context.record.gpu))
 
     @cached_property
     def _sizes(self) -> frozenset[Decimal]:

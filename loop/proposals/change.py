@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from evaluator.source.cpp_tokens import Kind, Token, lex
+from loop.proposals.knobs import folded
 from loop.tools import MachineNote
 
 _TYPES = frozenset(
@@ -64,7 +65,7 @@ def _parsed(text: str) -> ast.Module | None:
 
 
 class _Normal(ast.NodeTransformer):
-    """Removes docstrings, and numbers the local names of each function in the order of their binding."""
+    """Computes arithmetic of constants, removes docstrings, and numbers the local names of a function as they come."""
 
     def __init__(self) -> None:
         self._scopes: list[dict[str, str]] = []
@@ -89,6 +90,9 @@ class _Normal(ast.NodeTransformer):
         return node
 
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815  # the name is that of `ast`
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        return folded(self.generic_visit(node))
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         node.body = _without_docstring(node.body) or [ast.Pass()]

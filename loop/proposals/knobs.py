@@ -15,13 +15,17 @@ from typing import Literal
 from evaluator.source.cpp_tokens import Kind as TokenKind
 from evaluator.source.cpp_tokens import Token, lex
 
-Kind = Literal["launch settings", "pipeline stages", "tile sizes", "cache hints", "precision settings", "the code"]
+Kind = Literal[
+    "launch settings", "pipeline stages", "tile sizes", "cache hints", "precision settings", "numbers of the formula",
+    "the code",
+]  # fmt: skip
 KINDS: tuple[Kind, ...] = (
-    "launch settings", "pipeline stages", "tile sizes", "cache hints", "precision settings", "the code",
+    "launch settings", "pipeline stages", "tile sizes", "cache hints", "precision settings", "numbers of the formula",
+    "the code",
 )  # fmt: skip
 _KEYWORDS: dict[str, Kind] = {
     **dict.fromkeys(("num_warps", "num_ctas", "maxnreg", "num_consumer_groups"), "launch settings"),
-    **dict.fromkeys(("num_stages", "loop_unroll_factor"), "pipeline stages"),
+    "num_stages": "pipeline stages",
     **dict.fromkeys(("eviction_policy", "cache_modifier", "volatile"), "cache hints"),
     **dict.fromkeys(("allow_tf32", "input_precision", "max_num_imprecise_acc", "out_dtype"), "precision settings"),
 }  # fmt: skip
@@ -36,21 +40,21 @@ _OF_METHODS: dict[str, tuple[Kind, ...]] = {
         ("multi_stage_pipeline", "async_pipeline", "async_copy", "overlap_compute_memory", "intra_warpgroup_pipeline",
          "gemm_softmax_interleave", "tma_descriptor", "tma_bulk_copy"),
         ("pipeline stages", *_CODE)),
-    **dict.fromkeys(("loop_unroll", "ilp_unroll_register_tile"), ("pipeline stages", *_CODE)),
     **dict.fromkeys(
         ("register_pressure", "register_spill", "setmaxnreg", "warp_specialization", "pingpong_warpgroups",
          "cooperative_cluster", "distributed_smem", "tma_multicast", "persistent_kernel", "smem_register_spill",
-         "cluster_launch_control"),
+         "cluster_launch_control", "thread_coarsening"),
         ("launch settings", *_CODE)),
     **dict.fromkeys(
         ("mixed_precision", "tensor_core", "tf32_emulation", "fp8_fast_accumulation", "block_scaled_precision",
          "two_level_accumulation_promotion"),
         ("precision settings", *_CODE)),
     **dict.fromkeys(
-        ("mufu_ex2_softmax", "fma_fast_math", "strength_reduce", "branch_eliminate", "inline_ptx", "no_alias",
+        ("branch_eliminate", "inline_ptx", "no_alias",
          "lop3_bit_manipulation", "cuda_graphs", "static_launch_graph", "stream_event", "fewer_syncs",
          "warp_shuffle_sync", "programmatic_dependent_launch"),
         ("the code",)),
+    **dict.fromkeys(("mufu_ex2_softmax", "fma_fast_math", "strength_reduce"), ("numbers of the formula", "the code")),
     **dict.fromkeys(("kernel_fusion", "rewrite"), KINDS),
 }  # fmt: skip
 """Method → the kinds of things that it changes; any other changes the code and the sizes of its tiles."""
@@ -83,7 +87,8 @@ _SPOKEN: tuple[tuple[str, Kind], ...] = (
 _SIGNS: dict[str, str] = {
     "exp2": "mufu_ex2_softmax", "dot": "tensor_core", "dot_scaled": "block_scaled_precision", "mma_sync": "tensor_core",
     "inline_asm_elementwise": "inline_ptx", "asm": "inline_ptx", "make_tensor_descriptor": "tma_descriptor",
-    "TensorDescriptor": "tma_descriptor", "make_block_ptr": "coalesced_access", "multiple_of": "vectorized_access",
+    "TensorDescriptor": "tma_descriptor", "rsqrt": "strength_reduce", "make_block_ptr": "coalesced_access",
+    "multiple_of": "vectorized_access",
     "max_contiguous": "vectorized_access", "float4": "vectorized_access", "__shfl_xor_sync": "warp_shuffle",
     "__shfl_down_sync": "warp_shuffle", "memcpy_async": "async_copy", "atomic_add": "atomic_optimize",
     "CUDAGraph": "cuda_graphs", "static_range": "loop_unroll", "__ldg": "read_only_cache",
@@ -98,6 +103,7 @@ _CLOSE: dict[str, tuple[str, ...]] = {
     "atomic_optimize": ("split_k", "stream_k", "reduction", "warp_aggregated_atomics"),
     "loop_unroll": ("ilp_unroll_register_tile", "thread_coarsening"),
     "mufu_ex2_softmax": ("fma_fast_math", "inline_ptx"),
+    "strength_reduce": ("fma_fast_math", "inline_ptx", "mufu_ex2_softmax"),
     "inline_ptx": ("mufu_ex2_softmax", "cache_modifier_hint", "async_copy", "tensor_core", "vectorized_access"),
     "tma_descriptor": ("tma_bulk_copy", "tma_multicast", "async_copy"),
 }
@@ -122,17 +128,23 @@ class Differs:
     example: str
 
 
-def owned(methods: Sequence[str]) -> set[Kind]:
+def owned(methods: Sequence[str], language: str) -> set[Kind]:
     """What the declared methods change together."""
-    return {kind for method in methods for kind in _OF_METHODS.get(method, _CODE)}
+    return {kind for method in methods for kind in _owned(method, language)}
 
 
-def needed(methods: Sequence[str]) -> set[Kind]:
+def _owned(method: str, language: str) -> tuple[Kind, ...]:
+    # In Triton a hint is an argument; in CUDA it is another instruction.
+    hint = method == "cache_modifier_hint" and language == "python"
+    return ("cache hints",) if hint else _OF_METHODS.get(method, _CODE)
+
+
+def needed(methods: Sequence[str], language: str) -> set[Kind]:
     """What must differ in one of its kinds for the declared methods to have been made."""
     found: set[Kind] = set()
     for method in methods:
-        own = set(_OF_METHODS.get(method, _CODE)) - {"tile sizes"}
-        found |= set(_NEEDS.get(method, tuple(own)))
+        own = set(_owned(method, language))
+        found |= own & set(_NEEDS[method]) if method in _NEEDS else own - {"tile sizes"}
     return found
 
 
@@ -169,14 +181,47 @@ def differing(before: str, after: str, language: str) -> tuple[Differs, ...]:
     found = []
     for kind in KINDS:
         one, other = old.of(kind, both), new.of(kind, both)
+        if kind == "numbers of the formula":  # one that takes the place of another; one more belongs to the code
+            only, fresh = set(one) - set(other), set(other) - set(one)
+            one, other = (sorted(only), sorted(fresh)) if only and fresh else ([], [])
         if kind == "tile sizes":  # a constant that is new belongs to the code that needs it
-            names = {(where, said.partition("=")[0]) for where, said in one} & {
-                (w, s.partition("=")[0]) for w, s in other
-            }
-            one, other = ([x for x in several if (x[0], x[1].partition("=")[0]) in names] for several in (one, other))
+            names = {_named(x) for x in one} & {_named(x) for x in other}
+            one, other = ([x for x in several if _named(x) in names or "autotune" in x[1]] for several in (one, other))
         if one != other:
             found.append(Differs(kind, next(iter(sorted(set(one) ^ set(other), key=str)), ("",))[-1][:80]))
     return tuple(found)
+
+
+def folded(node: ast.AST) -> ast.AST:
+    """Arithmetic of constants as the constant that it is: `1 << 10`, `"float" + "16"`."""
+    if not (
+        isinstance(node, ast.BinOp) and isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant)
+    ):
+        return node
+    left, right = node.left.value, node.right.value
+    if isinstance(left, str) and isinstance(right, str) and isinstance(node.op, ast.Add):
+        return ast.copy_location(ast.Constant(left + right), node)
+    if type(left) is not int or type(right) is not int or abs(left) > 2**40 or not 0 <= right <= 2**40:
+        return node
+    made = {
+        ast.Add: left + right, ast.Sub: left - right, ast.Mult: left * right,
+        ast.LShift: left << right if right < 64 else None, ast.FloorDiv: left // right if right else None,
+    }.get(type(node.op))  # fmt: skip
+    return node if made is None else ast.copy_location(ast.Constant(made), node)
+
+
+def folded_strings(text: str) -> tuple[str, ...]:
+    """Strings that a Python text puts together from others."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    made = (folded(node) for node in ast.walk(tree) if isinstance(node, ast.BinOp))
+    return tuple(one.value for one in made if isinstance(one, ast.Constant) and isinstance(one.value, str))
+
+
+def _named(setting: tuple[str, str]) -> tuple[str, str]:
+    return setting[0], setting[1].partition("=")[0]
 
 
 @dataclass(frozen=True)
@@ -205,7 +250,18 @@ class _Stripped(ast.NodeTransformer):
         self.inside = ""
         self.tiles: set[str] = set()
 
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        return folded(self.generic_visit(node))
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        if isinstance(node.value, float) and node.value not in (0.0, 1.0):
+            self.settings.append(("numbers of the formula", "", repr(node.value)))
+        return node
+
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        tuned = [one for one in node.decorator_list if re.search(r"\b(?:autotune|heuristics)\b", ast.unparse(one))]
+        self.settings += [("tile sizes", node.name, f"autotune={ast.unparse(one)}") for one in tuned]
+        node.decorator_list = [one for one in node.decorator_list if one not in tuned]
         outer, self.inside = self.inside, node.name if node.name in self.kernels else self.inside
         made = self.generic_visit(node)
         self.inside = outer

@@ -113,7 +113,8 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     """(number of the first line, lines) of what reads on over ends of lines; rows of tables and items stand alone."""
     start, found = 1, list[str]()
     for number, line in enumerate(lines, start=1):
-        alone = line.count("|") > 1 or not line.strip() or bool(wording.ITEM.match(line))
+        cites = "<-" in line or (bool(found) and "<-" in found[-1])
+        alone = line.count("|") > 1 or not line.strip() or bool(wording.ITEM.match(line)) or cites
         if found and (alone or found[-1].count("|") > 1 or found[-1].rstrip().endswith((".", ":", ";", "!", "?"))):
             yield start, found
             found = []
@@ -239,6 +240,8 @@ class Accountant:
             return value > 1
         if wording.OF_THEM.match(after) and sentence.follows_thing:
             return value > 1
+        if not dimension and wording.A_CLOCK.match(after):
+            return value > 1
         near = [name for name in sentence.names if self._fits(name, dimension)]
         chooses = dimension in wording.COUNTS or dimension == "bytes"
         free = computed or (chooses and sentence.uses and not sentence.names_product)
@@ -304,6 +307,13 @@ class Accountant:
             clause = f"{parts[-2]} {clause}"  # `H100 SXM HBM bandwidth: 3.35 TB/s`
         named = (found.meaning for found in self._product_names.find(clause))
         return any(one == given.product or self._in_family(one, given.product) for one in named)
+
+    def other_product(self, text: str, product: str) -> str:
+        """The GPU that a cited line is about, if it names one and not `product`; else empty."""
+        named = [found.meaning for found in self._product_names.find(plain(text))]
+        if not named or any(one == product or self._in_family(one, product) for one in named):
+            return ""
+        return named[0]
 
     def is_capability_of(self, capability: str, product: str) -> bool:
         """Whether one is the page of a compute capability that the other has."""

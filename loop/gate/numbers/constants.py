@@ -171,20 +171,24 @@ def _python(tree: ast.Module) -> Iterator[Named]:
         elif isinstance(node, ast.AnnAssign | ast.NamedExpr | ast.AugAssign) and node.value is not None:
             yield from _paired(node.target, node.value)
         elif isinstance(node, ast.arguments):
-            positional = [*node.posonlyargs, *node.args]
-            for argument, default in zip(
-                positional[len(positional) - len(node.defaults) :], node.defaults, strict=True
-            ):
-                yield default.lineno, argument.arg, _inside(default)
-            for argument, value in zip(node.kwonlyargs, node.kw_defaults, strict=True):
-                if value is not None:
-                    yield value.lineno, argument.arg, _inside(value)
+            for name, default in _defaults(node):
+                yield default.lineno, name, _inside(default)
         elif isinstance(node, ast.keyword) and node.arg:
             yield node.value.lineno, node.arg, _inside(node.value)
         elif isinstance(node, ast.Dict):
             for key, value in zip(node.keys, node.values, strict=True):
                 if isinstance(key, ast.Constant) and isinstance(key.value, str):
                     yield value.lineno, key.value, _inside(value)
+
+
+def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
+    """(parameter, default)"""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    for one, default in zip(reversed(positional), reversed(arguments.defaults), strict=False):
+        yield one.arg, default
+    for one, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        if value is not None:
+            yield one.arg, value
 
 
 def _paired(target: ast.expr, value: ast.expr) -> Iterator[Named]:
@@ -216,6 +220,8 @@ def _literals(tree: ast.Module) -> Iterator[tuple[int, Decimal, bool]]:
         elif isinstance(node, ast.FunctionDef):
             ends = (one.value for one in ast.walk(node) if isinstance(one, ast.Return))
             given.setdefault(node.name, []).extend(one for one in ends if one is not None)
+            for argument, default in _defaults(node.args):
+                given.setdefault(argument, []).append(default)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
             grids.append(node.func.slice)
     of_grids, followed = set[int](), set[str]()

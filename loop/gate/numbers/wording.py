@@ -41,7 +41,7 @@ PART = "|".join((
     r"hbm\d*e?", r"gpus?",
 ))  # fmt: skip
 """Parts of a GPU that can be counted."""
-_LITTLE = r"(?:per|of|in|on|for|to|and|or|the|by|with|from|over|across|into|at|an?|each|every|is|are|than|as)\b"
+_LITTLE = r"(?:per|of|in|on|for|to|and|or|the|by|with|from|over|across|into|at|an?|each|every|is|are|than|as|par|pro|por|je)\b"
 _ADJECTIVES = rf"(?:(?!{_LITTLE})[A-Za-z][A-Za-z-]*\s+){{0,2}}"
 PARTS_AFTER = re.compile(rf"^[\s-]*{_ADJECTIVES}(?:{PART})(?![\w-])", re.IGNORECASE)
 PARTS_BEFORE = re.compile(
@@ -81,6 +81,7 @@ USES = _any(
     r"per (?:thread|block|program|row|warp)",
 )  # fmt: skip
 """Words by which a sentence says what a kernel takes."""
+A_CLOCK = re.compile(r"^[\s\w-]{0,40}?\b(?:per|an?|each|every)\s+(?:clock|cycle|clk|second)\b", re.IGNORECASE)
 OF_THEM = re.compile(r"^\s+of\s+(?:them|these|those|it)\b", re.IGNORECASE)
 
 # --- gains ------------------------------------------------------------------------------------------------------------

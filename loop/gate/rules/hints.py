@@ -68,6 +68,7 @@ def hint_precision(context: GateContext) -> Iterator[Broken]:
     parent_name = context.kernel_name(proposal.parent) or "kernel.py"
     before = code_without_comments(context.kernel(proposal.parent) or "", parent_name)
     code = code_without_comments(proposal.kernel, context.kernel_file)
+    code += "".join(f"\n{one}" for one in knobs.folded_strings(proposal.kernel))
     for type in _BY_PRECISION[_BY_PRECISION.index(asked[0]) + 1 :]:
         pattern = re.compile(_TYPE_NAMES[type], re.IGNORECASE)
         found = pattern.search(code)

@@ -204,7 +204,7 @@ _PART = {"half": Decimal(1) / 2, "third": Decimal(1) / 3, "quarter": Decimal(1) 
 _SHARES: tuple[tuple[str, Callable[[str], Decimal]], ...] = (
     (r"\bto\s+(?:a\s+)?(half|third|quarter|fifth|tenth)\b", lambda m: _PART[m]),
     (r"\bby\s+(?:a\s+)?(half|third|quarter|fifth|tenth)\b", lambda m: 1 - _PART[m]),
-    (r"\bto\s+(\d+(?:\.\d+)?)\s?%", lambda m: Decimal(m) / 100),
+    (r"^to\s+(\d+(?:\.\d+)?)\s?%", lambda m: Decimal(m) / 100),
     (r"\bby\s+(\d+(?:\.\d+)?)\s?%", lambda m: 1 - Decimal(m) / 100),
     (
         r"\b(\d+(?:\.\d+)?)\s?(?:x|×|times)\s+(?:faster|as fast|less|lower)",
@@ -232,7 +232,9 @@ def _above(
     if stated.dimension == "percent" and value > 1:
         return "100 % of a peak" if any(word in lower for word in _THROUGHPUTS) and "faster" not in lower else ""
     if stated.dimension == "seconds" and _EXPECTED in text.file and lower.startswith("time") and "floor" in peaks:
-        return peaks["floor"][1] if 0 < value < peaks["floor"][0] and "by " not in lower else ""
+        # `2 us to 4 us` is a difference unless it says to what, or from what, the time falls.
+        absolute = value > peaks["floor"][0] / 4 or lower.removeprefix("time: ").startswith(("to ", "from ", "below "))
+        return peaks["floor"][1] if 0 < value < peaks["floor"][0] and "by " not in lower and absolute else ""
     if stated.dimension not in peaks or any(word in lower for word in _CACHES):
         return ""
     peak, said = peaks[stated.dimension]

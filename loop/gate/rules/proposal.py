@@ -129,7 +129,7 @@ def _held_against_methods(context: GateContext, proposal: Proposal) -> Iterator[
     language = "cuda" if (context.kernel_name(proposal.parent) or "").endswith(".cu") else "python"
     before = context.kernel(proposal.parent)
     found = knobs.differing(before, proposal.kernel, language) if before is not None else ()
-    declared, own = ", ".join(proposal.methods), knobs.owned(proposal.methods)
+    declared, own = ", ".join(proposal.methods), knobs.owned(proposal.methods, language)
     for one in found:
         if one.kind not in own:
             message = f"{one.kind} differ from v{proposal.parent} ({one.example}), which {declared} does not change"
@@ -140,7 +140,7 @@ def _held_against_methods(context: GateContext, proposal: Proposal) -> Iterator[
     for name, method in knobs.signs(old_code, code, proposal.methods):
         message = f"the code has {name} now, which is {method} and not {declared}"
         yield broken(context.kernel_file, message, "Leave it for the next version, or declare the method that it is.")
-    wanted = knobs.needed(proposal.methods)
+    wanted = knobs.needed(proposal.methods, language)
     if found and not wanted & {one.kind for one in found} and {one.kind for one in found} <= own:
         message = (
             f"only {' and '.join(one.kind for one in found)} differ from v{proposal.parent}: that is not {declared}"
