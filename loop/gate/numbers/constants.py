@@ -167,9 +167,9 @@ def _python(tree: ast.Module) -> Iterator[Named]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
             for target in node.targets:
-                yield from _paired(target, node.value)
+                yield from _unwrapped(target, node.value)
         elif isinstance(node, ast.AnnAssign | ast.NamedExpr | ast.AugAssign) and node.value is not None:
-            yield from _paired(node.target, node.value)
+            yield from _unwrapped(node.target, node.value)
         elif isinstance(node, ast.arguments):
             for name, default in _defaults(node):
                 yield default.lineno, name, _inside(default)
@@ -179,6 +179,11 @@ def _python(tree: ast.Module) -> Iterator[Named]:
             for key, value in zip(node.keys, node.values, strict=True):
                 if isinstance(key, ast.Constant) and isinstance(key.value, str):
                     yield value.lineno, key.value, _inside(value)
+
+
+def _unwrapped(target: ast.expr, value: ast.expr) -> Iterator[Named]:
+    for line, name, one in _paired(target, value):
+        yield line, name, _inside(one)
 
 
 def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
@@ -197,9 +202,9 @@ def _paired(target: ast.expr, value: ast.expr) -> Iterator[Named]:
         for one, other in zip(target.elts, value.elts, strict=True):  # type: ignore[attr-defined]
             yield from _paired(one, other)
     elif isinstance(target, ast.Name | ast.Attribute):
-        yield target.lineno, target.id if isinstance(target, ast.Name) else target.attr, _inside(value)
+        yield target.lineno, target.id if isinstance(target, ast.Name) else target.attr, value
     elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
-        yield target.lineno, str(target.slice.value), _inside(value)
+        yield target.lineno, str(target.slice.value), value
 
 
 def _inside(value: ast.expr) -> ast.expr:

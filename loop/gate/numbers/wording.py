@@ -41,7 +41,10 @@ PART = "|".join((
     r"hbm\d*e?", r"gpus?",
 ))  # fmt: skip
 """Parts of a GPU that can be counted."""
-_LITTLE = r"(?:per|of|in|on|for|to|and|or|the|by|with|from|over|across|into|at|an?|each|every|is|are|than|as|par|pro|por|je)\b"
+_LITTLE = (
+    "(?:per|of|in|on|for|to|and|or|the|by|with|from|over|across|into|at|an?|each|every|is|are|than|as"
+    r"|par|pro|por|je)\b"
+)
 _ADJECTIVES = rf"(?:(?!{_LITTLE})[A-Za-z][A-Za-z-]*\s+){{0,2}}"
 PARTS_AFTER = re.compile(rf"^[\s-]*{_ADJECTIVES}(?:{PART})(?![\w-])", re.IGNORECASE)
 PARTS_BEFORE = re.compile(

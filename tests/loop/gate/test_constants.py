@@ -76,6 +76,7 @@ def test_a_spec_in_cuda(text: str, line: int, metric: str) -> None:
         "grid = lambda meta: (min(144, meta['N']),)\nf[grid](x)",
         "programs, n = 144, 2\nf[(programs,)](x)",
         "config.sm_count = 144",
+        "def f(rows, units=144):\n    return min(rows, 4 * units)\nn = f(x)\nk[(n,)](x)",
         "A, NUM_SMS = 3, 144",
     ],
 )
