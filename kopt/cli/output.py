@@ -187,7 +187,7 @@ class ProgressBar:
                 sys.stderr.write(f"{step} ({total}) ...\n")
             elif now - self._said >= self.EVERY:
                 self._said = now
-                left = f", {_duration((total - done) / rate)} left" if rate else ""
+                left = f", {duration((total - done) / rate)} left" if rate else ""
                 sys.stderr.write(f"{step}: {done} of {total}, {rate:.3g}/s{left}\n")
                 sys.stderr.flush()
             return
@@ -214,7 +214,7 @@ class ProgressBar:
             self._bar = None
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """`40 s`, `3 min 20 s`, `2 h 5 min`."""
     whole = round(seconds)
     if whole < 60:

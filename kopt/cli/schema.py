@@ -62,6 +62,7 @@ COMMANDS = {
     "run submit": "runs.RunSubmitData",
     "run gate": "runs.RunGateData",
     "run verify": "loop.run.verification.Verification",
+    "run watch": "runs.RunWatchData",
     "run status": "runs.RunData",
     "run resume": "runs.RunData",
     "run extend": "runs.RunData",

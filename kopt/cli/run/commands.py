@@ -282,6 +282,30 @@ def status(run: RunOption = None) -> Reply:
     return _reply(data, text.run_lines(data), [*engine.warnings, *torn])
 
 
+@command("run watch", run)
+def watch(
+    name: Annotated[
+        str | None, typer.Argument(metavar="RUN", help="Folder, name or id of the run (default: the one here).")
+    ] = None,
+    json: JsonFlag = False,
+) -> Reply:
+    """Watch a run until it ends: iterations, the best version so far, what is being tried, the time left.
+
+    Ctrl-C ends the view, and not the run. Without a terminal each event is a line; --json prints one object at the end.
+    Exit code 4 if version 0 was not accepted.
+    """
+    from evaluator.receipt.plan import utc_now
+    from kopt.cli.run.watch import follow, watch_lines
+    from kopt.services.runs.service import look
+    from kopt.services.runs.watching import watched
+    from loop.journal.state import Phase
+
+    engine, view = look(name)
+    data = watched(follow(view, quiet=json), utc_now())
+    code = ExitCode.REJECTED if data.run.phase is Phase.BASELINE_FAILED else ExitCode.OK
+    return _reply(data, [] if sys.stdout.isatty() else watch_lines(data), engine.warnings, code)
+
+
 @command("run resume", run, reads_wikis=True)
 def resume(run: RunOption = None, command_timeout: CommandTimeoutOption = 900.0) -> Reply:
     """Continue an interrupted or waiting run until it needs a proposal, or to its end.

@@ -159,6 +159,27 @@ def waiting_for(record: RunRecord, phase: Phase, folder: RunFolder) -> str:
     return f"kopt run resume --run {folder.root}"
 
 
+class RunWatchData(JsonModel):
+    """`kopt run watch`: how the run stood when the view ended."""
+
+    run: RunData
+    ended: bool
+    """Whether the run has ended; False where only the view did."""
+    trying: str
+    """Version, attempt, methods and change that are being tried; empty where nothing is."""
+    best_us: float | None
+    """Median of the best version's own calls; None where no time was taken."""
+    first_us: float | None
+    """That of version 0."""
+    floor_us: float | None
+    """The least time that the problem takes on this GPU; None where it is not known."""
+    target_us: float | None
+    seconds_passed: float
+    """Since the run was created."""
+    seconds_left: float | None
+    """None: no limit."""
+
+
 class RunPlanData(JsonModel):
     """`kopt run plan`"""
 
