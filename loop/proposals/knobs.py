@@ -256,6 +256,7 @@ class _Stripped(ast.NodeTransformer):
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         if isinstance(node.value, float) and node.value not in (0.0, 1.0):
             self.settings.append(("numbers of the formula", "", repr(node.value)))
+            return ast.copy_location(ast.Constant("a number"), node)
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
@@ -268,6 +269,7 @@ class _Stripped(ast.NodeTransformer):
         return made
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
         launched = _launched(node)
         called = ast.unparse(node.func) if not launched else ""
         where = launched or self.inside
@@ -285,9 +287,10 @@ class _Stripped(ast.NodeTransformer):
         if called.endswith("Config") and node.args and isinstance(node.args[0], ast.Dict):
             self.settings.append(("tile sizes", "", ast.unparse(node.args[0])))
             node.args = node.args[1:]
-        return self.generic_visit(node)
+        return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        self.generic_visit(node)
         names = [target.id for target in node.targets if isinstance(target, ast.Name)]
         number = isinstance(node.value, ast.Constant) and isinstance(node.value.value, int)
         if (
@@ -301,7 +304,7 @@ class _Stripped(ast.NodeTransformer):
         if kind is not None and isinstance(node.value, ast.Constant):
             self.settings.append((kind, "", f"{names[0]}={ast.unparse(node.value)}"))
             return ast.Pass()
-        return self.generic_visit(node)
+        return node
 
 
 def _launched(node: ast.Call) -> str:
@@ -338,7 +341,7 @@ def _cuda(tokens: Sequence[Token]) -> _Parts:
             re.fullmatch(r"define\s+(\w+)\s+(\d+)", token.text.strip()) if token.kind is TokenKind.DIRECTIVE else None
         )
         if define:
-            settings.append(("tile sizes", "", token.text.strip()))
+            settings.append(("tile sizes", "", f"{define[1]}={define[2]}"))
         elif token.kind is TokenKind.NAME and token.text == "__global__":
             named = (one.text for one in tokens[at : at + 12] if one.kind is TokenKind.NAME)
             functions.add(next((one for one in named if not one.startswith("__") and one != "void"), ""))

@@ -1,0 +1,142 @@
+"""What differs between two kernels, and which method changes it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loop.proposals.change import compare
+from loop.proposals.knobs import differing, folded_strings, needed, owned, signs, spoken
+
+TRITON = '''import triton
+import triton.language as tl
+
+BLOCK = 1024
+
+
+@triton.jit
+def kernel(x, y, n, eps, B: tl.constexpr):
+    """Rows."""
+    for start in range(0, n, B):
+        at = start + tl.arange(0, B)
+        value = tl.load(x + at, mask=at < n)
+        tl.store(y + at, tl.exp(value) * 0.5, mask=at < n)
+
+
+def run(x):
+    y = x.clone()
+    kernel[(x.shape[0],)](x, y, x.shape[1], 1e-6, B=BLOCK, num_warps=4)
+    return y
+'''
+CUDA = """#define TILE 128
+__global__ void __launch_bounds__(256) scale(float* x, int n) { int i = threadIdx.x; if (i < n) x[i] *= 2; }
+extern "C" void solve(float* x, int n) { scale<<<1, 256>>>(x, n); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kinds"),
+    [
+        ("num_warps=4", "num_warps=8", {"launch settings"}),
+        ("num_warps=4", "num_warps=4, num_stages=3", {"pipeline stages"}),
+        ("num_warps=4", "num_warps=2 + 2", set()),
+        ("BLOCK = 1024", "BLOCK = 2048", {"tile sizes"}),
+        ("BLOCK = 1024", "BLOCK = 1 << 10", set()),
+        ("B=BLOCK", "B=triton.next_power_of_2(x.shape[1])", {"tile sizes"}),
+        ("@triton.jit", "@triton.autotune(configs=[triton.Config({'B': 64})], key=['n'])\n@triton.jit", {"tile sizes"}),
+        ("mask=at < n)\n", 'mask=at < n, eviction_policy="evict_first")\n', {"cache hints"}),
+        ("1e-6", "1e-5", {"numbers of the formula"}),
+        ("value) * 0.5", "value) * 0.25", {"numbers of the formula"}),
+        ("tl.exp(value)", "tl.exp2(value * 1.44)", {"the code"}),
+        ("range(0, n, B)", "tl.range(0, n, B, num_stages=2)", {"pipeline stages", "the code"}),
+        ('"""Rows."""', '"""Fast rows."""  # very', set()),
+    ],
+)
+def test_kinds_of_triton_are_told_apart(old: str, new: str, kinds: set[str]) -> None:
+    assert old in TRITON
+    assert {one.kind for one in differing(TRITON, TRITON.replace(old, new, 1), "python")} == kinds
+
+
+def test_a_new_kernel_brings_its_own_settings() -> None:
+    other = TRITON.replace("kernel(", "fused(").replace("kernel[", "fused[").replace("num_warps=4", "num_warps=16")
+    assert {one.kind for one in differing(TRITON, other, "python")} == {"the code"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kinds"),
+    [
+        ("__launch_bounds__(256)", "__launch_bounds__(512)", {"launch settings"}),
+        ("TILE 128", "TILE 64", {"tile sizes"}),
+        ("x[i] *= 2", "x[i] += x[i]", {"the code"}),
+    ],
+)
+def test_kinds_of_cuda_are_told_apart(old: str, new: str, kinds: set[str]) -> None:
+    assert {one.kind for one in differing(CUDA, CUDA.replace(old, new, 1), "cuda")} == kinds
+
+
+@pytest.mark.parametrize(
+    ("method", "may", "may_not"),
+    [
+        ("launch_config", "launch settings", "the code"),
+        ("online_recomputation", "the code", "launch settings"),
+        ("multi_stage_pipeline", "pipeline stages", "launch settings"),
+        ("cache_modifier_hint", "cache hints", "the code"),
+        ("mufu_ex2_softmax", "the code", "tile sizes"),
+        ("no such method", "the code", "pipeline stages"),
+    ],
+)
+def test_a_method_changes_what_is_its_own(method: str, may: str, may_not: str) -> None:
+    own = owned((method,), "python")
+    assert may in own
+    assert may_not not in own
+    assert needed((method,), "python") <= own
+
+
+@pytest.mark.parametrize(
+    ("name", "declared", "told"),
+    [
+        ("exp2", "online_recomputation", "mufu_ex2_softmax"),
+        ("exp2", "mufu_ex2_softmax", ""),
+        ("dot", "reduction", "tensor_core"),
+        ("rsqrt", "reduction", "strength_reduce"),
+        ("multiple_of", "coalesced_access", ""),
+        ("exp2", "kernel_fusion", ""),
+    ],
+)
+def test_a_sign_of_another_method_is_told(name: str, declared: str, told: str) -> None:
+    found = list(signs("y = tl.exp(x)", f"y = tl.{name}(x)", (declared,)))
+    assert found == ([(name, told)] if told else [])
+    assert not list(signs(f"tl.{name}", f"y = tl.{name}(x)", (declared,)))
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("Load wide, and also raise num_warps to 8.", {"launch settings"}),
+        ("One loop. While at it, each row gets twice the warps.", {"launch settings"}),
+        ("Unroll, plus num_stages=3", {"pipeline stages"}),
+        ("Load wide, and keep num_warps as it is.", set()),
+        ("num_warps from 4 to 8", set()),
+        ("Load wide and store wide.", set()),
+    ],
+)
+def test_a_second_change_in_words_is_told(text: str, kinds: set[str]) -> None:
+    assert {one.kind for one in spoken(text)} == kinds
+
+
+def test_strings_that_are_put_together_are_read() -> None:
+    assert folded_strings('t = getattr(tl, "float" + "16")') == ("float16",)
+    assert folded_strings("no python") == ()
+
+
+def test_arithmetic_of_constants_is_no_change() -> None:
+    assert compare("x = 1024\n", "x = 1 << 10\n", "python", "python").same
+    assert not compare("x = 1024\n", "x = 1 << 11\n", "python", "python").same
+
+
+@given(st.text(max_size=80), st.sampled_from(["python", "cuda"]))
+def test_any_text_is_compared(text: str, language: str) -> None:
+    assert differing(text, text, language) == ()
+    differing(TRITON if language == "python" else CUDA, text, language)
+    list(spoken(text))
