@@ -90,7 +90,7 @@ def test_the_skill_can_be_followed_literally(
         assert done[step].code == 0, (step, done[step].out, done[step].err)
     schema = json.loads(do("schema", "run-proposal").out)
     for _ in range(10):
-        found = do("run", "next")
+        found = run(home, *said["run", "next"], "--json", cwd=folder)
         if found.code == 3:
             break
         request = found.json["data"]["request"]
@@ -110,3 +110,33 @@ def test_the_skill_can_be_followed_literally(
     assert applied.code == 3, "on the CPU nothing was kept, so there is nothing to apply"
     untried = {words[1:3][1] for words in listed if words[1] == "run"} - {step[1] for step in (*done, *loop)}
     assert untried <= {"status", "report", "apply"}
+
+
+def test_the_example_does_what_it_shows(run: Callable[..., Run], home: Path, installed: Path, tmp_path: Path) -> None:
+    example = skill(installed).split("## A whole iteration\n")[1]
+    folder = tmp_path / "work"
+    folder.mkdir()
+    for name, text in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", example, re.DOTALL):
+        (folder / name).write_text(text, "utf-8")
+    change = re.search(r"```diff\n-(.*?)\n\+(.*?)\n```", example)
+    assert change is not None
+    reference = ""
+    done = 0
+    for block in re.findall(r"```console\n(.*?)```", example, re.DOTALL):
+        for typed, shown in re.findall(r"(?m)^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", block):
+            words = shlex.split(typed.replace("\\\n", " ").replace("gpu-wiki/…", reference))
+            if words[0] == "cp":
+                text = (folder / words[1]).read_text("utf-8")
+                assert text.count(change[1]) == 1
+                (folder / words[2]).write_text(text.replace(change[1], change[2]), "utf-8")
+                continue
+            said = run(home, *words[1:], cwd=folder)
+            done += 1
+            lines = said.out.splitlines()
+            for wanted in filter(str.strip, shown.splitlines()):
+                parts = [part for part in wanted.split("…") if part]
+                assert not parts or any(all(part in line for part in parts) for line in lines), (wanted, said)
+            if words[1:3] == ["run", "next"] and not reference:
+                found = run(home, "run", "next", "--json", cwd=folder).json["data"]["request"]["searches"]
+                reference = next(one for one in found if one["about"] == "kernel")["hits"][0]["reference"]
+    assert done == 7
