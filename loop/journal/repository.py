@@ -95,7 +95,9 @@ class Repository:
 
     def __init__(self, root: Path, run: str, *, in_place: bool, branch: str) -> None:
         self.root, self.run, self.branch, self.own = root.resolve(), run, branch, not in_place
-        self._git = GitCommands(self.root, _USE, private=self.own)
+        # A replacement ref would show another commit than the one that is named.
+        environment = {"GIT_NO_REPLACE_OBJECTS": "1"}
+        self._git = GitCommands(self.root, _USE, private=self.own, environment=environment)
 
     def begin(self, *, committed: bool) -> None:
         """Make the repository or the branch where it is not there; `committed`: whether the run has commits already.
@@ -181,6 +183,11 @@ class Repository:
         """Path below the run's folder → git's id of its content, in the last commit. Raises `KoptError`."""
         listed = self._git.tell("ls-tree", "-r", "-z", "HEAD").split("\0")
         return {path: words.split()[2] for words, _, path in (line.partition("\t") for line in listed) if path}
+
+    def damage(self) -> str:
+        """What git finds wrong with its own objects; empty if each has the content that its name says."""
+        sound, said = self._git.ask("fsck", "--no-dangling", "--no-progress", "--no-reflogs")
+        return "" if sound else visible(said.strip().splitlines()[0][:200] if said.strip() else "git fsck failed")
 
     def restore(self, commit: str, path: str) -> None:
         """Put a file or folder back as a commit has it. Raises `KoptError`."""

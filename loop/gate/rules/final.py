@@ -8,6 +8,7 @@ from evaluator.store.seal import verify
 from kbs.common.errors import KoptError
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, broken, rule
+from loop.gate.rules.folder import LEFT_BY_PROGRAMS
 
 
 @rule("rendered", "version")
@@ -56,6 +57,8 @@ def best_restored(context: GateContext) -> Iterator[Broken]:
     name = context.kernel_name(context.version)
     wanted = f"best/{name}" if name else ""
     for path in sorted({*context.listed(context.folder.best), *([wanted] if wanted else [])}):
+        if LEFT_BY_PROGRAMS.search(path):
+            continue
         if path != wanted:
             yield broken(path, f"it is not a file of v{context.version}", fix)
         elif context.hash(path) != context.hash(context.in_version(name or "")):

@@ -24,9 +24,9 @@ from loop.tools import DiagnosisNote, MachineNote, Search
 
 _PLACES = re.compile(r"^(?:v\d{1,6}|trajectory|profiles|best|final|pictures|replaced)(?:/|$)")
 """Folders in which kopt alone writes."""
-_LEFT_BY_PROGRAMS = re.compile(
+LEFT_BY_PROGRAMS = re.compile(
     r"(?:^|/)(?:[^/]*~|\.#[^/]*|#[^/]*#|\.[^/]*\.sw[a-p]|4913|\.nfs[0-9a-f]+|\.DS_Store|\._[^/]*|Thumbs\.db|desktop\.ini"
-    r"|\.[^/]*\.[0-9a-f]{16}\.tmp|__pycache__/[^/]*\.pyc)$"
+    r"|\.[^/]*\.[0-9a-f]{16}\.tmp|__pycache__/[^/]*\.pyc|[^/]*\.(?:bak|orig|swp)|\.gitignore|\.(?:vscode|idea)/[^/]*)$"
 )
 """What editors, file browsers, file systems, Python and a killed kopt leave beside a file; nobody reads it."""
 _COMMITTED = re.compile(r"^(?:v\d{1,6}|trajectory|profiles)/")
@@ -149,7 +149,7 @@ def stray_file(context: GateContext) -> Iterator[Broken]:
     """
     reported = context.state.reported is not None
     for path in context.listed(context.folder.root):
-        if not _PLACES.match(path) or path in context.state.files or _LEFT_BY_PROGRAMS.search(path):
+        if not _PLACES.match(path) or path in context.state.files or LEFT_BY_PROGRAMS.search(path):
             continue
         if not reported and path.startswith("pictures/"):
             continue  # they are recorded with the report, which the gate comes before
@@ -165,8 +165,9 @@ def _in_users_repository(context: GateContext) -> str:
 def git_history(context: GateContext) -> Iterator[Broken]:
     """Keep the commits of the run's git repository.
 
-    What it checks: every commit that the journal names is in the history of the branch, and the last commit has every
-    file of the versions as the journal recorded it, and the lines that the journal begins with. Packing, tags, other
+    What it checks: every commit that the journal names is in the history of the branch, git's objects are sound, and
+    the last commit has every file of the versions, and what it has of the rest, as the journal recorded it, and the
+    lines that the journal begins with. Packing, tags, other
     branches and commits of your own files change nothing.
 
     Why: damaged files are restored from there.
@@ -177,23 +178,25 @@ def git_history(context: GateContext) -> Iterator[Broken]:
     named = [entry.event.commit for entry in context.state.entries if isinstance(entry.event, Committed)]
     try:
         repository = Repository(context.folder.root, context.record.id, in_place=False, branch=context.record.branch)
-        commits, blobs = repository.commits(), repository.blobs()
+        commits, blobs, damage = repository.commits(), repository.blobs(), repository.damage()
     except KoptError as error:
         yield broken(".git", error.message, fix)
         return
+    if damage:
+        yield broken(".git", f"git finds its objects damaged: {damage}", fix)
     for commit in named:
         if commit not in commits:
             yield broken(".git", f"the commit {commit[:12]} is not in the history", fix)
+    there, now = repository.committed(JOURNAL), context.bytes_of(JOURNAL)
     last = max((entry.n for entry in context.state.entries if isinstance(entry.event, Committed)), default=0)
-    recorded = replay(context.state.entries[:last]).files
+    recorded = context.state.files if there == now else replay(context.state.entries[:last]).files
     for path, hash in recorded.items():
         if (
-            _COMMITTED.match(path)
+            (_COMMITTED.match(path) or path in blobs)
             and context.hash(path) == hash
             and not _same(blobs.get(path, ""), context.bytes_of(path))
         ):
             yield broken(".git", f"the last commit does not have {path} as the journal recorded it", fix)
-    there, now = repository.committed(JOURNAL), context.bytes_of(JOURNAL)
     if named and (there is None or now is None or not now.startswith(there)):
         yield broken(".git", "the last commit does not have the lines that journal.jsonl begins with", fix)
 
