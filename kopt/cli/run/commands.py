@@ -173,7 +173,8 @@ def submit(
                 at.driver.advance(at.steps)
             said = _submitted(at, number, taken, made)
         code = ExitCode.OK if said.outcome in ("passed", "shown") else ExitCode.REJECTED
-        notes = [*at.notes, *(taken.report.notes if taken.report is not None else ())]
+        # What is worth a second look before it is handed in is no news once it ran.
+        notes = [*at.notes, *(taken.report.notes if show and taken.report is not None else ())]
         return _reply(said, text.submit_lines(said, typed[1] if typed else None), notes, code)
 
 
