@@ -13,13 +13,16 @@ from loop.gate.comments import code_without_comments, each_comment, joined, name
 from loop.gate.context import GateContext
 from loop.gate.numbers import sources
 from loop.gate.numbers.accounting import Accountant, Chosen, Given, Mode, Sources, integers
-from loop.gate.numbers.figures import Figures, equations, written_numbers
+from loop.gate.numbers.figures import Figures, equations, exact, written_numbers
+from loop.planning.step0 import ROOFLINE
 from loop.proposals.proposal import Proposal
+from loop.tools import Targets
 
 REGISTERED = ("README.md", "plan.md")
 """Files of the run, rendered by kopt, with citations that every text may use."""
 _VERSION = re.compile(r"\b(?:v|version )(\d{1,4})\b", re.IGNORECASE)
 _BEST = re.compile(r"\bbest\b", re.IGNORECASE)
+_OPERATIONS = "floating-point operations"
 _SELECTED = re.compile(r"#evidence\.selected\[(\d+)\]")
 
 
@@ -214,14 +217,32 @@ class Ledger:
         headroom = [line for note in diagnoses if note for line in note.headroom]
         return Sources(
             launches,
-            [figures for figures, _ in measured],
+            [*(figures for figures, _ in measured), self._counted],
             cited,
             [*gains, *(ratios for _, ratios in measured)],
             self._computed("\n".join([*headroom, text.text]), [f for f, _ in measured], cited),
+            self._shown,
             [one.text for one in equations(text.text) if one.holds],
             self.context.record.gpu,
             self._words,
         )
+
+    @cached_property
+    def _counted(self) -> Figures:
+        """Bytes and operations that step 0 counted."""
+        found, targets = Figures(), self.context.read_as(ROOFLINE, Targets.model_validate_json)
+        for value, dimension in ((targets.bytes, "bytes"), (targets.operations, _OPERATIONS)) if targets else ():
+            if value is not None:
+                found.add(exact(Decimal(value), dimension))
+                found.add(exact(Decimal(value), ""))
+        return found
+
+    @cached_property
+    def _shown(self) -> Figures:
+        """Results of arithmetic in any text of the proposal."""
+        measured = [self._measured(number)[0] for number in self._versions("")]
+        everything = "\n".join(text.text for text in stated_texts(self.context) if text.mode != "predictions")
+        return self._computed(everything, [*measured, self._counted], self.cited)
 
     def _quoted(self, n: int) -> list[Given]:
         """What the quotation of selected evidence says; for a receipt or a profile, the value that is referred to."""

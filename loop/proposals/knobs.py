@@ -43,7 +43,7 @@ _OF_METHODS: dict[str, tuple[Kind, ...]] = {
     **dict.fromkeys(
         ("register_pressure", "register_spill", "setmaxnreg", "warp_specialization", "pingpong_warpgroups",
          "cooperative_cluster", "distributed_smem", "tma_multicast", "persistent_kernel", "smem_register_spill",
-         "cluster_launch_control", "thread_coarsening"),
+         "cluster_launch_control"),
         ("launch settings", *_CODE)),
     **dict.fromkeys(
         ("mixed_precision", "tensor_core", "tf32_emulation", "fp8_fast_accumulation", "block_scaled_precision",
@@ -55,9 +55,15 @@ _OF_METHODS: dict[str, tuple[Kind, ...]] = {
          "warp_shuffle_sync", "programmatic_dependent_launch"),
         ("the code",)),
     **dict.fromkeys(("mufu_ex2_softmax", "fma_fast_math", "strength_reduce"), ("numbers of the formula", "the code")),
+    **dict.fromkeys(
+        ("tiling_smem", "ilp_unroll_register_tile", "vectorized_access", "coalesced_access",
+         "split_k", "stream_k", "data_layout", "tile_scheduler_swizzle", "bank_conflict", "epilogue_fusion",
+         "loop_unroll"),
+        _CODE),
+    "thread_coarsening": ("launch settings", *_CODE),
     **dict.fromkeys(("kernel_fusion", "rewrite"), KINDS),
 }  # fmt: skip
-"""Method → the kinds of things that it changes; any other changes the code and the sizes of its tiles."""
+"""Method → the kinds of things that it changes; any other changes the code alone."""
 _NEEDS: dict[str, tuple[Kind, ...]] = {
     "launch_config": ("launch settings", "pipeline stages", "tile sizes"),
     "multi_stage_pipeline": ("pipeline stages", "the code"),
@@ -136,7 +142,7 @@ def owned(methods: Sequence[str], language: str) -> set[Kind]:
 def _owned(method: str, language: str) -> tuple[Kind, ...]:
     # In Triton a hint is an argument; in CUDA it is another instruction.
     hint = method == "cache_modifier_hint" and language == "python"
-    return ("cache hints",) if hint else _OF_METHODS.get(method, _CODE)
+    return ("cache hints",) if hint else _OF_METHODS.get(method, ("the code",))
 
 
 def needed(methods: Sequence[str], language: str) -> set[Kind]:

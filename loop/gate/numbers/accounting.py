@@ -66,6 +66,9 @@ class Sources:
     gains: Sequence[Figures]
     """Where ratios may be from: receipts and the lines that this text cites."""
     computed: Figures
+    """Results of the text's own arithmetic."""
+    elsewhere: Figures
+    """Results of arithmetic that other texts of the proposal show: of hardware they say nothing."""
     equations: Sequence[str]
     """Arithmetic of the text that is right: a number in it needs a source, and is no value of the metric beside it."""
     product: str
@@ -281,11 +284,14 @@ class Accountant:
         if not hardware and not spoken.is_gain and self._chooses(spoken, chosen):
             return None
         if spoken.is_gain:
-            found = any(one.has(spoken.readings) for one in sources.gains) or sources.computed.has(spoken.readings)
+            shows = (sources.computed, sources.elsewhere)
+            found = any(one.has(spoken.readings) for one in (*sources.gains, *shows))
             return None if found else Unaccounted(1, shown, sentence, hardware, "", "")
         wanted = self._wanted(spoken)
         measured = any(one.has(spoken.readings) for one in sources.measured) or sources.computed.has(spoken.readings)
         if measured and not (hardware and not spoken.dimension):
+            return None
+        if not hardware and sources.elsewhere.has(spoken.readings):
             return None
         if any(_says(launch, spoken) for launch in sources.launches):
             return None

@@ -175,5 +175,8 @@ def _holds(left: str, right: str) -> bool | None:
     if "%" in left + right:
         hundred = re.sub(rf"({NUMBER})\s*%", r"(\1 / 100)", left)
         readings.append(f"({hundred}) {'* 100 ' if '%' in right else ''}= {right.replace('%', '')}")
+    bare = re.fullmatch(rf"({NUMBER})[ \t]?[A-Za-zµ/]+", right)
+    if bare and not re.search(r"[A-Za-zµ%]", left):
+        readings.append(f"{left} = {bare[1]}")  # `122.5 - 112.0 = 10.5 us`
     verdicts = [equation_holds(reading) for reading in readings]
     return True if True in verdicts else False if False in verdicts else None

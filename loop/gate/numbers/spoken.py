@@ -143,7 +143,7 @@ class Spoken:
         if not self.is_count_of_times:
             return told and not whole
         gains = told or bool(wording.GAIN.match(self.after) or wording.FACTOR.match(self.after))
-        return gains or not whole or self.value > wording.SMALL
+        return gains or not whole
 
     def is_name(self) -> bool:
         """Whether it belongs to a name or counts versions, lines and the like: `FlashAttention-2`, `line 40`, `1st`."""

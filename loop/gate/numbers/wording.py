@@ -84,7 +84,9 @@ USES = _any(
     r"per (?:thread|block|program|row|warp)",
 )  # fmt: skip
 """Words by which a sentence says what a kernel takes."""
-A_CLOCK = re.compile(r"^[\s\w-]{0,40}?\b(?:per|an?|each|every)\s+(?:clock|cycle|clk|second)\b", re.IGNORECASE)
+A_CLOCK = re.compile(
+    r"^[\s\w-]{0,40}?\b(?:an?\s+(?:clock|cycle|clk)|(?:per|each|every)\s+(?:clock|cycle|clk|second))\b", re.IGNORECASE
+)
 OF_THEM = re.compile(r"^\s+of\s+(?:them|these|those|it)\b", re.IGNORECASE)
 
 # --- gains ------------------------------------------------------------------------------------------------------------
