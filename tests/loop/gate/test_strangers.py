@@ -1,0 +1,81 @@
+"""Proposals that strangers wrote, hostile and harmless, against the gate: what is known to go wrong is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from evaluator.receipt import timing
+from kopt.services.engine import Engine
+from kopt.services.runs.tools import RunTools
+from kopt.services.settings import load_settings
+from loop.proposals.proposal import Proposal
+from loop.tools import Search
+from tests.evaluator import receipts
+from tests.loop.gate.strangers import RUNS, SETS, Waiting, build
+
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
+
+TAKEN = {
+    1: {"h12": "a local name", "h27": "Roman numerals", "h52": "dead code", "h54": "a mask of the mantissa"},
+    2: {
+        "h01": "the receipt has it", "h13": "the receipt has it", "h16": "cited for the H200, said of the H100",
+        "h35": "a fifth, in words", "h45": "masks left out", "h54": "rounded through the input's type",
+    },
+    3: {
+        "h06": "hedged in another sentence", "h36": "one step of a launch search", "h49": "nothing calls for it",
+        "h50": "nothing calls for it", "h51": "nothing calls for it",
+    },
+}  # fmt: skip
+"""Hostile proposals that the gate lets run."""
+REFUSED = {2: {"g03": "a spec without a quotation", "g30": "a spec without a quotation"}}
+"""Harmless proposals that it does not."""
+
+
+@pytest.fixture(scope="module")
+def look(built_home: Path) -> Callable[[str, str], Search]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KOPT_HOME", str(built_home))
+        engine = Engine(load_settings())
+
+    class Looks:
+        """The part of `RunTools` that searches."""
+
+        def __init__(self) -> None:
+            self.engine = engine
+
+    @cache
+    def found(about: str, text: str) -> Search:
+        return RunTools.search(Looks(), about, text)  # type: ignore[arg-type]  # it needs the engine alone
+
+    return found
+
+
+@pytest.mark.parametrize("number", SETS)
+def test_the_gate_judges_proposals_of_strangers(
+    number: int, look: Callable[[str, str], Search], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = RUNS[SETS[number]]
+    plain = receipts.workload_timing
+
+    def timed(**fields: object) -> timing.WorkloadTiming:
+        moved = made.dims["M"] * made.dims["N"] * (4 if made.operation == "softmax" else 2)
+        ceiling = timing.Ceiling(floor_us=made.floor_us, made_of="copy", read_bytes=moved, written_bytes=moved, n=50)
+        return plain(**{"ceiling": ceiling, **fields})
+
+    monkeypatch.setattr(receipts, "workload_timing", timed)
+    run: Waiting = build(tmp_path / "base", made, look)
+    taken, refused, harmless = dict[str, str](), dict[str, str](), 0
+    for case in run.cases(number):
+        found = run.submit(Proposal.model_validate(case["proposal"]), tmp_path / case["id"])
+        harmless += case["kind"] == "harmless"
+        if case["kind"] == "hostile" and found.accepted:
+            taken[case["id"]] = case["what"]
+        if case["kind"] == "harmless" and not found.accepted:
+            refused[case["id"]] = "; ".join(one.message for one in found.broken)
+    assert set(taken) == set(TAKEN[number]), taken
+    assert set(refused) == set(REFUSED.get(number, {})), refused
+    assert harmless == 40
