@@ -18,7 +18,7 @@ from kbs.evidence.vocabulary import Vocabulary
 from loop import pages
 from loop.journal import journal as journals
 from loop.journal.events import Files
-from loop.journal.folder import JOURNAL, KERNELS, RunFolder
+from loop.journal.folder import JOURNAL, KERNELS, MAIN, RunFolder
 from loop.journal.record import RunRecord
 from loop.journal.seals import Sealer, Sealing
 from loop.journal.state import RunState, VersionState
@@ -122,11 +122,24 @@ class GateContext:
     # --- the version -------------------------------------------------------------------------------------------------
 
     @cached_property
-    def proposal(self) -> Proposal | None:
-        """The proposal; None for version 0, and if the file cannot be read."""
+    def as_handed_in(self) -> Proposal | None:
+        """The proposal with its own kernel; None for version 0, and if the file cannot be read."""
         if self.handed_in is not None or self.version == 0:
             return self.handed_in
         return self.read_as(self.in_version("proposal.json"), Proposal.model_validate_json)
+
+    @cached_property
+    def proposal(self) -> Proposal | None:
+        """The proposal, with the champion's text as its kernel; None for version 0, and if the file cannot be read."""
+        found = self.as_handed_in
+        text = found.candidates.get(self.champion) if found is not None else None
+        return found if found is None or text is None else found.with_kernel(text)
+
+    @property
+    def champion(self) -> str:
+        """The candidate that the version's accepted attempt stands for."""
+        state = self.opened if self.stage != "proposal" else None
+        return state.result.branch if state is not None and state.result is not None else MAIN
 
     @property
     def proposal_file(self) -> str:

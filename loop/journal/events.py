@@ -11,10 +11,13 @@ from evaluator.receipt.verdict import Improvement, Verdict
 from kbs.common.canonical_json import Sha256
 from kbs.common.json_model import FrozenModel
 from kbs.common.ulid import PATTERN as ULID
+from loop.journal.folder import MAIN
 from loop.journal.language_model import ModelCall
 
 Files = dict[str, Sha256]
 """Path below the run's folder → SHA-256 of the file's bytes."""
+Interval = tuple[float, float, float]
+"""Median, lower and upper bound."""
 StopReason = Literal["cap", "time", "floor", "directions_exhausted", "target_reached", "budget", "user"]
 
 
@@ -90,11 +93,36 @@ class Submitted(FrozenModel):
     attempt: int = Field(ge=1)
     parent: int
     methods: tuple[str, ...]
+    branches: tuple[str, ...] = (MAIN,)
+    """The candidates; `main` is the proposal's own kernel."""
+    files: Files
+
+
+class Measured(FrozenModel):
+    """One of an attempt's candidates was measured."""
+
+    kind: Literal["measured"] = "measured"
+    version: int
+    attempt: int
+    what: Literal["signal", "verdict"]
+    """`signal`: quick and alone, to rank it. `verdict`: against the parent."""
+    name: str
+    """The candidate."""
+    receipt: Sha256 | None
+    """Id of the sealed receipt; None if the evaluator could not take the kernel."""
+    verdict: Verdict | None
+    improvement: Improvement | None
+    reason: str
+    ratio: Interval | None
+    """Median, lower and upper bound of the time of what it was compared with over its own; None for a signal."""
+    median_us: float | None
+    seconds: float
+    """How long the evaluation took."""
     files: Files
 
 
 class Evaluated(FrozenModel):
-    """An attempt was held against the reference and timed."""
+    """An attempt was held against the reference and timed: its champion stands for it."""
 
     kind: Literal["evaluated"] = "evaluated"
     version: int
@@ -104,9 +132,11 @@ class Evaluated(FrozenModel):
     verdict: Verdict
     improvement: Improvement
     reason: str
-    ratio: tuple[float, float, float] | None
+    ratio: Interval | None
     """Median, lower and upper bound of parent time over this kernel's; for version 0, of the first baseline's."""
     median_us: float | None
+    branch: str = MAIN
+    """The champion: the candidate that the attempt stands for."""
     files: Files
 
 
@@ -220,7 +250,7 @@ class FinalMeasured(FrozenModel):
     receipt: Sha256
     agrees: bool
     """Whether this measurement and the version's own say the same."""
-    ratio: tuple[float, float, float] | None
+    ratio: Interval | None
     """Version 0's time over this one's; None where none was taken, or it is version 0."""
     why: str
     files: Files
@@ -256,6 +286,7 @@ Event = Annotated[
     | Asked
     | Refused
     | Submitted
+    | Measured
     | Evaluated
     | Profiled
     | Gated

@@ -10,6 +10,8 @@ from kbs.common.errors import UsageError
 RECORD = "run.json"
 JOURNAL = "journal.jsonl"
 HINTS = "HINTS.md"
+MAIN = "main"
+"""The candidate that is a proposal's own kernel."""
 KERNELS = {"python": "kernel.py", "cuda": "kernel.cu"}
 
 
@@ -66,6 +68,18 @@ class RunFolder:
     def attempt(self, version: int, attempt: int) -> Path:
         """vN/attempts/aM/."""
         return self.version(version) / "attempts" / f"a{attempt}"
+
+    def branch(self, version: int, attempt: int, name: str) -> Path:
+        """vN/branches/aM/NAME/: a candidate of an attempt, with what was measured of it."""
+        return self.branches(version, attempt) / name
+
+    def branches(self, version: int, attempt: int) -> Path:
+        """vN/branches/aM/."""
+        return self.version(version) / "branches" / f"a{attempt}"
+
+    def candidate(self, version: int, attempt: int, name: str) -> Path:
+        """The folder that holds the kernel of a candidate: that of the attempt for the proposal's own."""
+        return self.attempt(version, attempt) if name == MAIN else self.branch(version, attempt, name)
 
     def submission(self, version: int, number: int) -> Path:
         """vN/refused/sM/: an answer that was refused."""

@@ -16,6 +16,8 @@ from loop.journal.folder import RunFolder
 from loop.journal.language_model import ModelChoice
 
 SCHEMA_VERSION: Literal[1] = 1
+BRANCHES = 4
+"""Candidates of a proposal, if nothing else is asked for."""
 Grade = Literal["full", "degraded", "none"]
 Proposer = Literal["agent", "command", "llm"]
 """Who proposes versions: whoever submits them, a program of the user's, or a language model."""
@@ -134,6 +136,8 @@ class RunRecord(FrozenModel):
     """Cap, without what `extend` adds."""
     attempts: int = Field(ge=1, le=10)
     """Attempts that a version has."""
+    branches: int | None = Field(default=None, ge=1, le=16)
+    """Candidates that a proposal may have; None in a run of before, whose proposals have one."""
     seconds: float | None
     """Limit of the whole run; None: none."""
     target: str

@@ -11,6 +11,7 @@ from kbs.common.errors import KoptError
 from kbs.experience.experiment import NO_TRIAL, outcome_of
 from loop.journal import events
 from loop.journal.events import Event, Files
+from loop.journal.folder import MAIN
 from loop.journal.journal import Entry
 from loop.journal.language_model import Spent
 from loop.journal.record import RunRecord
@@ -19,6 +20,7 @@ _Step = (
     events.Asked
     | events.Refused
     | events.Submitted
+    | events.Measured
     | events.Evaluated
     | events.Profiled
     | events.Gated
@@ -27,6 +29,8 @@ _Step = (
     | events.Committed
 )
 """Events of the open version."""
+BEST = 2
+"""So many candidates of an attempt are compared with the parent: those with the best signals."""
 REFUSALS = 3
 """After this many refused answers in a row of a program or model, its version fails; an agent may continue."""
 
@@ -40,7 +44,10 @@ class Phase(StrEnum):
     """Apply the stall and stop rules, then open the next version."""
     PROPOSE = "propose"
     """Wait for a proposal: the only phase that kopt does not leave by itself."""
+    SIGNAL = "signal"
+    """Measure each candidate quickly, to rank them."""
     EVALUATE = "evaluate"
+    """Compare the best candidates with the parent, and choose the champion."""
     PROFILE = "profile"
     GATE = "gate"
     CLOSE = "close"
@@ -63,12 +70,41 @@ class Attempt:
     number: int
     submitted: events.Submitted | None
     """None for version 0, which nobody proposed."""
+    measured: list[events.Measured] = field(default_factory=list)
+    """What was measured of its candidates; empty for attempts of earlier versions of kopt."""
     evaluated: events.Evaluated | None = None
 
     @property
     def accepted(self) -> bool:
         """Whether the evaluator accepted it."""
         return self.evaluated is not None and self.evaluated.verdict is Verdict.ACCEPTED
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """Their names, in the order in which they were handed in."""
+        return (MAIN,) if self.submitted is None else self.submitted.branches
+
+    def found(self, what: str, name: str) -> events.Measured | None:
+        """What was measured of a candidate; None if it was not yet."""
+        return next((one for one in self.measured if (one.what, one.name) == (what, name)), None)
+
+    @property
+    def signals(self) -> tuple[events.Measured, ...]:
+        """Signals, the best first: accepted ones by their time, then as they were handed in."""
+        signals = [found for name in self.candidates if (found := self.found("signal", name)) is not None]
+        accepted = [one for one in signals if one.verdict is Verdict.ACCEPTED]
+        timed = sorted(accepted, key=lambda one: float("inf") if one.median_us is None else one.median_us)
+        return (*timed, *(one for one in signals if one not in accepted))
+
+    @property
+    def finalists(self) -> tuple[str, ...]:
+        """The candidates that are compared with the parent: the best of those whose signal was accepted."""
+        return tuple(one.name for one in self.signals if one.verdict is Verdict.ACCEPTED)[:BEST]
+
+    def pending(self, what: str) -> tuple[str, ...]:
+        """Candidates that are to be measured and were not yet."""
+        wanted = self.candidates if what == "signal" else self.finalists
+        return tuple(name for name in wanted if self.found(what, name) is None)
 
 
 @dataclass
@@ -80,6 +116,8 @@ class VersionState:
     refused: list[events.Refused] = field(default_factory=list)
     refused_in_row: int = 0
     """Since the version was opened, or since its last attempt that was evaluated."""
+    taken_back: int = 0
+    """Attempts that the evaluator could not take."""
     profiled: events.Profiled | None = None
     gated: events.Gated | None = None
     closed: events.Closed | None = None
@@ -243,9 +281,9 @@ class RunState:
         if version.accepted is not None:
             return Phase.PROFILE
         if version.attempts and version.attempts[-1].evaluated is None:
-            return Phase.EVALUATE
+            return Phase.SIGNAL if version.attempts[-1].pending("signal") else Phase.EVALUATE
         if version.number == 0:
-            return Phase.CLOSE if version.attempts else Phase.EVALUATE
+            return Phase.CLOSE if version.attempts else Phase.SIGNAL
         tired = record.proposer != "agent" and version.refused_in_row >= REFUSALS
         if len(version.attempts) >= record.attempts or tired or self.stopped is not None:
             return Phase.CLOSE
@@ -337,16 +375,27 @@ class RunState:
                     return "no such attempt was awaited"
                 known = 0 <= event.parent < version.number and self.versions[event.parent].passed
                 return "" if known else "its parent is no version that passed"
+            case events.Measured():
+                return self._against_measuring(event, version)
             case events.Evaluated():
-                expected = 1 if version.number == 0 else len(version.attempts)
-                wrong = event.attempt != expected or waiting != (version.number == 0) or bool(version.accepted)
-                return "no such attempt was awaited" if wrong or (version.number == 0 and version.attempts) else ""
+                first = version.number == 0 and not version.attempts
+                wrong = event.attempt != max(1, len(version.attempts)) or (waiting and not first)
+                return "no such attempt was awaited" if wrong else ""
             case events.Profiled():
                 return "" if version.accepted and version.profiled is None else "no accepted attempt awaits it"
             case events.Gated():
                 return "" if version.profiled and version.gated is None else "the version was not profiled"
             case events.Closed():
                 return self._against_closing(event, version)
+
+    @staticmethod
+    def _against_measuring(event: events.Measured, version: VersionState) -> str:
+        attempt = version.attempts[-1] if version.attempts else Attempt(1, None)
+        if event.attempt != attempt.number or attempt.evaluated is not None:
+            return "no such attempt is measured"
+        early = event.what == "verdict" and attempt.pending("signal")
+        awaited = not early and event.name in attempt.pending(event.what)
+        return "" if awaited else f"no {event.what} of {event.name} was awaited"
 
     @staticmethod
     def _against_closing(event: events.Closed, version: VersionState) -> str:
@@ -363,6 +412,14 @@ class RunState:
             for entry in self.entries:
                 if not isinstance(entry.event, events.Reported) and path in (found := _files_of(entry.event)):
                     self.files[path] = found[path]
+
+    def _take_back(self, version: VersionState) -> None:
+        """Forget an attempt that the evaluator could not take, with what was measured of it: the next one is written in
+        its place."""
+        gone = version.attempts.pop()
+        version.taken_back += 1
+        before = f"v{version.number}/branches/a{gone.number}/"
+        self.files = {path: hash for path, hash in self.files.items() if not path.startswith(before)}
 
     def _take(self, event: Event, time: str) -> None:
         if isinstance(event, events.Submitted):  # in place of one that the evaluator could not take
@@ -409,13 +466,17 @@ class RunState:
                 self.asked.append(event)
             case events.Refused():
                 if version.attempts and version.attempts[-1].evaluated is None:
-                    version.attempts.pop()  # the evaluator could not take it: nothing of it ran
+                    self._take_back(version)
                 version.refused.append(event)
                 version.refused_in_row += 1
             case events.Submitted():
                 version.attempts.append(Attempt(event.attempt, event))
+            case events.Measured():
+                if not version.attempts:
+                    version.attempts.append(Attempt(1, None))
+                version.attempts[-1].measured.append(event)
             case events.Evaluated():
-                if version.number == 0:
+                if not version.attempts:
                     version.attempts.append(Attempt(1, None))
                 version.attempts[-1].evaluated = event
                 version.refused_in_row = 0

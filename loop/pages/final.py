@@ -19,7 +19,7 @@ from loop.pages.artifacts import NOT_THERE, VersionFiles, targets
 from loop.pages.measured import evaluated_words, text
 from loop.pages.movement import movements
 from loop.pages.reasons import cited
-from loop.pages.run import closed_words, outcome, ratio, stop_words
+from loop.pages.run import candidates_told, closed_words, outcome, ratio, stop_words
 from loop.proposals.proposal import Proposal
 from loop.tools import MachineNote
 
@@ -50,6 +50,8 @@ def report(
     lines += ["## Versions", "", *_versions(record, state), "## Hypotheses and what happened", ""]
     told = [line for version in state.versions[1:] for line in _hypothesis(files[version.number], version)]
     lines += told or ["No version was proposed.", ""]
+    told = [line for version in state.versions for line in _branches(version)]
+    lines += ["## Branches", "", *told] if told else []
     lines += ["## What bounded the kernel", "", *_drift(state), "## Methods", "", *_methods(files, record, state)]
     lines += ["## Evidence used", "", *_evidence(files, state), "## Gate", "", *_gate(state)]
     lines += ["## Pictures", "", *_pictures(pictures), "## Check it", "", *_check(state)]
@@ -180,6 +182,16 @@ def _failed(files: VersionFiles, attempt: Attempt) -> list[str]:
     said += [f"change: {proposal.hypothesis.single_change}"] if proposal else []
     said += [f"foretold: {'; '.join(foretold)}; measured: {NOT_THERE}"] if foretold else []
     return [*bullets(said), ""]
+
+
+def _branches(version: VersionState) -> list[str]:
+    """The candidates of each attempt that had several."""
+    lines = []
+    for attempt in version.attempts:
+        told = list(candidates_told(attempt))
+        if told:
+            lines += [f"v{version.number}, attempt {attempt.number}:", "", *bullets(told), ""]
+    return lines
 
 
 def _drift(state: RunState) -> list[str]:

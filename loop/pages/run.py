@@ -11,9 +11,10 @@ from loop.journal.events import Closed, Stalled, Stopped
 from loop.journal.folder import RunFolder
 from loop.journal.language_model import ModelChoice
 from loop.journal.record import RunRecord
-from loop.journal.state import RunState, VersionState
+from loop.journal.state import Attempt, RunState, VersionState
 from loop.pages.artifacts import NOT_THERE, VersionFiles
 from loop.pages.measured import evaluated_words, text
+from loop.planning.frontier import frontier
 from loop.planning.step0 import ENVIRONMENT, ROOFLINE, EnvNote, stop_conditions
 from loop.proposals.evidence import render as render_searches
 from loop.tools import Search, Targets
@@ -52,6 +53,7 @@ def plan(record: RunRecord) -> bytes:
         ("discipline", f"{record.discipline}: one method an iteration"),
         ("iterations", str(record.iterations)),
         ("attempts a version", str(record.attempts)),
+        *([("candidates a proposal", f"at most {record.branches}")] if record.branches else []),
         ("time limit", "none" if record.seconds is None else f"{record.seconds:g} s"),
         ("target", record.target or "none"),
         ("kept from", f"a lower bound above {1 + record.minimum_effect:g} times the parent"),
@@ -187,6 +189,7 @@ def _told(version: VersionState) -> Iterator[str]:
         found = attempt.evaluated
         said = "not evaluated yet" if found is None else f"{evaluated_words(found)}; receipt {found.receipt}"
         yield Markdown(f"attempt {attempt.number}: {said}")
+        yield from (f"attempt {attempt.number}, {line}" for line in candidates_told(attempt))
     if version.profiled is not None:
         why = f" ({quoted(version.profiled.why)})" if version.profiled.why else ""
         yield Markdown(f"profile: {version.profiled.grade}{why}; bottleneck: {inert(version.profiled.bottleneck)}")
@@ -202,6 +205,14 @@ def _told(version: VersionState) -> Iterator[str]:
         yield said if left.record else Markdown(f"experience: {quoted(left.why)}")
     if version.masked:
         yield "masked: proposers do not see it"
+
+
+def candidates_told(attempt: Attempt) -> Iterator[Markdown]:
+    """Every candidate of an attempt that had several: its signal, and what came of it. Why one was rejected may quote
+    the kernel's output."""
+    for one in frontier(attempt) if len(attempt.candidates) > 1 and attempt.measured else ():
+        why = quoted(one.why) if one.outcome == "rejected" else inert(one.why)
+        yield Markdown(f"{inert(one.name)}: {one.outcome}; signal {words.duration(one.signal_us)}; {why}")
 
 
 def closed_words(found: Closed) -> Markdown:

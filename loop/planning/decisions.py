@@ -117,9 +117,10 @@ def to_baseline(state: RunState, number: int) -> Interval | None:
 
 @dataclass(frozen=True)
 class Standing:
-    """What a kept version is ranked by."""
+    """What a kept version, or a candidate of an attempt, is ranked by."""
 
     version: int
+    """Its number; of a candidate, its place among those that are compared."""
     ratio: Interval | None
     """To version 0."""
     p80_us: float | None
@@ -143,6 +144,11 @@ def ranked(standings: Sequence[Standing]) -> tuple[int, ...]:
         found.append(first.version)
         left.remove(first)
     return tuple(found)
+
+
+def champion(standings: Sequence[Standing]) -> int:
+    """The best of an attempt's candidates, ranked as versions are; without times, the first one."""
+    return ranked(standings)[0] if all(one.ratio is not None for one in standings) else standings[0].version
 
 
 def _or_inf(value: float | None) -> float:

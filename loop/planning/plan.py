@@ -21,7 +21,7 @@ from kbs.common.errors import UsageError
 from kbs.common.json_model import JsonDataclass
 from loop.journal.folder import HINTS, KERNELS, check_free
 from loop.journal.language_model import ModelChoice
-from loop.journal.record import BuildWords, Grade, KeptFile, PinnedWiki, ProblemWords, Proposer, RunRecord
+from loop.journal.record import BRANCHES, BuildWords, Grade, KeptFile, PinnedWiki, ProblemWords, Proposer, RunRecord
 from loop.planning.decisions import target_of
 from loop.planning.hints import Directive, Hints, Kind, appended, of_flag, parse_hints
 from loop.planning.inventory import Inventory, form_words
@@ -43,6 +43,7 @@ class Wanted(ProblemWords):
     in_place: bool = False
     iterations: int | None = Field(default=None, ge=1, le=1000)
     attempts: int | None = Field(default=None, ge=1, le=10)
+    branches: int = Field(default=BRANCHES, ge=1, le=16)
     seconds: float | None = Field(default=None, gt=0)
     """Limit of the whole run."""
     target: str = ""
@@ -197,6 +198,7 @@ class ResolvedPlan:
             model=wanted.model,
             iterations=self.iterations,
             attempts=self.attempts,
+            branches=wanted.branches,
             seconds=self.seconds,
             target=wanted.target,
             minimum_effect=wanted.minimum_effect,
@@ -360,6 +362,8 @@ def _settings(plan: ResolvedPlan, sources: dict[str, str]) -> Iterator[Setting]:
         yield Setting("its prices", wanted.model.prices(), "KOPT_MODEL_INPUT_PRICE, KOPT_MODEL_OUTPUT_PRICE")
     yield Setting("iterations", str(plan.iterations), sources["iterations"])
     yield Setting("attempts", f"{plan.attempts} a version", sources["attempts"])
+    default = "default" if wanted.branches == BRANCHES else "--branches"
+    yield Setting("branches", f"{wanted.branches} candidates a proposal, at most", default)
     yield Setting("time limit", "none" if plan.seconds is None else f"{plan.seconds:g} s", sources["time"])
     yield Setting("target", wanted.target or "none", "--target" if wanted.target else "default")
     default = "default" if wanted.minimum_effect == MINIMUM_EFFECT else "--minimum-effect"

@@ -97,9 +97,20 @@ def brief(
         attempts=tuple(_attempt(folder, version.number, attempt) for attempt in version.attempts),
         refused=tuple(_refused(folder, version)),
         left=_left(record, state, version, now),
+        branches=record.branches or 1,
         research_wanted=tuple(_research(state, version)),
-        rules=_RULES,
+        rules=(*_RULES, *_rules_of(record)),
     )
+
+
+def _rules_of(record: RunRecord) -> Iterator[str]:
+    """What this run asks of a proposal, besides the rules of all runs."""
+    others = (record.branches or 1) - 1
+    if others:
+        yield (
+            f"Up to {others} further candidates may stand under `branches`: the same method with other tiles, stages,"
+            " warps or variants. All are ranked by a quick measurement, and the best becomes the version."
+        )
 
 
 def _kernel_name(folder: RunFolder, version: int) -> str:

@@ -7,9 +7,12 @@ from typing import Literal
 from pydantic import Field
 
 from kbs.common.json_model import FrozenModel
+from loop.journal.folder import MAIN
 
 MAX_KERNEL = 2_000_000
 """Characters of a kernel's file."""
+NAME = r"^[a-z0-9][a-z0-9_-]{0,39}$"
+"""What a branch may be called: a folder is named after it."""
 _Short = Field(min_length=1, max_length=4000)
 
 
@@ -76,6 +79,15 @@ class Skipped(FrozenModel):
     reason: str = _Short
 
 
+class Branch(FrozenModel):
+    """Another candidate for the version: the same methods with other tiles, stages, warps or variants."""
+
+    name: str = Field(pattern=NAME)
+    """What it is called; `main` is the proposal's own kernel."""
+    kernel: str = Field(min_length=1, max_length=MAX_KERNEL)
+    """The whole text of its file, in the proposal's language."""
+
+
 class Proposal(FrozenModel):
     """What a proposer hands in for a version."""
 
@@ -95,3 +107,20 @@ class Proposal(FrozenModel):
     evidence: Evidence
     circumstances: str = Field(default="", max_length=4000)
     """For a method that failed before: what is different now."""
+    branches: tuple[Branch, ...] = Field(default=(), max_length=15)
+    """Further candidates with the same methods. All are ranked by a quick measurement, and the best becomes the
+    version. With the kernel itself, which is the branch `main`, at most as many as the run allows."""
+
+    @property
+    def candidates(self) -> dict[str, str]:
+        """Name → text of the kernel and of each branch, in the order in which they were handed in."""
+        return {MAIN: self.kernel, **{branch.name: branch.kernel for branch in self.branches}}
+
+    @property
+    def others(self) -> tuple[tuple[str, Proposal], ...]:
+        """(its place, the proposal for it) of each branch."""
+        return tuple((f"branches[{n}].kernel", self.with_kernel(one.kernel)) for n, one in enumerate(self.branches))
+
+    def with_kernel(self, text: str) -> Proposal:
+        """The same proposal for another of its texts."""
+        return self.model_copy(update={"kernel": text})

@@ -210,6 +210,8 @@ class NextRequest(FrozenModel):
     refused: tuple[RefusedSubmission, ...]
     """Proposals for this version that the gate did not let run."""
     left: Left
+    branches: int = 1
+    """Candidates that a proposal may have: its kernel, and `branches` with the same methods and other settings."""
     research_wanted: tuple[str, ...]
     """At a stall: what to look into before another proposal. Empty otherwise."""
     schema_name: str = SCHEMA_NAME

@@ -13,6 +13,7 @@ from typing import Literal
 from evaluator.receipt.plan import SeedSchedule, utc_now
 from evaluator.receipt.receipt import Receipt, parse, render
 from evaluator.receipt.verdict import Verdict
+from evaluator.request import Request
 from evaluator.source.source_file import SourceFile
 from evaluator.store.seal import load_key, verify
 from kbs.common import canonical_json as canonical
@@ -21,10 +22,11 @@ from kbs.common.files import keep_only, read_if_there
 from kbs.common.visible_text import visible
 from loop.journal import events, seeds
 from loop.journal.events import Files
-from loop.journal.state import REFUSALS, Phase, VersionState
+from loop.journal.folder import MAIN
+from loop.journal.state import REFUSALS, Attempt, Phase, VersionState
 from loop.pages.artifacts import VersionFiles
 from loop.pages.final import PICTURES
-from loop.planning import decisions
+from loop.planning import decisions, frontier
 from loop.planning.outcomes import MethodOutcome, not_accepted
 from loop.proposals import evidence
 from loop.run import memory
@@ -64,49 +66,150 @@ def open_next(run: Run) -> None:
     run.happened(events.Opened(version=number, parent=parent, searches=searches))
 
 
+def signal(run: Run) -> None:
+    """Measure the next candidate quickly and alone, to rank it."""
+    attempt = _attempt(run)
+    _measure(run, attempt, "signal", attempt.pending("signal")[0])
+
+
 def evaluate(run: Run) -> None:
-    """Compare the attempt with the reference, and time it against its parent."""
-    version = run.version
-    number = max(1, len(version.attempts))
-    folder = run.folder.attempt(version.number, number)
-    first = version.number == 0
-    kernel = run.version_kernel(0) if first else run.kernel(folder)
-    parent = None if version.parent is None else run.version_kernel(version.parent).text
-    files = run.put(run.below(folder, {kernel.name: kernel.data} if first else {}))
-    schedule = seeds.schedule(run.master, version.number, number, "verdict")
-    try:
-        receipt, made = _measured(run, run.folder.relative(folder), kernel, parent, schedule)
-    except (UsageError, NoGpuError) as error:
-        if first:
-            raise
-        refuse_attempt(run, error)
+    """Compare the next of the best candidates with the parent; after the last one, choose the champion."""
+    attempt = _attempt(run)
+    pending = attempt.pending("verdict")
+    if pending:
+        _measure(run, attempt, "verdict", pending[0])
         return
-    ending = kernel.name.rpartition(".")[2]
-    kept = run.folder.relative(run.folder.trajectory / f"v{version.number}-a{number}.{ending}")
-    files |= made | run.put({kept: kernel.data})
+    found = _champion(run, attempt)
+    number, folder = run.version.number, run.folder.attempt(run.version.number, attempt.number)
+    data = read_if_there(_place(run, attempt, found.what, found.name) / "receipt.json")
+    if data is None:
+        raise missing(_place(run, attempt, found.what, found.name) / "receipt.json")
+    receipt = parse(data)
+    files = {"receipt.json": data, **run.parts.of_attempt(receipt)}
+    files |= {run.version_kernel(0).name: run.version_kernel(0).data} if number == 0 else {}
+    listed = frontier.document(number, attempt, found.name)
+    made = run.put(run.below(folder, files) | run.below(run.folder.branches(number, attempt.number), listed))
     run.happened(
         events.Evaluated(
-            version=version.number,
-            attempt=number,
+            version=number,
+            attempt=attempt.number,
             receipt=receipt.id,
             verdict=receipt.verdict,
             improvement=receipt.improvement,
             reason=receipt.reason,
             ratio=decisions.ratio_of(receipt),
             median_us=decisions.median_of(receipt),
-            files=files,
+            branch=found.name,
+            files=made,
         )
     )
 
 
-def _measured(
-    run: Run, folder: str, kernel: Kernel, parent: str | None, schedule: SeedSchedule
-) -> tuple[Receipt, Files]:
+def _attempt(run: Run) -> Attempt:
+    """The attempt that is measured: the last one, or the first of version 0."""
+    return run.version.attempts[-1] if run.version.attempts else Attempt(1, None)
+
+
+def _champion(run: Run, attempt: Attempt) -> events.Measured:
+    """The best candidate by its verdict; where none is accepted, the first one that there is a receipt of."""
+    judged = [found for name in attempt.finalists if (found := attempt.found("verdict", name)) is not None]
+    accepted = [one for one in judged if one.verdict is Verdict.ACCEPTED]
+    if not accepted:
+        return next(one for one in (*judged, *attempt.signals) if one.receipt is not None)
+    standings = []
+    for place, one in enumerate(accepted):
+        receipt = parse(read_if_there(_place(run, attempt, "verdict", one.name) / "receipt.json") or b"")
+        times, size = decisions.summary_of(receipt), len(_candidate(run, attempt, one.name).data)
+        p80, std = (times.p80_us, times.std_us) if times else (None, None)
+        standings.append(decisions.Standing(place, one.ratio, p80, std, size))
+    return accepted[decisions.champion(standings)]
+
+
+def _candidate(run: Run, attempt: Attempt, name: str) -> Kernel:
+    """The kernel of a candidate."""
+    number = run.version.number
+    return run.version_kernel(0) if number == 0 else run.kernel(run.folder.candidate(number, attempt.number, name))
+
+
+def _place(run: Run, attempt: Attempt, what: str, name: str) -> Path:
+    """Where the receipt of a candidate's measurement is kept."""
+    return run.folder.branch(run.version.number, attempt.number, name) / what
+
+
+def _measure(run: Run, attempt: Attempt, what: Literal["signal", "verdict"], name: str) -> None:
+    """Measure a candidate, and keep a copy of its kernel. If the evaluator can take none of them, take the attempt
+    back: nothing ran."""
+    version, kernel = run.version, _candidate(run, attempt, name)
+    folder = _place(run, attempt, what, name)
+    parent = None if version.parent is None or what == "signal" else run.version_kernel(version.parent).text
+    request = run.tools.request(kernel.text, kernel.name, parent).model_copy(update={"plan": what})
+    schedule = seeds.schedule(run.master, version.number, attempt.number, _purpose(what, name, version.taken_back))
+    suffix = "" if name == MAIN else f"-{name}"
+    copy = run.folder.trajectory / f"v{version.number}-a{attempt.number}{suffix}.{kernel.name.rpartition('.')[2]}"
+    kept = {run.folder.relative(copy): kernel.data}
+    try:
+        receipt, made = _measured(run, run.folder.relative(folder), kernel, request, schedule)
+    except (UsageError, NoGpuError) as error:
+        others = any(one.what == what and one.receipt is not None for one in attempt.measured)
+        if version.number == 0:
+            raise
+        if not others and attempt.pending(what) == (name,):
+            refuse_attempt(run, error)
+        else:
+            run.happened(_not_taken(version.number, attempt.number, what, name, error.message))
+        return
+    run.happened(_found(version.number, attempt.number, what, name, receipt, made | run.put(kept)))
+
+
+def _purpose(what: str, name: str, taken_back: int) -> str:
+    """What a schedule of seeds is for: another one for each candidate, and after an attempt was taken back."""
+    said = what if what == "verdict" and name == MAIN else f"{what} {name}"
+    return f"{said} again {taken_back}" if taken_back else said
+
+
+def _found(
+    version: int, attempt: int, what: Literal["signal", "verdict"], name: str, receipt: Receipt,
+    files: Files,
+) -> events.Measured:  # fmt: skip
+    return events.Measured(
+        version=version,
+        attempt=attempt,
+        what=what,
+        name=name,
+        receipt=receipt.id,
+        verdict=receipt.verdict,
+        improvement=receipt.improvement,
+        reason=receipt.reason,
+        ratio=decisions.ratio_of(receipt),
+        median_us=decisions.median_of(receipt),
+        seconds=receipt.seconds,
+        files=files,
+    )
+
+
+def _not_taken(version: int, attempt: int, what: Literal["signal", "verdict"], name: str, why: str) -> events.Measured:
+    return events.Measured(
+        version=version,
+        attempt=attempt,
+        what=what,
+        name=name,
+        receipt=None,
+        verdict=None,
+        improvement=None,
+        reason=why,
+        ratio=None,
+        median_us=None,
+        seconds=0.0,
+        files={},
+    )
+
+
+def _measured(run: Run, folder: str, kernel: Kernel, request: Request, schedule: SeedSchedule) -> tuple[Receipt, Files]:
     """(receipt, files) of an evaluation: the receipt in the folder if it is of this evaluation, else a new one."""
     there = read_if_there(run.folder.root / folder / "receipt.json")
     receipt = None if there is None else _fitting(run, there, kernel, schedule)
     if receipt is None:
-        receipt = run.tools.evaluate(run.tools.request(kernel.text, kernel.name, parent), schedule)
+        receipt = run.tools.evaluate(request, schedule)
     files = {"receipt.json": render(receipt), **run.parts.of_attempt(receipt)}
     return receipt, run.put({f"{folder}/{name}": data for name, data in files.items()})
 
@@ -128,8 +231,9 @@ def profile(run: Run) -> None:
     """Copy the accepted attempt into the version's folder, profile and diagnose it."""
     version = run.version
     attempt, folder = version.attempts[-1].number, run.folder.version(version.number)
-    tried = run.folder.attempt(version.number, attempt)
-    kernel = run.kernel(tried)
+    tried, done = run.folder.attempt(version.number, attempt), version.result
+    assert done is not None  # the phase comes after an accepted attempt
+    kernel = _candidate(run, version.attempts[-1], done.branch)
     files = {kernel.name: kernel.data}
     for name in ("receipt.json", *([] if version.number == 0 else ["proposal.json"])):
         data = read_if_there(tried / name)
@@ -263,7 +367,8 @@ def restore(run: Run) -> None:
     folder = run.folder.relative(run.folder.final(number, ending))
     first = None if number == 0 else run.version_kernel(0).text
     schedule = seeds.schedule(run.master, number, ending, "final")
-    receipt, files = _measured(run, folder, kernel, first, schedule)
+    request = run.tools.request(kernel.text, kernel.name, first)
+    receipt, files = _measured(run, folder, kernel, request, schedule)
     agrees, why = decisions.agrees(receipt, run.record)
     if number == 0:
         agrees = receipt.verdict is Verdict.ACCEPTED
@@ -289,6 +394,7 @@ def _tidy(run: Run, awaited: Path) -> None:
     left = [folder.version(len(versions))]
     for version in versions:
         left.append(folder.attempt(version.number, len(version.attempts) + 1))
+        left.append(folder.branches(version.number, len(version.attempts) + 1))
         left.append(folder.submission(version.number, len(version.refused) + 1))
     left += [place for place in awaited.parent.glob("v*") if place != awaited]
     for place in left:
@@ -354,6 +460,7 @@ def commit_rest(run: Run) -> None:
 STEPS: dict[Phase, Callable[[Run], None]] = {
     Phase.PREPARE: prepare,
     Phase.OPEN: open_next,
+    Phase.SIGNAL: signal,
     Phase.EVALUATE: evaluate,
     Phase.PROFILE: profile,
     Phase.GATE: gate,

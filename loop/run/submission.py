@@ -47,19 +47,24 @@ def submit(run: Run, outcome: Proposal | Unread, data: bytes, said: str) -> Subm
     if unfit is not None:
         return refuse(run, (unfit,), {PROPOSAL: document})
     searches = run.put(_ask_further(run, outcome))
-    report = run.parts.gate(run.state, version.number, "proposal", outcome)
-    if not report.passed:
-        return refuse(run, _places(report), {PROPOSAL: document}, report, searches)
+    report, broken = _gated(run, outcome)
+    if broken:
+        return refuse(run, broken, {PROPOSAL: document}, report, searches)
     number = len(version.attempts) + 1
     folder, name = run.folder.attempt(version.number, number), KERNELS[outcome.language]
     keep_only(folder, [name, PROPOSAL])
     made = run.put(run.below(folder, {name: outcome.kernel.encode("utf-8"), PROPOSAL: document}))
+    keep_only(run.folder.branches(version.number, number), ())
+    for branch in outcome.branches:
+        below = run.folder.candidate(version.number, number, branch.name)
+        made |= run.put(run.below(below, {name: branch.kernel.encode("utf-8")}))
     run.happened(
         Submitted(
             version=version.number,
             attempt=number,
             parent=outcome.parent,
             methods=outcome.methods,
+            branches=tuple(outcome.candidates),
             files=made | searches,
         )
     )
@@ -73,16 +78,26 @@ def check(run: Run, proposal: Proposal) -> Submission:
     if unfit is not None:
         return Submission(False, len(version.refused) + 1, (unfit,))
     searches = _ask_further(run, proposal)
-    report = run.parts.gate(run.state, version.number, "proposal", proposal, searches)
-    if not report.passed:
-        return Submission(False, len(version.refused) + 1, _places(report), report)
+    report, broken = _gated(run, proposal, searches)
+    if broken:
+        return Submission(False, len(version.refused) + 1, broken, report)
     return Submission(True, len(version.attempts) + 1, report=report)
 
 
-def _places(report: GateReport) -> tuple[BrokenRule, ...]:
-    """Every place that breaks a rule."""
+def _gated(run: Run, proposal: Proposal, *unwritten: dict[str, bytes]) -> tuple[GateReport, tuple[BrokenRule, ...]]:
+    """(the gate's report on a proposal, every place that breaks a rule, in the texts of its other kernels too).
+
+    `unwritten`: files by path that are taken as if they were on the disk already.
+    """
+    report = run.parts.gate(run.state, run.version.number, "proposal", proposal, *unwritten)
     found = [(result.rule, one) for result in report.results for one in result.broken]
-    return tuple(_broken(rule, one.message, one.file, one.fix, one.line) for rule, one in found)
+    broken = [_broken(rule, one.message, one.file, one.fix, one.line) for rule, one in found]
+    name = KERNELS[proposal.language]
+    for place, other in proposal.others:
+        for result in run.parts.gate(run.state, run.version.number, "proposal", other, *unwritten).results:
+            of_text = [one for one in result.broken if one.file == name]
+            broken += [_broken(result.rule, one.message, f"{PROPOSAL}#{place}", one.fix, one.line) for one in of_text]
+    return report, tuple(broken)
 
 
 def refuse(
@@ -128,13 +143,15 @@ def _unfit(run: Run, proposal: Proposal) -> BrokenRule | None:
     if not 0 <= proposal.parent < wanted or not run.state.versions[proposal.parent].passed:
         said = f"its parent, version {proposal.parent}, did not pass"
         return _broken("schema", said, PROPOSAL, f"The best version is {run.state.best}.")
-    try:
-        parent = run.version_kernel(proposal.parent).text
-        form = run.tools.request(proposal.kernel, name, parent).recognised().form
-        if form is Form.SOLVE and run.record.device == "cpu":
-            return _broken(UNFIT, "a .cu kernel needs a GPU, and this run has none", name, "Use Triton.")
-    except (UsageError, NoGpuError) as error:
-        return _broken(UNFIT, error.message, name, error.hint)
+    parent = run.version_kernel(proposal.parent).text
+    others = ((f"{PROPOSAL}#{place}", other) for place, other in proposal.others)
+    for place, one in ((name, proposal), *others):
+        try:
+            form = run.tools.request(one.kernel, name, parent).recognised().form
+            if form is Form.SOLVE and run.record.device == "cpu":
+                return _broken(UNFIT, "a .cu kernel needs a GPU, and this run has none", place, "Use Triton.")
+        except (UsageError, NoGpuError) as error:
+            return _broken(UNFIT, error.message, place, error.hint)
     return None
 
 

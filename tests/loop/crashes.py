@@ -22,8 +22,10 @@ from kbs.experience.files import LogFiles
 from loop.journal.folder import RunFolder
 from loop.journal.record import RunRecord
 from loop.journal.state import Phase
+from loop.proposals.proposal import Branch
 from loop.run.driver import Driver, create_run, read_run
 from tests.loop import tools
+from tests.loop.planted import PlantedTools
 
 CALLS = ("fsync", "replace", "rename", "unlink", "mkdir", "rmdir", "ftruncate", "write")
 """Of `os`: what kopt changes the disk with. A buffered write comes to the disk before its fsync."""
@@ -151,6 +153,14 @@ def next_kernel(driver: Driver) -> str:
     return tools.kernel(33, us=90) if version.refused else tools.kernel(3, gate="proposal:unsourced_spec")
 
 
+def next_branches(version: int) -> tuple[Branch, ...]:
+    """What it hands in beside the kernel: for the first version a better candidate and a wrong one."""
+    if version != 1:
+        return ()
+    texts = {"wide": tools.kernel(11, us=75), "wrong": tools.kernel(12, verdict="incorrect")}
+    return tuple(Branch(name=name, kernel=text) for name, text in texts.items())
+
+
 @dataclass
 class Ended:
     """How a run ended."""
@@ -164,7 +174,7 @@ class Ended:
     log: list[str]
     status: str
     asked: list[str]
-    """Kernels that were evaluated by the process that ended it."""
+    """Evaluations by the process that ended it, each as its plan and its kernel's hash."""
     recorded: list[dict[str, Any]]
     """Every line of the experience log that is a record, in whichever file; what was torn is none."""
 
@@ -175,15 +185,14 @@ def drive(base: Path, record: RunRecord) -> Ended:
     if not root.exists():
         create_run(root, record, tools.run_files(), home)
     folder = RunFolder(root)
-    bench = tools.FakeTools(home, record)
+    bench = PlantedTools(home, record)
     with Driver.open(root, bench, home, tools.FakeParts(folder, record, bench)) as driver:
         for _ in range(20):
             if driver.advance() is not Phase.PROPOSE:
                 break
             offered = driver.run.version
-            driver.submit(
-                tools.proposal(offered.number, next_kernel(driver), parent=offered.opened.parent or 0), b"{}"
-            )  # fmt: skip
+            parent, others = offered.opened.parent or 0, next_branches(offered.number)
+            driver.submit(tools.proposal(offered.number, next_kernel(driver), parent=parent, branches=others), b"{}")
         assert driver.phase is Phase.FINISHED, driver.phase
     return ended(root, bench.asked, LogFiles(home / "experience"))
 

@@ -11,6 +11,7 @@ from loop.journal.folder import RunFolder
 from loop.journal.state import Phase
 from loop.run.driver import Driver, create_run, read_run
 from tests.loop import tools
+from tests.loop.planted import PlantedTools
 
 Made = Callable[[int, int], str]
 """(version, attempt) → the kernel that is proposed"""
@@ -21,9 +22,9 @@ def opened(root: Path, **changes: Any) -> Iterator[Driver]:
     """Hold the run of a folder, which is begun where it is not there."""
     home = root.parent / "home"
     if not root.exists():
-        create_run(root, tools.run_record(home, **changes), tools.run_files(), home)
+        create_run(root, tools.run_record(home, **{"branches": 4, **changes}), tools.run_files(), home)
     record = read_run(root).record
-    bench = tools.FakeTools(home, record)
+    bench = PlantedTools(home, record)
     with Driver.open(root, bench, home, tools.FakeParts(RunFolder(root), record, bench)) as driver:
         yield driver
 

@@ -14,6 +14,7 @@ from loop.journal.events import (
     FinalMeasured,
     Gated,
     HintsRead,
+    Measured,
     Opened,
     Prepared,
     Profiled,
@@ -64,6 +65,25 @@ def refused(version: int, submission: int) -> Refused:
     )
 
 
+def measured(version: int, attempt: int, what: str = "signal", name: str = "main", **found: object) -> Measured:
+    files = {f"v{version}/branches/a{attempt}/{name}/{what}/receipt.json": HASH}
+    fields = {
+        "version": version,
+        "attempt": attempt,
+        "what": what,
+        "name": name,
+        "receipt": HASH,
+        "verdict": Verdict.ACCEPTED,
+        "improvement": Improvement.NOT_TIMED,
+        "reason": "as it is",
+        "ratio": None,
+        "median_us": None,
+        "seconds": 1.5,
+        "files": files,
+    }
+    return Measured.model_validate({**fields, **found})
+
+
 def evaluated(
     version: int,
     attempt: int,
@@ -112,7 +132,8 @@ def committed(version: int) -> Committed:
 
 def baseline() -> Iterator[Event]:
     """A run up to its first commit."""
-    yield from (created(), hints(), Prepared(files={"README.md": HASH}), opened(0, None), evaluated(0, 1))
+    yield from (created(), hints(), Prepared(files={"README.md": HASH}), opened(0, None))
+    yield from (measured(0, 1), measured(0, 1, "verdict"), evaluated(0, 1))
     yield from (profiled(0), gated(0), closed(0), committed(0))
 
 
@@ -120,6 +141,7 @@ def iteration(version: int, parent: int, *, kept: bool = True, **found: object) 
     """A version that passes at its first attempt."""
     yield opened(version, parent)
     yield submitted(version, 1, parent)
+    yield from (measured(version, 1), measured(version, 1, "verdict"))
     yield evaluated(version, 1, **found)  # type: ignore[arg-type]  # the fields of the function above
     yield from (profiled(version), gated(version), closed(version, kept), recorded(version), committed(version))
 
@@ -136,10 +158,12 @@ def history(iterations: int) -> Iterator[Event]:
         if version % 10 == 2:
             for attempt in (1, 2):
                 yield submitted(version, attempt, best)
+                yield measured(version, attempt, verdict=Verdict.INCORRECT)
                 yield evaluated(version, attempt, Verdict.INCORRECT)
             attempt = 3
         kept = version % 10 != 3
         yield submitted(version, attempt, best)
+        yield from (measured(version, attempt), measured(version, attempt, "verdict"))
         yield evaluated(version, attempt)
         yield from (profiled(version), gated(version), closed(version, kept), recorded(version), committed(version))
         best = version if kept else best

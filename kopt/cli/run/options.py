@@ -93,6 +93,7 @@ class LimitOptions:
         None
     )
     attempts: Annotated[int | None, typer.Option("--attempts", help="Attempts per version (default: 3).")] = None
+    branches: Annotated[int, typer.Option("--branches", help="Candidates per proposal.", min=1, max=16)] = 4
     time: Annotated[str | None, typer.Option("--time", help="Time for the whole run: 90, 30min, 2h.")] = None
     target: Annotated[str, typer.Option("--target", help="Stop at 2.0x (of version 0) or 90% (of the floor).")] = ""
 
@@ -222,6 +223,7 @@ class PlanOptions:
                 command=split_command(self.proposer.command) if self.proposer.command else (),
                 iterations=self.limits.iterations,
                 attempts=self.limits.attempts,
+                branches=self.limits.branches,
                 seconds=read_seconds(self.limits.time),
                 target=self.limits.target,
                 out=None if out is None else str(out.absolute()),

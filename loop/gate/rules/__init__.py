@@ -6,9 +6,20 @@ A rule is a function under `@rule` in one of these modules; nothing else has to 
 from __future__ import annotations
 
 from loop.gate.rule import Rule
-from loop.gate.rules import citations, evidence, final, folder, hints, machine_code, numbers, proposal, receipts
+from loop.gate.rules import (
+    branches,
+    citations,
+    evidence,
+    final,
+    folder,
+    hints,
+    machine_code,
+    numbers,
+    proposal,
+    receipts,
+)
 
-_MODULES = (proposal, machine_code, hints, evidence, citations, numbers, folder, receipts, final)
+_MODULES = (proposal, branches, machine_code, hints, evidence, citations, numbers, folder, receipts, final)
 
 RULES: tuple[Rule, ...] = tuple(
     value for module in _MODULES for value in vars(module).values() if isinstance(value, Rule)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -10,13 +9,13 @@ from collections.abc import Iterator
 from pydantic import BaseModel, ValidationError
 
 from evaluator.profiling.ncu_csv import read_table
-from kbs.common import canonical_json
 from kbs.common.errors import KoptError
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, broken, rule
 from loop.journal import journal as journals
 from loop.journal.events import Committed
 from loop.journal.folder import HINTS, JOURNAL
+from loop.journal.record import RunRecord
 from loop.journal.repository import Repository, blob_id
 from loop.journal.state import replay
 from loop.proposals.proposal import Proposal
@@ -100,8 +99,8 @@ def record(context: GateContext) -> Iterator[Broken]:
     """
     file, created, there = "run.json", context.state.created, context.hash("run.json")
     if created is None or there == created.record:
-        in_use = hashlib.sha256(canonical_json.dumps(context.record.model_dump(mode="json"))).hexdigest()
-        if there is not None and there != in_use:
+        found = context.read_as(file, RunRecord.model_validate_json)
+        if there is not None and found != context.record:
             yield broken(file, "this process has read another record than run.json", "Run the command again.")
         return
     message = "it is missing" if there is None else "it was changed after the run started"
@@ -312,8 +311,8 @@ def _unreadable(name: str, data: bytes) -> tuple[int, str] | None:
 def proposal_recorded(context: GateContext) -> Iterator[Broken]:
     """Keep the kernel and the proposal that were handed in for the accepted attempt.
 
-    What it checks: the kernel file and proposal.json are equal to those of the attempt, and the kernel is the text that
-    the proposal has.
+    What it checks: the kernel file is equal to that of the attempt's champion, proposal.json is equal to that of the
+    attempt, and the kernel is the text that the proposal has.
 
     Why: what is kept must be what was proposed.
 
@@ -322,11 +321,12 @@ def proposal_recorded(context: GateContext) -> Iterator[Broken]:
     state, proposal = context.opened, context.proposal
     if state is None or not state.attempts or context.version == 0:
         return
-    attempt = f"v{context.version}/attempts/a{state.attempts[-1].number}"
-    name = context.kernel_name(context.version)
-    for file in ("proposal.json", *([name] if name else [])):
-        path = context.in_version(file)
-        if context.hash(path) is not None and context.hash(path) != context.hash(f"{attempt}/{file}"):
-            yield broken(path, f"it differs from {attempt}/{file}", f"Restore it from {attempt}/{file}.")
+    number, name = state.attempts[-1].number, context.kernel_name(context.version)
+    attempt = context.folder.attempt(context.version, number)
+    champion = context.folder.candidate(context.version, number, context.champion)
+    for folder, file in ((attempt, "proposal.json"), *([(champion, name)] if name else [])):
+        path, origin = context.in_version(file), context.folder.relative(folder / file)
+        if context.hash(path) is not None and context.hash(path) != context.hash(origin):
+            yield broken(path, f"it differs from {origin}", f"Restore it from {origin}.")
     if proposal is not None and name is not None and context.text(context.in_version(name)) != proposal.kernel:
         yield broken(context.in_version(name), "it is not the kernel in the proposal", "Restore both from git.")

@@ -19,7 +19,7 @@ from loop.gate.rules import RULES
 from loop.journal.events import HintsRead
 from loop.planning.methods import Method, Methods
 from loop.proposals import evidence
-from loop.proposals.proposal import Expected, Query, Selected, Skipped
+from loop.proposals.proposal import Branch, Expected, Query, Selected, Skipped
 from loop.run.driver import read_run
 from loop.tools import FoundPassage, MachineNote, PastMethod, Search
 from tests.evaluator import receipts
@@ -588,6 +588,17 @@ end("no benchmark", "final-rendered", removes("benchmark.md", stage="final"))
 end("a spec in the report", "final-rendered",
     writes("final_report.md", adds("The L2 bandwidth of the H200 is 12.5 TB/s."), stage="final"))  # fmt: skip
 end("history edited at the end", "changed-file", writes("v1/kernel.py", adds("x = 1"), stage="final"))
+
+
+def branching(*branches: tuple[str, str]) -> Way:
+    """A proposal with branches."""
+    return proposes(branches=tuple(Branch(name=name, kernel=text) for name, text in branches))
+
+
+way("more candidates than the run allows", "branches", branching(("a", kernel(10, 70)), ("b", kernel(11, 70))))
+way("two branches with one name", "branches", branching(("a", kernel(10, 70)), ("a", kernel(11, 70))))
+way("a branch with the name of the kernel", "branches", branching(("main", kernel(10, 70))))
+way("a branch that is the kernel", "branches", branching(("a", kernel(4, 70))))
 
 
 @pytest.mark.parametrize("name", WAYS)

@@ -301,6 +301,7 @@ def build(base: Path, *, end: bool = False) -> ValidRun:
         profile_why="",
         accept_unmeasured=False,
         iterations=6,
+        branches=2,
         inputs=KeptFile(origin="inputs.json", name="inputs.json", hash=hashlib.sha256(INPUTS).hexdigest()),
         wikis={"gpu-wiki": PinnedWiki(root=str(root), revision=wiki.revision, pages=pinned)},
     )

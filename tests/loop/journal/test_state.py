@@ -148,8 +148,8 @@ def test_the_phases_of_a_run_come_in_their_order(record: RunRecord) -> None:
         phase = state.phase(record)
         if not seen or seen[-1] is not phase:
             seen.append(phase)
-    first = [Phase.EVALUATE, Phase.PROFILE, Phase.GATE, Phase.CLOSE, Phase.COMMIT, Phase.OPEN]
-    second = [*first[:4], Phase.RECORD, *first[4:]]
+    first = [Phase.SIGNAL, Phase.EVALUATE, Phase.PROFILE, Phase.GATE, Phase.CLOSE, Phase.COMMIT, Phase.OPEN]
+    second = [*first[:5], Phase.RECORD, *first[5:]]
     ending = [Phase.RESTORE, Phase.REPORT, Phase.FINISHED]
     assert seen == [Phase.PREPARE, Phase.OPEN, *first, Phase.PROPOSE, *second, *ending]
 

@@ -43,7 +43,7 @@ def recorded() -> Iterator[Recorded]:
     with crashes.fast_folder() as folder:
         base = folder / "base"
         base.mkdir()
-        record = tools.run_record(base / "home", device="cuda:0")
+        record = tools.run_record(base / "home", device="cuda:0", branches=4)
         ensure_key(base / "home")  # so that receipts are the same, whenever they are made
         album = folder / "album"
         album.mkdir()
@@ -60,8 +60,8 @@ def recorded() -> Iterator[Recorded]:
 
 
 def test_every_kind_of_call_was_watched(recorded: Recorded) -> None:
-    assert len(recorded.ended.events) == 39
-    assert recorded.camera.calls["write"] >= 39 + 3 - 1  # the first event comes with the folder; a record an iteration
+    assert len(recorded.ended.events) == 51
+    assert recorded.camera.calls["write"] >= 51 + 3 - 1  # the first event comes with the folder; a record an iteration
     assert [(one["iteration"], one["outcome"]) for one in recorded.ended.recorded] == [
         (1, "success"),
         (2, "success"),
@@ -117,11 +117,16 @@ def _differences(copy: Path, record: RunRecord, whole: crashes.Ended) -> list[st
 
 
 def _measured(root: Path) -> set[str]:
-    """Kernels that have a receipt of their attempt; the one of the end is of a version that has one too."""
-    ended = {parse(path.read_bytes()).candidate.hash for path in root.glob("final/*/receipt.json")}
-    tried = {parse(path.read_bytes()).candidate.hash for path in root.glob("v*/attempts/*/receipt.json")}
-    best = hashlib.sha256(tools.kernel(22, us=60).encode()).hexdigest()
+    """Evaluations that have a receipt; the one of the end is of a version that has one too."""
+    ended = set(map(_asked, root.glob("final/*/receipt.json")))
+    tried = set(map(_asked, root.glob("v*/branches/*/*/*/receipt.json")))
+    best = f"verdict {hashlib.sha256(tools.kernel(22, us=60).encode()).hexdigest()}"
     return tried - ({best} - ended)
+
+
+def _asked(receipt: Path) -> str:
+    found = parse(receipt.read_bytes())
+    return f"{found.plan.name} {found.candidate.hash}"
 
 
 def test_a_kill_while_a_kill_is_made_good_changes_nothing_either(recorded: Recorded) -> None:
