@@ -37,7 +37,8 @@ class Forgetful(tools.FakeTools):
     def evaluate(self, request: Request, schedule: SeedSchedule) -> Receipt:
         text = request.candidate.text
         again = text in self.seen
-        self.seen.add(text)
+        if request.plan == "verdict":
+            self.seen.add(text)
         if again and text in self.slow and request.incumbent is not None:
             other = request.incumbent.model_copy(update={"text": text})  # as fast as itself: no gain
             request = request.model_copy(update={"incumbent": other})
