@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 
 from pydantic import Field
 
+from evaluator.external.record import ExternalReceipt
 from evaluator.receipt.plan import SeedSchedule
 from evaluator.receipt.receipt import Receipt
 from evaluator.request import Request
@@ -162,6 +163,10 @@ class Tools(Protocol):
 
     def evaluate(self, request: Request, schedule: SeedSchedule) -> Receipt:
         """A sealed receipt."""
+
+    def benchmark(self, kernel_text: str, kernel_name: str) -> ExternalReceipt | None:
+        """A sealed record of what the user's own benchmark printed with this kernel in place of theirs; None where
+        the run has none, or this kernel is in another language."""
 
     def profile(self, request: Request) -> TakenProfile:
         """One call under ncu, or why not."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -78,13 +79,15 @@ def split(command: str, option: str) -> tuple[str, ...]:
         ) from error
 
 
-def run(words: Sequence[str], seconds: float) -> Ran:
-    """Run it in the current folder, with nothing on its standard input; see `run_program` for how it is ended.
+def run(words: Sequence[str], seconds: float, folder: Path | None = None) -> Ran:
+    """Run it in a folder (None: the current one), with nothing on its standard input.
+
+    `run_program` says how it is ended.
 
     Raises `ConfigurationError` (`bench_command_missing`, `bench_command_not_started`) if it cannot be started.
     """
     try:
-        done = run_program(words, seconds)
+        done = run_program(words, seconds, folder=folder)
     except NotStartedError as error:
         raise _not_started(words[0], error) from error
     stdout, stderr = (Printed.of(bytes(stream.data), stream.size) for stream in (done.stdout, done.stderr))

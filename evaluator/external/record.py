@@ -6,6 +6,7 @@ kopt measures nothing here, and the record says so wherever it is shown: `eviden
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -14,7 +15,7 @@ from evaluator.external import command
 from evaluator.external.command import Printed
 from evaluator.external.figures import MAX_FIGURES, Figure, read_figures, readable
 from evaluator.receipt import environment
-from evaluator.receipt.document import EXTERNAL_KIND, SealedDocument, content_id
+from evaluator.receipt.document import EXTERNAL_KIND, SealedDocument, content_id, read
 from evaluator.receipt.plan import utc_now
 from evaluator.receipt.problem import SourceRecord
 from evaluator.source.source_file import SourceFile
@@ -95,6 +96,15 @@ class ExternalContent(Record):
         """Whether the command did not come to a good end by itself."""
         return self.exit_code != 0
 
+    @property
+    def ending(self) -> str:
+        """How the command ended, in words."""
+        if self.exit_code is None:
+            return f"ended at its time limit of {self.time_limit:g} s"
+        if self.exit_code < 0:
+            return f"ended by signal {-self.exit_code}"
+        return f"exit code {self.exit_code}, {self.seconds:.1f} s"
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.timed_out != (self.exit_code is None):
@@ -119,6 +129,11 @@ class ExternalReceipt(ExternalContent, SealedDocument):
     def of(cls, content: ExternalContent) -> ExternalReceipt:
         """The record with its id, not sealed yet."""
         return cls(**dict(content), id=content_id(content.model_dump(mode="json")))
+
+
+def parse_external(data: bytes) -> ExternalReceipt:
+    """Read one. Raises `UsageError` (`receipt_invalid`) for anything else, or what was changed."""
+    return read(data, {EXTERNAL_KIND: ExternalReceipt})
 
 
 def choose(bench: str | None, signal: str | None, plan: str) -> tuple[Option, tuple[str, ...]]:
@@ -149,10 +164,14 @@ def run_external(
     seconds: float,
     patterns: Mapping[str, str],
     kopt: str,
+    folder: Path | None = None,
 ) -> ExternalReceipt:
-    """Run the command, read its figures, and write down both. Raises as `evaluator.external.command.run` does."""
+    """Run the command in a folder (None: the current one), read its figures, and write down both.
+
+    Raises as `evaluator.external.command.run` does.
+    """
     machine = look(kopt)
-    ran = command.run(words, seconds)
+    ran = command.run(words, seconds, folder)
     by_itself = ran.exit_code is not None and ran.exit_code >= 0
     figures, notes = read_figures(ran.stdout, ran.stderr, patterns, whole=by_itself)
     if ran.left:

@@ -11,6 +11,7 @@ from typing import Literal, TypeVar
 
 from pydantic import ValidationError
 
+from evaluator.external.record import ExternalReceipt, parse_external
 from evaluator.profiling.profile import Launch, Profile, read_profile
 from evaluator.receipt.receipt import Receipt, parse
 from kbs.common.errors import KoptError, UsageError
@@ -263,6 +264,14 @@ class GateContext:
         paths += [path for path in self.state.files if path.startswith("final/") and path.endswith("receipt.json")]
         found = {path: self.receipt(path) for path in paths}
         return {path: receipt for path, receipt in found.items() if receipt is not None}
+
+    @cached_property
+    def externals(self) -> dict[str, ExternalReceipt]:
+        """What the user's own benchmark printed of the versions up to this one, by path; at the end, of all."""
+        reached = [state.number for state in self.state.versions if state.number <= self.reached]
+        paths = [self.folder.relative(self.folder.external(number)) for number in reached]
+        found = {path: self.read_as(path, parse_external) for path in paths if path in self.state.files}
+        return {path: one for path, one in found.items() if one is not None}
 
     def profile(self, version: int) -> Profile | None:
         """The raw profile of a version; None if it has none that can be read."""

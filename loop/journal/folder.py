@@ -89,6 +89,10 @@ class RunFolder:
         """final/vN/: its final measurement; `ending` counts the ends of the run, from 1."""
         return self.root / "final" / (f"v{version}" if ending == 1 else f"v{version}-{ending}")
 
+    def external(self, version: int) -> Path:
+        """external/vN.json: what the user's own benchmark printed of it."""
+        return self.root / "external" / f"v{version}.json"
+
     def relative(self, path: Path) -> str:
         """A path relative to the run's folder, as events have it."""
         return path.relative_to(self.root).as_posix()

@@ -89,6 +89,15 @@ class BuildWords(FrozenModel):
         return tuple((option, value) for option, value in said if value)
 
 
+class BenchmarkWords(FrozenModel):
+    """The user's own benchmark: run as it is, for what it prints, which is external evidence."""
+
+    command: tuple[str, ...] = Field(min_length=1)
+    """Its words. No shell reads them, and kopt adds none."""
+    patterns: dict[str, str] = Field(default_factory=dict)
+    """Name → regular expression of a figure in its output; empty: the usual words and JSON."""
+
+
 class RunRecord(FrozenModel):
     """The whole of run.json."""
 
@@ -108,6 +117,8 @@ class RunRecord(FrozenModel):
     """Of the problem as receipts have it."""
     problem: ProblemWords
     build: BuildWords = BuildWords()
+    benchmark: BenchmarkWords | None = None
+    """None: the user has none of their own."""
     seed_commitment: Sha256
     """Of the 32 bytes that all evaluations' seeds come from; they stay in KOPT_HOME."""
     device: str

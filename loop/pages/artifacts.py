@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from evaluator.external.record import ExternalReceipt, parse_external
 from evaluator.profiling.profile import Chosen, Counter, Profile, read_profile
 from evaluator.receipt.receipt import Receipt, parse
 from evaluator.receipt.timing_text import duration
@@ -54,6 +55,12 @@ class VersionFiles:
         """The receipt of the accepted attempt."""
         data = _bytes(self._path("receipt.json"))
         return None if data is None else parse(data)
+
+    @cached_property
+    def external(self) -> ExternalReceipt | None:
+        """What the user's own benchmark printed of it."""
+        data = _bytes(self.folder.external(self.number))
+        return None if data is None else parse_external(data)
 
     @cached_property
     def diagnosis(self) -> DiagnosisNote | None:

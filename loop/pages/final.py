@@ -69,6 +69,15 @@ def _plainly(record: RunRecord, state: RunState, files: Mapping[int, VersionFile
         said.append("versions were kept without a time where none was taken (--accept-unmeasured)")
     if record.profile != "full":
         said.append(f"profile grade {record.profile}: {record.profile_why}")
+    if record.benchmark is not None:
+        ran = ", ".join(f"v{number}" for number, found in sorted(files.items()) if found.external is not None)
+        command = quoted(" ".join(record.benchmark.command))
+        said.append(
+            Markdown(
+                f"external: your own benchmark {command} was run for {ran or 'no version'}; benchmark.md has what it"
+                " printed, which kopt did not measure, and for which no version was kept"
+            )
+        )
     said += _external(files, state)
     return [*bullets(said), ""] if said else []
 
@@ -238,15 +247,20 @@ def _external(files: Mapping[int, VersionFiles], state: RunState) -> list[str]:
     """Receipts of other runs that a proposal cites."""
     own = {one.evaluated.receipt for version in state.versions for one in version.attempts if one.evaluated}
     own |= {one.receipt for one in state.finals}
+    printed = {found.external.id for found in files.values() if found.external is not None}
     named = {}
     for number, proposal in _proposals(files, state):
         for one in proposal.evidence.selected:
             known = parse_reference(one.reference)
             if known and known.kind is EvidenceKind.RECEIPT and not any(id.startswith(known.target) for id in own):
                 named[known.text] = number
-    return [
-        f"external: {text}, cited by v{number}, is no receipt of this run" for text, number in sorted(named.items())
-    ]
+    return [f"external: {text}, cited by v{number}, {_whose(text, printed)}" for text, number in sorted(named.items())]
+
+
+def _whose(reference: str, printed: set[str]) -> str:
+    known = parse_reference(reference)
+    ours = known is not None and any(id.startswith(known.target) for id in printed)
+    return "is what your own benchmark printed" if ours else "is no receipt of this run"
 
 
 def _gate(state: RunState) -> list[str]:
@@ -300,8 +314,14 @@ def summary(folder: RunFolder, record: RunRecord, state: RunState, files: Mappin
                 "movements": [asdict(one) for one in movements(files[version.number])],
             }
         )
+    external = {
+        f"v{number}": {"receipt": found.external.id, "exit_code": found.external.exit_code}
+        for number, found in sorted(files.items())
+        if found.external is not None
+    }
     return dumps(
         {
+            **({"external": external} if record.benchmark is not None else {}),
             "run": record.id,
             "kernel": record.kernel.origin,
             "problem": record.problem_hash,

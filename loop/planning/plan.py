@@ -21,7 +21,17 @@ from kbs.common.errors import UsageError
 from kbs.common.json_model import JsonDataclass
 from loop.journal.folder import HINTS, KERNELS, check_free
 from loop.journal.language_model import ModelChoice
-from loop.journal.record import BRANCHES, BuildWords, Grade, KeptFile, PinnedWiki, ProblemWords, Proposer, RunRecord
+from loop.journal.record import (
+    BRANCHES,
+    BenchmarkWords,
+    BuildWords,
+    Grade,
+    KeptFile,
+    PinnedWiki,
+    ProblemWords,
+    Proposer,
+    RunRecord,
+)
 from loop.planning.decisions import target_of
 from loop.planning.hints import Directive, Hints, Kind, appended, of_flag, parse_hints
 from loop.planning.inventory import Inventory, form_words
@@ -65,6 +75,7 @@ class Wanted(ProblemWords):
     knowledge: tuple[Path, ...] = ()
     """Folders of notes that this run searches."""
     build: BuildWords = BuildWords()
+    benchmark: BenchmarkWords | None = None
     dims: dict[str, int] = Field(default_factory=dict)
     baselines: tuple[BaselineChoice, ...] = BASELINES
     restarts: int = Field(default=5, ge=2, le=50)
@@ -183,6 +194,7 @@ class ResolvedPlan:
             problem_hash=here.problem_hash,
             problem=problem_words(wanted, here.outputs),
             build=wanted.build,
+            benchmark=wanted.benchmark,
             seed_commitment=seed_commitment,
             device=here.device,
             device_name=here.device_name if here.device != "cpu" else "",
@@ -242,7 +254,7 @@ def resolve(
 ) -> ResolvedPlan:
     """Resolve the plan. `read` is the result of `read_hints`, `home` is KOPT_HOME, which will have the seed.
 
-    Raises `UsageError`: `target_invalid`, `out_exists`, `command_missing`, `knowledge_holds_run`.
+    Raises `UsageError`: `target_invalid`, `out_exists`, `command_missing`, `knowledge_holds_run`, `benchmark_kernel`.
     """
     hints, text = read
     target_of(wanted.target)
@@ -251,6 +263,12 @@ def resolve(
             "the proposer `command` needs a program",
             code="command_missing",
             hint="Such as: --proposer command --command 'python proposer.py'",
+        )
+    if wanted.benchmark is not None and Path(_origin(inventory.kernel, inventory.workspace)).is_absolute():
+        raise UsageError(
+            f"the kernel {inventory.kernel} is outside of the workspace, where your own benchmark would read it",
+            code="benchmark_kernel",
+            hint="Start the run in the folder that holds both, or leave --bench-command out.",
         )
     folder = _folder(inventory, wanted)
     holding = [notes for notes in wanted.knowledge if folder.resolve().is_relative_to(notes.resolve())]
@@ -370,6 +388,9 @@ def _settings(plan: ResolvedPlan, sources: dict[str, str]) -> Iterator[Setting]:
     yield Setting("kept from", f"a lower bound above {1 + wanted.minimum_effect:g} times the parent", default)
     baselines = ", ".join(one.name for one in wanted.baselines) or "none"
     yield Setting("baselines", f"{baselines} for version 0, then each version's parent", "--baselines")
+    if wanted.benchmark is not None:
+        command = " ".join(wanted.benchmark.command)
+        yield Setting("benchmark", command, "--bench-command: external evidence, for which no version is kept")
     for name, wiki in here.wikis.items():
         pinned = f"pinned at revision {wiki.revision[:12]}, {len(wiki.pages)} pages"
         if name in here.knowledge:
@@ -402,6 +423,11 @@ def _notes(wanted: Wanted, here: RunEnvironment) -> Iterator[str]:
             yield "correct versions are kept unmeasured (--accept-unmeasured); every report says so"
         else:
             yield "no version will be kept: a version is kept for its measured speed (or with --accept-unmeasured)"
+    if wanted.benchmark is not None:
+        yield (
+            "your benchmark runs in a copy of the workspace that has each accepted version's kernel in place of yours,"
+            " with your rights and outside of kopt's sandbox"
+        )
     if not here.gpu:
         yield "specs and targets are UNKNOWN without a GPU: name one with --gpu"
     if here.grade != "full":

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from evaluator.external.record import parse_external
 from evaluator.profiling.profile import read_profile
 from evaluator.receipt.receipt import parse
 from kbs.common.errors import KoptError, UsageError
@@ -29,6 +30,8 @@ _M = TypeVar("_M", bound=BaseModel)
 _BROKEN = TypeAdapter(list[request.BrokenRule])
 _LANGUAGES = {name: language for language, name in KERNELS.items()}
 """kernel.py, kernel.cu → what a proposal calls its language."""
+FIGURES = 40
+"""Of the user's own benchmark, those that a request has."""
 LAST = 99
 """The rank of methods whose page gives no priority."""
 _RULES = (
@@ -85,6 +88,7 @@ def brief(
         measured=_measured(folder, state.versions[parent]),
         diagnosis=_model(folder.version(parent) / "diagnosis.json", DiagnosisNote),
         facts=tuple(_facts(folder.version(parent) / "profile.csv")),
+        external=tuple(_printed(folder.external(parent))),
         targets=_model(folder.root / ROOFLINE, Targets),
         searches=searches,
         directives=request.DirectivesNote(
@@ -176,6 +180,17 @@ def _facts(csv: Path) -> Iterator[request.Fact]:
         counter = launch.metric(id)
         if counter is not None:
             yield request.Fact(metric=id, value=counter.shown, reference=f"profile/{digest}#{id}")
+
+
+def _printed(record: Path) -> Iterator[request.Fact]:
+    """The figures of the user's own benchmark."""
+    try:
+        found = parse_external(record.read_bytes())
+    except (OSError, KoptError):  # there is none, or the gate says what is wrong with it
+        return
+    for number, figure in enumerate(found.figures[:FIGURES]):
+        value = f"{figure.value:g} {figure.unit}".strip()
+        yield request.Fact(metric=figure.name, value=value, reference=f"receipt/{found.id}#figures[{number}].value")
 
 
 def _past_methods(searches: tuple[Search, ...]) -> dict[str, FoundPassage]:

@@ -59,14 +59,14 @@ class ParentMeasured(FrozenModel):
 
 
 class Fact(FrozenModel):
-    """A figure of the parent's profile."""
+    """A figure of the parent's profile, or of what the user's own benchmark printed."""
 
     metric: str
-    """Id of the vocabulary."""
+    """Id of the vocabulary; in what a benchmark printed, its own word."""
     value: str
-    """As the profile has it, with its unit."""
+    """As it stands there, with its unit."""
     reference: str
-    """Cite it so: profile/ID#METRIC."""
+    """Cite it so: profile/ID#METRIC, receipt/ID#FIELD."""
 
 
 NOTHING_KNOWN = "nothing is known against it"
@@ -195,6 +195,9 @@ class NextRequest(FrozenModel):
     """Of the parent; None where there is none."""
     facts: tuple[Fact, ...]
     """Figures of the parent's profile that may be quoted."""
+    external: tuple[Fact, ...]
+    """What the user's own benchmark printed of the parent: evidence that may be cited, not measured by kopt, and no
+    reason to keep a version."""
     targets: Targets | None
     """What hardware and problem allow, each spec with its citation."""
     searches: tuple[Search, ...]

@@ -60,6 +60,7 @@ TITLES = {
     "measured": "What was measured of it",
     "diagnosis": "What bounds it",
     "facts": "Figures of its profile; cite them by `reference`",
+    "external": "What the user's own benchmark printed of it: not measured by the program, no reason to keep a version",
     "targets": "What the hardware and the problem allow",
     "searches": "Evidence that was looked up, past experience first; cite it by `reference`, quote it word for word",
     "hints": "Lines of the user's HINTS.md that the program does not enforce; wishes on how to change the kernel",
@@ -154,6 +155,7 @@ def _sections(request: NextRequest) -> Iterable[tuple[str, str, str]]:
     past = request.history[-HISTORY:]
     lists: tuple[tuple[str, Sequence[BaseModel | str]], ...] = (
         ("facts", request.facts),
+        ("external", request.external),
         ("searches", request.searches),
         ("hints", request.directives.passed_on),
         ("methods", request.methods),

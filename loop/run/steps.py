@@ -243,6 +243,7 @@ def profile(run: Run) -> None:
     receipt = parse(files["receipt.json"])
     parent = None if version.parent is None else run.version_kernel(version.parent).text
     taken = run.tools.profile(run.tools.request(kernel.text, kernel.name, parent))
+    external = run.tools.benchmark(kernel.text, kernel.name)
     note = run.tools.diagnose(taken.csv, receipt, kernel.name)
     machine = run.tools.machine_code(kernel.text, kernel.name, version.methods)
     files["diagnosis.json"] = canonical.dumps(note.model_dump(mode="json"))
@@ -250,6 +251,8 @@ def profile(run: Run) -> None:
     if taken.csv:
         files["profile.csv"] = taken.csv.encode("utf-8")
     made = run.put(run.below(folder, files))
+    if external is not None:
+        made |= run.put({run.folder.relative(run.folder.external(version.number)): render(external)})
     if taken.report is not None:
         made |= run.put({f"profiles/v{version.number}.ncu-rep": taken.report})
     run.happened(

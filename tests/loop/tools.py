@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evaluator.external.record import ExternalReceipt
 from evaluator.receipt.findings import TaskCheck
 from evaluator.receipt.plan import BaselineChoice, SeedSchedule, TimingPlan
 from evaluator.receipt.problem import CandidateRecord
@@ -161,6 +162,9 @@ class FakeTools:
             raise UsageError("it has two entries", code="two_kernels", hint="Leave one.")
         self.asked.append(request.candidate.hash)
         return fake_receipt(self.home, request, schedule)
+
+    def benchmark(self, kernel_text: str, kernel_name: str) -> ExternalReceipt | None:
+        return None
 
     def profile(self, request: Request) -> TakenProfile:
         return TakenProfile(grade="none", csv="", report=None, why="there is no GPU")

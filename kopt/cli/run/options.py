@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, get_args
 
 import typer
 
+from kopt.cli.bench.options import FigureOption
 from kopt.cli.command import RARE
 from kopt.cli.options import (
     AnyDeviceOption,
@@ -21,7 +22,7 @@ from kopt.cli.options import (
 if TYPE_CHECKING:
     from kopt.services.engine import Engine
     from loop.journal.language_model import ModelChoice
-    from loop.journal.record import BuildWords
+    from loop.journal.record import BenchmarkWords, BuildWords
     from loop.planning.plan import ResolvedPlan, Wanted
     from loop.proposals.few_words import Words
 
@@ -188,6 +189,12 @@ class PlanOptions:
         typer.Option("--knowledge", help="Folder of notes to search and quote in this run only. Repeatable."),
     ] = None
 
+    bench_command: Annotated[
+        str | None,
+        typer.Option("--bench-command", help="Your own benchmark, run as it is for each version: external evidence."),
+    ] = None
+    figure: FigureOption = None
+
     def resolve(self, engine: Engine) -> ResolvedPlan:
         """The plan of the run. Raises `KoptError`."""
         from kopt.services.runs.service import plan
@@ -229,6 +236,7 @@ class PlanOptions:
                 out=None if out is None else str(out.absolute()),
                 in_place=self.place.in_place,
                 build=self._build(),
+                benchmark=self._benchmark(),
                 knowledge=tuple(path.absolute() for path in self.knowledge or ()),
                 **{
                     **asdict(rules),
@@ -247,6 +255,24 @@ class PlanOptions:
             raise UsageError(
                 f"--{where.replace('_', '-')}: {what}", code="limit_invalid", hint="See `kopt run start --help-all`."
             ) from error
+
+    def _benchmark(self) -> BenchmarkWords | None:
+        from kbs.common.errors import UsageError
+
+        if self.bench_command is None:
+            if self.figure:
+                raise UsageError(
+                    "--figure reads the output of your own benchmark, and none was given",
+                    code="options_do_not_fit",
+                    hint="Add --bench-command 'python bench.py'.",
+                )
+            return None
+        from evaluator.external.figures import read_patterns
+        from evaluator.external.record import choose
+        from loop.journal.record import BenchmarkWords
+
+        _, words = choose(self.bench_command, None, "verdict")
+        return BenchmarkWords(command=words, patterns=dict(read_patterns(self.figure or [])))
 
     def _build(self) -> BuildWords:
         """Folders and programs by their full paths: a run goes on from any folder. Raises `UsageError`."""

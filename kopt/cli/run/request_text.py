@@ -86,6 +86,8 @@ def _measured(request: NextRequest) -> Iterator[str]:
             yield from (f"  {symptom.name}: try {technique}" for technique in symptom.techniques)
     for fact in request.facts:
         yield f"{fact.metric} {fact.value}  <- {fact.reference}"
+    for fact in request.external:
+        yield f"external: {fact.metric} {fact.value}  <- {fact.reference}"
 
 
 def _found(searches: Sequence[Search]) -> Iterator[str]:

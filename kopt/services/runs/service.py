@@ -58,6 +58,8 @@ def plan(
     found = take(workspace, **files, entry=wanted.entry, backend=wanted.backend, knowledge=wanted.knowledge)
     if wanted.command:
         command.find_program(wanted.command, workspace)
+    if wanted.benchmark is not None:
+        command.find_program(wanted.benchmark.command, workspace)
     check_git()
     branch = check_in_place(workspace, found.kernel.stem) if wanted.in_place else None
     hints = read_hints(found, wanted, methods_of(engine))

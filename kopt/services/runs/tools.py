@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from evaluator.diagnosis.binding_resource import dominant_stall
 from evaluator.diagnosis.from_receipt import launch_of
 from evaluator.diagnosis.symptoms import Finding
+from evaluator.external.record import ExternalReceipt
 from evaluator.profiling.profile import Chosen, read_profile
 from evaluator.receipt.environment import cpu_model, driver_version, gpu_capability, nvcc_version, package_version
 from evaluator.receipt.plan import SeedSchedule
@@ -39,6 +40,7 @@ from kopt.services.gpus import BANDWIDTH, cited_peak
 from kopt.services.plots.run import paint
 from kopt.services.results.diagnosis_text import lines
 from kopt.services.roofline import demand_of, roofline
+from kopt.services.runs.own_benchmark import run_benchmark
 from kopt.services.runs.request import make_request, parent_file
 from kopt.services.work_counts import ProblemWork, count, declared_work, operators
 from loop.journal.folder import RunFolder
@@ -118,6 +120,14 @@ class RunTools:
     @cached_property
     def _peak(self) -> CitedPeak | None:
         return cited_peak(self.engine, self.record.device_name) if self.record.device_name else None
+
+    def benchmark(self, kernel_text: str, kernel_name: str) -> ExternalReceipt | None:
+        """What the user's own benchmark printed; None if there is none, or it cannot take this kernel."""
+        asked = self.record.benchmark
+        if asked is None:
+            return None
+        self.engine.progress("your own benchmark", 0, 1)
+        return run_benchmark(asked, self.record, kernel_text, kernel_name, self.engine.settings.home)
 
     # --- profiling --------------------------------------------------------------------------------------------------
 

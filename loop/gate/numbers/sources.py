@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from evaluator.external.record import ExternalReceipt
 from evaluator.profiling.profile import Launch, Profile
 from evaluator.receipt.receipt import Receipt
 from kbs.evidence.checking import CheckedCitation, Checker, Status, check_line, stands_in
@@ -57,6 +58,8 @@ ELEMENT_BYTES = 16
 """The widest element, or vector of elements, that one instruction loads."""
 _COUNTABLE = frozenset({"", "bytes", "floating-point operations", "percent", "ratio", *_COUNTED})
 """Dimensions that a product of sizes and counts may have."""
+_FIGURE = re.compile(r"figures\[(?P<number>\d{1,4})\](?:\.value)?")
+"""A figure that the user's own benchmark printed."""
 _LOGGED = frozenset({"seconds", "percent", "ratio", "bytes", ""})
 """Dimensions of what a record of the log may state: what was measured there."""
 _SKIPPED = frozenset({"series", "text", "problem", "seed", "output_tail", "peak"})
@@ -121,6 +124,8 @@ class Checked:
     result: CheckedCitation
     unpinned: str
     """Why its page cannot be cited in this run; empty if it can."""
+    external: bool = False
+    """Whether it is what the user's own benchmark printed, which kopt did not measure: no source of a spec."""
 
     @property
     def ok(self) -> bool:
@@ -147,7 +152,10 @@ def check_citation(cited: CitationLine, context: GateContext) -> Checked:
     if unpinned:
         there = CheckedCitation(cited.line, cited.text, reference.text, Status.NOT_FOUND, unpinned, "")
         return Checked(cited, there, unpinned)
-    return Checked(cited, check_line(cited, context.wikis, context.terms, checkers), unpinned)
+    printed = reference.kind is EvidenceKind.RECEIPT and any(
+        one.id.startswith(reference.target) for one in context.externals.values()
+    )
+    return Checked(cited, check_line(cited, context.wikis, context.terms, checkers), unpinned, printed)
 
 
 def _held(cited: CitationLine, found: tuple[Status, str, str]) -> tuple[Status, str, str]:
@@ -176,7 +184,8 @@ def _quantities(text: str) -> list[Quantity]:
 
 
 def _receipt_says(reference: Reference, context: GateContext) -> tuple[Status, str, str]:
-    found = [r for r in context.receipts.values() if len(reference.target) >= 8 and r.id.startswith(reference.target)]
+    known: list[Receipt | ExternalReceipt] = [*context.receipts.values(), *context.externals.values()]
+    found = [one for one in known if len(reference.target) >= 8 and one.id.startswith(reference.target)]
     if not found:
         return Status.NOT_FOUND, f"no receipt of this run up to now has the id {reference.target[:16]}", ""
     value: object = found[0].model_dump(mode="json")
@@ -187,6 +196,9 @@ def _receipt_says(reference: Reference, context: GateContext) -> tuple[Status, s
             value = value[int(part)]
         else:
             return Status.NOT_FOUND, f"the receipt has no field {reference.part}", ""
+    if isinstance(found[0], ExternalReceipt) and (place := _FIGURE.fullmatch(reference.part)):
+        figure = found[0].figures[int(place["number"])]
+        value = f"{figure.value:g} {figure.unit}".strip()
     return Status.OK, "", str(value)[:400]
 
 
@@ -263,7 +275,7 @@ def cited_figures(one: Checked, context: GateContext) -> tuple[Figures, str]:
     if not one.ok or reference.kind is EvidenceKind.NOTE:
         return figures, ""
     if not reference.wiki:
-        if claim is not None and reference.kind is EvidenceKind.LOG:
+        if claim is not None and (one.external or reference.kind is EvidenceKind.LOG):
             for quantity in _claimed(claim.value, claim.unit):
                 if quantity.unit.dimension in _LOGGED:
                     figures.add(quantity)

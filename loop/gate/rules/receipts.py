@@ -16,16 +16,19 @@ from loop.gate.rule import Broken, broken, rule
 def receipt_seal(context: GateContext) -> Iterator[Broken]:
     """Keep the receipt byte for byte as kopt sealed it.
 
-    What it checks: hash and seal of the receipt are right, with the key of this KOPT_HOME.
+    What it checks: hash and seal of the receipt are right, with the key of this KOPT_HOME, and so are those of the
+    record of the user's own benchmark, if there is one.
 
     Why: the receipt is the only proof of what was measured.
 
     Fix: restore the file from the run's git repository, or have the version measured again.
     """
-    path = context.in_version("receipt.json")
-    data = context.bytes_of(path)
-    found = verify(data, context.key) if data is not None else None
-    if found is not None and not found.ok:
+    external = context.folder.relative(context.folder.external(context.version))
+    for path in (context.in_version("receipt.json"), external):
+        data = context.bytes_of(path)
+        found = verify(data, context.key) if data is not None else None
+        if found is None or found.ok:
+            continue
         fix = f"Restore the receipt that kopt wrote: `git checkout -- {path}` in the run's folder."
         yield broken(path, found.detail, fix)
 

@@ -49,6 +49,7 @@ def request(**more: Any) -> NextRequest:
             receipt=HASH, verdict="accepted", improvement="not_timed", median_us=None, to_parent=None
         ),
         "diagnosis": None,
+        "external": (Fact(metric="latency", value="12.5 us", reference="receipt/0123456789abcdef#figures[0].value"),),
         "facts": (Fact(metric="dram_throughput", value="62 %", reference="profile/0123456789abcdef#dram_throughput"),),
         "targets": None,
         "searches": (Search(about="kernel", text="how is it made faster", hits=(passage,), degraded=""),),
