@@ -34,8 +34,8 @@ def unsourced_spec(context: GateContext) -> Iterator[Broken]:
     README.md or plan.md cites, a profile, a receipt, or arithmetic that is shown beside it. A line on another GPU
     speaks of that GPU alone. In the code, a constant needs a source if its name or its comment is a hardware fact, if
     it has the value of a spec of this GPU, or if it sizes a grid and follows from no size of the problem. What the
-    user's own kernel has is not read. What a kernel uses or chooses is not a spec if it says so (`uses 48 KB of shared
-    memory`), nor is what the kernel asks the device while it runs.
+    user's own kernel has is not read. What a kernel uses or chooses is not a spec if it says so (`is launched with a
+    block of 256 threads`), nor is what the kernel asks the device while it runs.
 
     Why: an optimization that rests on a remembered number rests on nothing.
 
@@ -125,7 +125,8 @@ def loose_number(context: GateContext) -> Iterator[Broken]:
 
     Why: the next proposer builds on what this one states.
 
-    Fix: copy the number with its digits, cite the line, show how it is computed, or leave it out.
+    Fix: copy the number with its digits, cite the line, show how it is computed, or leave it out. What the change
+    should bring belongs under `expected` (`--expect`).
     """
     for text, found in _unaccounted(context):
         if (not found.hardware or found.is_there) and not found.hedge:
@@ -143,7 +144,8 @@ def _why_loose(loose: Unaccounted) -> tuple[str, str]:
     message = (
         f"{loose.text} is in no profile, receipt or cited line, and no arithmetic shows it: “{loose.sentence[:120]}”"
     )
-    return message, "Copy it from its source, cite the line, show the arithmetic (`a / b = c`), or remove it."
+    fix = "Copy it from its source, cite the line, show the arithmetic (`a / b = c`), or remove it."
+    return message, f"{fix} What the change should bring belongs under `expected`."
 
 
 @rule("wrong-arithmetic", "proposal")
