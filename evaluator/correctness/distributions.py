@@ -136,10 +136,15 @@ def _mixed(shape: torch.Size, dtype: torch.dtype, generator: torch.Generator) ->
 
 
 def _huge(shape: torch.Size, dtype: torch.dtype, generator: torch.Generator) -> Tensor:
-    """10^U[3, 6] of either sign, and at fp16 10^U[2, 4], so that sums of a few stay finite."""
+    """10^U[3, 6] of either sign, and at fp16 10^U[2, 4], so that sums of a few stay finite.
+
+    Types of 16 bits and less get one sign for all: a sum of theirs that stays finite would be what is left of a
+    cancellation, of which no digit is right whatever the order.
+    """
     low, high = _HUGE.get(dtype, (3.0, 6.0))
     magnitude = _uniform(shape, dtype, generator).mul_(high - low).add_(low).mul_(math.log(10)).exp_()
-    return magnitude.copysign_(_normal(shape, dtype, generator)).to(dtype)
+    narrow = dtype.is_floating_point and dtype.itemsize <= 2
+    return magnitude.copysign_(_normal(torch.Size(()) if narrow else shape, dtype, generator)).to(dtype)
 
 
 def _binary(shape: torch.Size, dtype: torch.dtype, generator: torch.Generator) -> Tensor:

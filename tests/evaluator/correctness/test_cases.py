@@ -28,14 +28,16 @@ def make(server: ForkServer) -> Iterator[Make]:
     """Makes the cases of a function `reference(x)` with that body; `made` is the inputs' list."""
     with contextlib.ExitStack() as stack:
 
-        def make(body: str = "return x * 2", made: str = "[torch.randn(64)]", arguments: str = "x") -> Cases:
+        def make(
+            body: str = "return x * 2", made: str = "[torch.randn(64)]", arguments: str = "x", *, own: bool = False
+        ) -> Cases:
             lines = "".join(f"    {line}\n" for line in body.splitlines())
             files = {"in.py": f"import torch\ndef get_inputs():\n    return {made}\n".encode()}
             text = f"import torch\ndef reference({arguments}):\n{lines}"
             reference = stack.enter_context(
                 contextlib.closing(reference_process(server, text, files=files, inputs="in.py"))
             )
-            found = Cases(SEEDS, reference, Findings(), tolerance=None, own_reference=False, first_index=0)
+            found = Cases(SEEDS, reference, Findings(), tolerance=None, own_reference=own, first_index=0)
             found.prepare(kernelbench=False, outputs=lambda named, _: list(named))
             return found
 
@@ -298,6 +300,11 @@ def test_a_reference_that_is_random_is_named(make: Make, body: str) -> None:
     with pytest.raises(UsageError) as raised:
         make(body, made="[torch.randn(64, 64)]")
     assert raised.value.code == "reference_random"
+
+
+def test_a_reference_without_a_wider_one_is_not_random(make: Make) -> None:
+    """Its results are held against a second run of its own, and not against one in float64."""
+    assert make("return torch.softmax(x, 0)", made="[torch.randn(4096)]", own=True).found.trials == []
 
 
 def test_a_reference_that_adds_in_another_order_is_not_random(make: Make) -> None:

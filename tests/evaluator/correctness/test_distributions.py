@@ -79,7 +79,9 @@ def test_magnitudes(dtype: torch.dtype) -> None:
     huge = drawn("huge", *LARGE, dtype=dtype).double()
     low, high = (2, 4) if dtype == torch.float16 else (3, 6)
     assert float(huge.abs().log10().mean()) == pytest.approx((low + high) / 2, abs=0.01)
-    assert float((huge > 0).double().mean()) == pytest.approx(0.5, abs=0.01)
+    positive = float((huge > 0).double().mean())
+    one_sign = dtype in (torch.float16, torch.bfloat16)  # no sum of theirs is what is left of a cancellation
+    assert positive in (0, 1) if one_sign else positive == pytest.approx(0.5, abs=0.01)
     assert set(drawn("binary", *LARGE, dtype=dtype).flatten().tolist()) == {0.0, 1.0}
 
 
