@@ -61,8 +61,9 @@ def skipped_priority(context: GateContext) -> Iterator[Broken]:
 def known_failure(context: GateContext) -> Iterator[Broken]:
     """Say what is different now when you repeat a method that did not help.
 
-    What it checks: `circumstances` is filled in if an earlier version of this run failed or was not kept with the
-    method, or if the experience log shows it as a known failure in similar circumstances.
+    What it checks: `circumstances` is filled in if the evaluator found a kernel of an earlier version of this run
+    wrong, or not faster, with the method (what the gate refused speaks against none), or if the experience log shows it
+    as a known failure in similar circumstances.
 
     Why: trying the same thing again brings the same result, unless something has changed.
 
@@ -77,7 +78,7 @@ def known_failure(context: GateContext) -> Iterator[Broken]:
     hits = [hit for hit in found if hit.past is not None and hit.past.advice == "known failure"]
     for name in proposal.methods:
         earlier = (state for state in context.state.versions[: context.version] if name in state.methods)
-        before = [state for state in earlier if state.closed is not None and not state.kept]
+        before = [state for state in earlier if state.judged and not state.kept]
         if before:
             where = ", ".join(f"v{state.number}" for state in before)
             why = before[-1].closed.why if before[-1].closed else ""

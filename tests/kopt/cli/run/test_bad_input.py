@@ -140,7 +140,7 @@ def test_a_reference_that_fails(run: Callable[..., Run], home: Path, tmp_path: P
     assert error(done) == (2, "reference_failed")
     assert "not today" in done.json["errors"][0]["message"]
     status = run(home, "run", "status", "--json", cwd=folder).json["data"]
-    assert (status["phase"], status["best"]) == ("evaluate", None)
+    assert (status["phase"], status["best"]) == ("signal", None)
     assert error(run(home, "run", "resume", "--json", cwd=folder)) == (2, "reference_failed")
 
 
