@@ -50,7 +50,7 @@ def test_all_that_the_next_version_is_written_from() -> None:
 
 
 def test_what_is_not_there_has_no_heading() -> None:
-    bare = said(facts=(), measured=None, searches=(), history=(), refused=(), research_wanted=())
+    bare = said(facts=(), external=(), measured=None, searches=(), history=(), refused=(), research_wanted=())
     assert not [line for line in bare.splitlines() if line.startswith(("found", "measured", "what was tried"))]
     assert "--evidence" not in bare
 
