@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,11 @@ def watching(home: Path, folder: Path, *words: str, out: int = subprocess.PIPE) 
     """A view in a process of its own."""
     environment = {**start_environment(), "KOPT_HOME": str(home), "COLUMNS": "200"}
     command = [sys.executable, "-m", "kopt", "run", "watch", *words]
-    return subprocess.Popen(command, cwd=folder, env=environment, stdout=out, stderr=subprocess.STDOUT)
+    # Where the tests run in the background, a child would inherit that Ctrl-C is ignored.
+    listens = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=out, stderr=subprocess.STDOUT, preexec_fn=listens
+    )
 
 
 @pytest.fixture
