@@ -8,6 +8,9 @@ from kbs.evidence.opcodes import Pattern
 from kbs.evidence.table_rows import InstructionRow
 from loop.tools import InstructionNote, MachineNote, Targets
 
+PRODUCT = "matmul"
+"""The operation that tensor cores compute, whatever it is a part of."""
+
 
 def expected(
     rows: Sequence[InstructionRow], operations: Collection[str], dtypes: Collection[str], target: int

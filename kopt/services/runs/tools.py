@@ -201,7 +201,7 @@ class RunTools:
             return (), "the operations of the reference were not counted"
         operations = {operation_of(operators(work))} - {""}
         if any(row.pipe == "tensor" for row in work.operations):
-            operations.add("matmul")
+            operations.add(instructions.PRODUCT)
         types = (*(row.dtype for row in work.operations), *(row.dtype for row in (*work.read, *work.written)))
         dtypes = {"fp8" if name.startswith("float8") else dtype_name(name) for name in types}
         found = instructions.expected(self._methods.instructions, operations, dtypes, self._target.number)
