@@ -29,7 +29,6 @@ _KEYWORDS: dict[str, Kind] = {
     **dict.fromkeys(("eviction_policy", "cache_modifier", "volatile"), "cache hints"),
     **dict.fromkeys(("allow_tf32", "input_precision", "max_num_imprecise_acc", "out_dtype"), "precision settings"),
 }  # fmt: skip
-_TYPES = re.compile(r"(?:b?float(?:8|16|32|64)\w*|half|tf32|e[45]m[23]\w*|int8)$")
 _TILE = re.compile(r"[A-Z][A-Z0-9_]*|.*(?:block|tile|rows|chunk|unroll).*", re.IGNORECASE)
 
 _CODE: tuple[Kind, ...] = ("the code", "tile sizes")

@@ -435,7 +435,7 @@ def integers(text: str) -> Iterator[Decimal]:
     """Numbers in code or data, as they stand there."""
     for match in re.finditer(r"(?<![\w.])(?:0x[0-9a-fA-F]+|\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)", text):
         spelled = match[0].replace("_", "").rstrip(".")
-        number = Decimal(int(spelled, 16)) if spelled.startswith("0x") else None
-        parsed = parse_number(spelled) if number is None else None
-        if number is not None or parsed is not None:
-            yield number if number is not None else parsed.value  # type: ignore[union-attr]  # one of the two is there
+        if spelled.startswith("0x"):
+            yield Decimal(int(spelled, 16))
+        elif (parsed := parse_number(spelled)) is not None:
+            yield parsed.value

@@ -197,9 +197,8 @@ def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _paired(target: ast.expr, value: ast.expr) -> Iterator[Named]:
-    both = isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List)
-    if both and len(target.elts) == len(value.elts):  # type: ignore[attr-defined]  # both are sequences
-        for one, other in zip(target.elts, value.elts, strict=True):  # type: ignore[attr-defined]
+    if isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+        for one, other in zip(target.elts, value.elts, strict=False):
             yield from _paired(one, other)
     elif isinstance(target, ast.Name | ast.Attribute):
         yield target.lineno, target.id if isinstance(target, ast.Name) else target.attr, value
@@ -209,8 +208,9 @@ def _paired(target: ast.expr, value: ast.expr) -> Iterator[Named]:
 
 def _inside(value: ast.expr) -> ast.expr:
     """The value in `tl.constexpr(132)` and `int(132)`."""
-    one = isinstance(value, ast.Call) and len(value.args) == 1 and not value.keywords
-    return value.args[0] if one else value  # type: ignore[attr-defined]  # it is a call
+    if isinstance(value, ast.Call) and len(value.args) == 1 and not value.keywords:
+        return value.args[0]
+    return value
 
 
 def _literals(tree: ast.Module) -> Iterator[tuple[int, Decimal, bool]]:
