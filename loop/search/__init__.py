@@ -1,0 +1,1 @@
+"""What the built-in proposer knows: a problem read from its reference, and families of kernels generated for it."""
