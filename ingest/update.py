@@ -25,7 +25,6 @@ from kbs.index.sqlite_file import DamagedIndexError, index_lock, set_aside, stor
 from kbs.index.store import Store
 from wiki.library import Wiki, WikiFile, content_hash, products_of, revision_of
 from wiki.page import Page, Problem
-from wiki.reader import read_page
 
 if TYPE_CHECKING:
     from kbs.experience.entry import Entry
@@ -266,6 +265,8 @@ def _put(
     store: Store, wiki: Wiki, file: WikiFile, sha: str, vocabulary: Vocabulary, result: UpdateResult
 ) -> Page | None:
     """Read a page and put it into the index; None where it cannot be read."""
+    from wiki.reader import read_page  # imports the parsers of Markdown and YAML, which an index that is fresh spares
+
     data = wiki.read(file.path)
     key = f"{wiki.name}/{file.path}"
     if data is None:

@@ -17,8 +17,7 @@ from kbs.common.errors import ConfigurationError
 from kbs.evidence.citation import NOTES, EvidenceKind, lines_hash
 from kbs.evidence.spec import Spec
 from kbs.evidence.vocabulary import Product, Vocabulary, vocabulary
-from wiki.page import Page, Problem
-from wiki.reader import MAX_PAGE_BYTES, read_page, split_lines
+from wiki.page import MAX_PAGE_BYTES, Page, Problem, split_lines
 
 BUNDLED = "gpu-wiki"
 """Name of the wiki that ships with kopt."""
@@ -108,6 +107,8 @@ class Wiki:
 
     def pages(self, terms: Vocabulary) -> Iterator[Page | list[Problem]]:
         """Every page, or what is wrong with it."""
+        from wiki.reader import read_page  # imports the parsers of Markdown and YAML, which few commands need
+
         revision = self.revision
         for file in self.files():
             data = self.read(file.path)
@@ -210,6 +211,8 @@ class Wikis:
         """A page as it is now, or its problems; None if there is none."""
         key = (wiki, path)
         if key not in self._pages:
+            from wiki.reader import read_page
+
             known = self.all.get(wiki)
             data = known.read(path) if known else None
             self._pages[key] = (

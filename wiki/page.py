@@ -37,6 +37,8 @@ SourceKind = Literal[
     "measurement",
     "fact-card",
 ]
+MAX_PAGE_BYTES = 1_000_000
+"""A larger file is refused: it is not a page that a person wrote."""
 BlockKind = Literal["text", "table", "code", "footnote", "asks"]
 VENDOR_SOURCES = ("vendor-whitepaper", "vendor-datasheet", "vendor-doc", "vendor-repository")
 
@@ -216,3 +218,9 @@ def once_a_page(compute: Callable[[Page], Kept]) -> Callable[[Page], Kept]:
         return found
 
     return kept
+
+
+def split_lines(text: str) -> tuple[str, ...]:
+    """The lines of a file, as citations count them."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return tuple(lines[:-1] if lines[-1] == "" else lines)

@@ -24,11 +24,9 @@ from kbs.evidence.spec import Spec
 from kbs.evidence.table_rows import AdviceRow, CostRow, InstructionRow, MeasuredRow, SignatureRow, ThresholdRow
 from kbs.evidence.vocabulary import Vocabulary
 from wiki.asks import AsksComment, asks_comment
-from wiki.page import Block, BlockKind, FrontMatter, Page, PageSection, Problem
+from wiki.page import MAX_PAGE_BYTES, Block, BlockKind, FrontMatter, Page, PageSection, Problem, split_lines
 from wiki.tables import Row, read_table
 
-MAX_PAGE_BYTES = 1_000_000
-"""A larger file is refused: it is not a page that a person wrote."""
 MAX_NESTING = 40
 """Deeper nested lists and quotations are refused, so that a hostile page cannot exhaust the stack."""
 ASKS = "section-asks"
@@ -111,12 +109,6 @@ def read_page(wiki: str, path: str, data: bytes, revision: str, vocabulary: Voca
         instructions=tuple(row for row in rows if isinstance(row, InstructionRow)),
         problems=tuple(problems),
     )
-
-
-def split_lines(text: str) -> tuple[str, ...]:
-    """The lines of a file, as citations count them."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return tuple(lines[:-1] if lines[-1] == "" else lines)
 
 
 def _notes_meta(wiki: str, path: str) -> tuple[FrontMatter, int] | list[Problem]:

@@ -14,7 +14,7 @@ from loop.journal.record import RunRecord
 from loop.journal.state import RunState
 from loop.pages.artifacts import VersionFiles, targets
 from wiki.library import Wiki
-from wiki.reader import split_lines
+from wiki.page import split_lines
 
 NAME = "citations.json"
 

@@ -19,8 +19,8 @@ from kbs.evidence.vocabulary import vocabulary
 from tests.wiki.test_fuzz import FUZZ, markdown, tables
 from wiki.library import Wiki, Wikis, open_wiki
 from wiki.lint import fixes
-from wiki.page import Page
-from wiki.reader import MAX_PAGE_BYTES, read_page
+from wiki.page import MAX_PAGE_BYTES, Page
+from wiki.reader import read_page
 
 SPEC = "| metric | value | unit |\n|---|---|---|\n| HBM bandwidth | 9.99 | TB/s |\n"
 FRONT = "---\nid: hardware/h100-sxm\nkind: hardware\ntitle: H100\nproduct: h100-sxm\naliases: [h100]\n---\n"

@@ -9,8 +9,8 @@ from decimal import Decimal
 import pytest
 
 from kbs.evidence.vocabulary import vocabulary
-from wiki.page import Page, Problem
-from wiki.reader import MAX_PAGE_BYTES, links, read_page, split_lines
+from wiki.page import MAX_PAGE_BYTES, Page, Problem, split_lines
+from wiki.reader import links, read_page
 
 MakePage = Callable[..., str]
 BODY = 11

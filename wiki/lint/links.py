@@ -14,8 +14,8 @@ from wiki.index_page import is_generated, render_index
 from wiki.library import INDEX_PAGE
 from wiki.lint.rule import Finding, rule
 from wiki.lint.view import WikiView, front_matter_line, text_lines
-from wiki.page import Page, once_a_page
-from wiki.reader import links, split_lines
+from wiki.page import Page, once_a_page, split_lines
+from wiki.reader import links
 
 _HEADING = re.compile(r"^ {0,3}#{1,6}\s+(?P<title>.*?)(?:\s+#+)?\s*$")
 _UNFINISHED = re.compile(r"\]\(\s*\)|\]\([^()]*$")

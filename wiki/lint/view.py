@@ -14,8 +14,8 @@ from pathlib import Path
 from kbs.evidence.citation import MAX_LINE
 from kbs.evidence.vocabulary import Vocabulary
 from wiki.library import INDEX_PAGE, Wiki, products_of
-from wiki.page import Page, Problem, once_a_page
-from wiki.reader import MAX_PAGE_BYTES, read_page
+from wiki.page import MAX_PAGE_BYTES, Page, Problem, once_a_page
+from wiki.reader import read_page
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,7 @@ from kopt.services.curation.stale import Stale, made_stale
 from kopt.services.curation.work_tree import advance, recover
 from kopt.services.engine import Engine
 from wiki.library import BUNDLED, Wiki
-from wiki.page import Problem
-from wiki.reader import MAX_PAGE_BYTES
+from wiki.page import MAX_PAGE_BYTES, Problem
 
 _MOST_EVIDENCE = 50
 _MOST_TEXT = 2_000
