@@ -28,7 +28,6 @@ CASES = {
     "kopt spec": [sys.executable, "-m", "kopt", "spec", "h100-sxm", "hbm_bandwidth", "--json"],
     "kopt ask": [sys.executable, "-m", "kopt", "ask", QUESTION, "--json"],
     "kopt ask, passages": [sys.executable, "-m", "kopt", "ask", "what is a long scoreboard stall", "--json"],
-    "kopt ask, Chroma": [sys.executable, "-m", "kopt", "ask", QUESTION, "--json"],
 }
 
 
@@ -45,6 +44,8 @@ def main() -> None:
         for suffix, checkout in checkouts.items():
             home = Path(folder) / f"home{len(environments)}"
             environments[suffix] = {**os.environ, "KOPT_HOME": str(home), "PYTHONPATH": str(checkout)}
+            # Both sides as they are installed: with the bytecode that Python keeps beside the modules.
+            environments[suffix].pop("PYTHONDONTWRITEBYTECODE", None)
             run([sys.executable, "-m", "kopt", "ingest"], environments[suffix], folder)
         samples: dict[str, list[float]] = {
             name + suffix: [] for name in CASES for suffix in (checkouts if "kopt" in name else [""])
@@ -53,9 +54,8 @@ def main() -> None:
             for name, values in samples.items():
                 suffix = next(one for one in reversed(checkouts) if name.endswith(one))
                 case = name.removesuffix(suffix)
-                more = {"KOPT_VECTOR_SEARCH": "chroma"} if case.endswith("Chroma") else {}
                 started = time.perf_counter()
-                run(CASES[case], {**environments[suffix], **more}, folder)
+                run(CASES[case], environments[suffix], folder)
                 values.append(time.perf_counter() - started)
             write(options.out, options.repeats, samples)
     bare = statistics.median(samples["import chromadb"])
