@@ -19,8 +19,8 @@ SCHEMA_VERSION: Literal[1] = 1
 BRANCHES = 4
 """Candidates of a proposal, if nothing else is asked for."""
 Grade = Literal["full", "degraded", "none"]
-Proposer = Literal["agent", "command", "llm"]
-"""Who proposes versions: whoever submits them, a program of the user's, or a language model."""
+Proposer = Literal["search", "agent", "command", "llm"]
+"""Who proposes versions: kopt itself, whoever submits them, a program of the user's, or a language model."""
 
 
 class KeptFile(FrozenModel):

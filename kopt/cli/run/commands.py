@@ -17,7 +17,15 @@ from kopt.cli.command import command
 from kopt.cli.options import YesFlag
 from kopt.cli.output import JsonFlag, Reply, progress_bar, tell
 from kopt.cli.run import text
-from kopt.cli.run.options import CommandTimeoutOption, PlanOptions, RunOption, VersionArgument, WordOptions
+from kopt.cli.run.options import (
+    SEARCH_SECONDS,
+    CommandTimeoutOption,
+    PlanOptions,
+    RunOption,
+    SearchSecondsOption,
+    VersionArgument,
+    WordOptions,
+)
 from kopt.cli.run.request_text import next_lines
 from kopt.cli.support import print_lines
 from kopt.services.arguments import read_version
@@ -60,9 +68,10 @@ def start(
 ) -> Reply:
     """Start a run: show the plan, ask, create the run's folder, and measure version 0.
 
-    The run then waits for a proposal; with `--proposer command` or `llm` it continues to the final report. Nothing is
-    created before you accept the plan. Exit codes: 4 if version 0 is not accepted, 3 if you decline the plan, 1 if no
-    answer of the program or the model was a proposal.
+    kopt then searches for faster kernels itself, to the final report. With `--proposer command` or `llm` a program or a
+    model proposes them; with `agent` the run waits for `kopt run submit`. Nothing is created before you accept the
+    plan. Exit codes: 4 if version 0 is not accepted, 3 if you decline the plan, 1 if no answer of the search, the
+    program or the model was a proposal.
     """
     from kopt.services.results.runs import RunData, RunPlanData, RunStartData
     from kopt.services.runs.service import begin
@@ -75,7 +84,7 @@ def start(
         return _reply(RunStartData(plan=shown, run=None), ["nothing was created"], engine.warnings, ExitCode.ABSTAINED)
     root = begin(engine, resolved)
     with _held(str(root)) as at:
-        at.advance(options.proposer.command_timeout)
+        at.advance(options.proposer.command_timeout, options.proposer.search_seconds)
         reply = _run_reply(at)
         assert isinstance(reply.data, RunData)
         return replace(reply, data=RunStartData(plan=shown, run=reply.data))
@@ -308,16 +317,20 @@ def watch(
 
 
 @command("run resume", run, reads_wikis=True)
-def resume(run: RunOption = None, command_timeout: CommandTimeoutOption = 900.0) -> Reply:
+def resume(
+    run: RunOption = None,
+    command_timeout: CommandTimeoutOption = 900.0,
+    search_seconds: SearchSecondsOption = SEARCH_SECONDS,
+) -> Reply:
     """Continue an interrupted or waiting run until it needs a proposal, or to its end.
 
-    The proposer `command` runs its program, `llm` asks its model. Recorded work is not repeated. Exit codes: 3 if
-    nothing is left to do or the run waits for an agent, 4 if version 0 was not accepted, 1 if no answer of the program
-    or the model was a proposal.
+    The proposer `search` goes on with its search, `command` runs its program, `llm` asks its model. Recorded work is
+    not repeated. Exit codes: 3 if nothing is left to do or the run waits for an agent, 4 if version 0 was not
+    accepted, 1 if no answer of the program or the model was a proposal.
     """
     with _held(run) as at:
         before = len(at.driver.state.entries)
-        at.advance(command_timeout)
+        at.advance(command_timeout, search_seconds)
         return _run_reply(at, idle=len(at.driver.state.entries) == before)
 
 

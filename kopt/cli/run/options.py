@@ -32,6 +32,10 @@ RunOption = Annotated[
 CommandTimeoutOption = Annotated[
     float, typer.Option("--command-timeout", help="Seconds for each answer of --command.", min=0.1, max=86400)
 ]
+SearchSecondsOption = Annotated[
+    float, typer.Option("--search-seconds", help="Seconds of quick measurements in the whole run.", min=0, max=86400)
+]
+SEARCH_SECONDS = 300.0
 VersionArgument = Annotated[str, typer.Argument(help="A version, such as v3.")]
 
 
@@ -41,15 +45,18 @@ class ProposerOptions:
 
     panel: ClassVar[str] = "Proposer"
     proposer: Annotated[
-        str | None,
+        str,
         typer.Option(
-            "--proposer", help="agent: wait for `kopt run submit`; command: run a program; llm: ask a model. Required."
+            "--proposer",
+            help="search: kopt tries kernels and settings itself; agent: wait for `kopt run submit`; "
+            "command: run a program; llm: ask a model.",
         ),
-    ] = None
+    ] = "search"
     command: Annotated[
         str, typer.Option("--command", help="Program that reads a request on stdin and prints a proposal.")
     ] = ""
     command_timeout: CommandTimeoutOption = 900.0
+    search_seconds: SearchSecondsOption = SEARCH_SECONDS
     model: Annotated[
         str, typer.Option("--model", help="openai:NAME or anthropic:NAME (default: the setting `model`).")
     ] = ""
@@ -297,10 +304,10 @@ class PlanOptions:
         name = self.proposer.proposer
         if name not in get_args(Proposer):
             raise UsageError(
-                "--proposer is required" if name is None else f"unknown proposer {name!r}",
-                code="proposer_missing" if name is None else "proposer_unknown",
-                hint="--proposer agent waits for `kopt run submit`; --proposer command --command 'python p.py' runs "
-                "p.py; --proposer llm --model openai:NAME asks a language model.",
+                f"unknown proposer {name!r}",
+                code="proposer_unknown",
+                hint="--proposer search needs nothing else; --proposer agent waits for `kopt run submit`; --proposer "
+                "command --command 'python p.py' runs p.py; --proposer llm --model openai:NAME asks a language model.",
             )
         if name != "command" and self.proposer.command:
             raise UsageError(

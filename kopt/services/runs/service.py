@@ -110,16 +110,27 @@ class Driving:
         """A proposal from few words (`kopt.services.runs.handing_in`)."""
         return propose(self.engine, self.view, said, parent)
 
-    def advance(self, command_seconds: float) -> None:
-        """Go on until an agent's proposal is wanted, or to the end; a program or a model is asked for its proposals."""
+    def advance(self, command_seconds: float, search_seconds: float) -> None:
+        """Go on until an agent's proposal is wanted, or to the end; any other proposer is asked for its proposals.
+
+        `search_seconds`: what the quick measurements of `search` may take in the whole run.
+        """
         record = self.driver.record
         while self.driver.advance(self.steps) is Phase.PROPOSE and record.proposer != "agent":
             request = brief_of(self.engine, self.view)
             self.steps(Phase.PROPOSE, f"v{request.version}, attempt {request.attempt}: {record.asked}")
             if record.model:
                 self._ask_model(record.model, request)
+            elif record.proposer == "search":
+                self._search(request, search_seconds)
             else:
                 self._ask_program(request, command_seconds)
+
+    def _search(self, request: NextRequest, seconds: float) -> None:
+        from kopt.services.runs.searching import propose  # imports optuna
+
+        found = propose(self.driver, request, seconds)
+        self.driver.submit(found, found.model_dump_json().encode() if isinstance(found, Proposal) else b"")
 
     def _ask_program(self, request: NextRequest, seconds: float) -> None:
         record = self.driver.record

@@ -1,4 +1,4 @@
-"""Each rewrite on kernels that it applies to, before and after in the interpreter, and on kernels that it leaves alone."""
+"""Each rewrite on kernels that it applies to, before and after in the interpreter, and on kernels that it leaves."""
 
 from __future__ import annotations
 

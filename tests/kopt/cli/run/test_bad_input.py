@@ -27,8 +27,8 @@ def error(done: Run) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        ((), "proposer_missing"),
-        (("--proposer", "search"), "proposer_unknown"),
+        (("--proposer", "nobody"), "proposer_unknown"),
+        (("--command", "python x.py"), "command_not_asked"),
         (("--proposer", "agent", "--command", "python x.py"), "command_not_asked"),
         (("--proposer", "command"), "command_missing"),
         (("--proposer", "command", "--command", "'"), "command_invalid"),

@@ -1,0 +1,106 @@
+"""What the proposer `search` needs of a run: its study, quick measurements, passages, and what was proposed before."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from evaluator.receipt.verdict import Verdict
+from kbs.common.errors import NoGpuError, UsageError
+from kbs.common.files import read_if_there
+from loop.journal import seeds
+from loop.planning.decisions import median_of
+from loop.proposals.proposal import Proposal
+from loop.proposals.request import NextRequest
+from loop.proposers import search
+from loop.proposers.reading import Unread
+from loop.run.driver import Driver
+from loop.run.submission import PROPOSAL
+from loop.search.families import Families, Measure
+from loop.search.rewrites import rewrites
+from loop.search.study import Outcome, Study, digest
+
+
+def study_file(home: Path, run: str) -> Path:
+    """Where a run's study lies: beside its seed, so that the run's folder holds nothing but the run."""
+    return home / seeds.FOLDER / f"{run}.search"
+
+
+def propose(driver: Driver, request: NextRequest, seconds: float) -> Proposal | Unread:
+    """The next proposal of `search`. Raises `KoptError` where something cannot be measured at all."""
+    record, run = driver.record, driver.run
+    measured, before = request.measured, list(_proposals(driver))
+    families = Families(
+        Study(study_file(run.home, record.id)),
+        generated=(),
+        rewritten=rewrites(request.parent.text, measured.median_us or 1.0 if measured else 1.0),
+        parent=request.parent.text,
+        past=_past(request),
+        tried={search.family_of(one.hypothesis.single_change) for one in before},
+    )
+    _leave_out(families, request)
+    without = {digest(text) for one in before for text in one.candidates.values()}
+    timed = record.device != "cpu"
+    if timed and request.attempt == 1 and not request.refused:
+        left = seconds - families.study.seconds()
+        share = left / 2 if request.left.iterations > 1 else left
+        families.measured(_measure(driver, request), share, without, measured.median_us if measured else None)
+    chosen = families.chosen(request.branches, without, timed=timed)
+    return search.answer(
+        request, chosen, lambda text: run.tools.search("other", text).hits, record.discipline, len(families.order)
+    )
+
+
+def _leave_out(families: Families, request: NextRequest) -> None:
+    """Leave out families whose method does not apply here: HINTS.md forbids it, or the GPU does not have it."""
+    applies = {one.id for one in request.methods if one.applies}
+    families.generated = [one for one in families.generated if set(one.methods) <= applies]
+    families.rewritten = [one for one in families.rewritten if set(one.methods) <= applies]
+
+
+def _past(request: NextRequest) -> dict[str, list[str]]:
+    """Family → what the experience log says of it where it helped."""
+    found: dict[str, list[str]] = {}
+    for one in (hit for asked in request.searches for hit in asked.hits):
+        name = search.family_of(one.text)
+        if one.past is not None and one.past.advice == "recommended" and name:
+            found.setdefault(name, []).append(one.text)
+    return found
+
+
+def _proposals(driver: Driver) -> Iterator[Proposal]:
+    """Everything that was handed in in this run, refused or not."""
+    folder = driver.folder
+    for version in driver.state.versions:
+        places = [folder.attempt(version.number, one.number) for one in version.attempts if one.submitted]
+        places += [folder.submission(version.number, number + 1) for number in range(len(version.refused))]
+        for place in places:
+            data = read_if_there(place / PROPOSAL)
+            try:
+                if data is not None:
+                    yield Proposal.model_validate_json(data)
+            except ValidationError:  # an answer of another proposer that was none
+                continue
+
+
+def _measure(driver: Driver, request: NextRequest) -> Measure:
+    """A signal of a kernel, as a branch gets it. It runs in the sandbox, within the evaluator's limits of time."""
+    run = driver.run
+
+    def measure(text: str) -> Outcome:
+        started = time.monotonic()
+        name = "kernel.cu" if "__global__" in text else "kernel.py"
+        schedule = seeds.schedule(run.master, request.version, request.attempt, f"search {digest(text)}")
+        try:
+            asked = run.tools.request(text, name, None).model_copy(update={"plan": "signal"})
+            receipt = run.tools.evaluate(asked, schedule)
+        except (UsageError, NoGpuError) as error:
+            return Outcome(None, error.message, time.monotonic() - started)
+        why = "" if receipt.verdict is Verdict.ACCEPTED else f"{receipt.verdict.value}: {receipt.reason}"
+        us = median_of(receipt)
+        return Outcome(us, why or ("" if us is not None else "no time was taken"), time.monotonic() - started)
+
+    return measure
