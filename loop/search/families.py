@@ -39,8 +39,8 @@ class Families:
     """Family → sentences of the log that name a configuration which did well."""
     tried: Collection[str] = ()
     """Families that this run proposed before: they come last, wherever time does not say otherwise."""
-    notes: list[str] = field(default_factory=list)
-    """What was measured, a line each."""
+    told: Callable[[str], None] = lambda _: None
+    """Called with a line for each measurement."""
 
     def key(self, variant: Variant) -> str:
         """The name of the family's study."""
@@ -94,8 +94,8 @@ class Families:
                 continue
             outcome = measure(one.text)
             self.study.tell(key, one, outcome)
-            shown = outcome.why or f"{outcome.us:.2f} us"
-            self.notes.append(f"{variant.name} {one.shown}: {shown}")
+            shown = outcome.why or f"{outcome.us:.4g} µs"
+            self.told(f"{variant.name}, {one.shown}: {shown}")
         return bool(asked)
 
     def _results(self, variant: Variant, without: Collection[str]) -> Iterable[tuple[float, Candidate]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -29,8 +29,11 @@ def study_file(home: Path, run: str) -> Path:
     return home / seeds.FOLDER / f"{run}.search"
 
 
-def propose(driver: Driver, request: NextRequest, seconds: float) -> Proposal | Unread:
-    """The next proposal of `search`. Raises `KoptError` where something cannot be measured at all."""
+def propose(driver: Driver, request: NextRequest, seconds: float, told: Callable[[str], None]) -> Proposal | Unread:
+    """The next proposal of `search`. Raises `KoptError` where something cannot be measured at all.
+
+    `seconds`: what the measurements of the whole run may take. `told` gets a line for each of them.
+    """
     record, run = driver.record, driver.run
     measured, before = request.measured, list(_proposals(driver))
     families = Families(
@@ -39,6 +42,7 @@ def propose(driver: Driver, request: NextRequest, seconds: float) -> Proposal | 
         rewritten=rewrites(request.parent.text, measured.median_us or 1.0 if measured else 1.0),
         parent=request.parent.text,
         past=_past(request),
+        told=told,
         tried={search.family_of(one.hypothesis.single_change) for one in before},
     )
     _leave_out(families, request)

@@ -129,7 +129,7 @@ class Driving:
     def _search(self, request: NextRequest, seconds: float) -> None:
         from kopt.services.runs.searching import propose  # imports optuna
 
-        found = propose(self.driver, request, seconds)
+        found = propose(self.driver, request, seconds, lambda line: self.steps(Phase.PROPOSE, line))
         self.driver.submit(found, found.model_dump_json().encode() if isinstance(found, Proposal) else b"")
 
     def _ask_program(self, request: NextRequest, seconds: float) -> None:
