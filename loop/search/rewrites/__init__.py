@@ -39,11 +39,18 @@ def _variant(one: Rewrite, source: Source, space: dict[str, tuple[int | str | bo
         """Values that stand first in the space come first."""
         return base * (1 + _STEP / 10 * sum(space[name].index(value) for name, value in config.items()))
 
+    def render(config: Config) -> str:
+        """Raises ValueError for values that the file has already."""
+        changed = one.apply(source, config)
+        if changed == source.text:
+            raise ValueError("it is the kernel as it is")
+        return changed
+
     return Variant(
         name=f"rewrite-{one.name}",
         methods=(one.method,),
         space=space,
-        render=lambda config: one.apply(source, config),
+        render=render,
         cost=cost,
         why=one.why,
         page=one.page,

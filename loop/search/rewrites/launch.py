@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 
 from loop.search.rewrites.rewrite import Apply, Rewrite, Space
-from loop.search.rewrites.source import Edit, Launch, Source, calls_in, constexprs, integer
+from loop.search.rewrites.source import Edit, Kernel, Launch, Source, called, calls_in, constexprs, integer
 from loop.search.variant import Config, Value
 
 _WARPS: tuple[int, ...] = (4, 8, 2, 16, 1, 32)
@@ -52,7 +52,7 @@ def _tiles(source: Source) -> dict[str, ast.Constant]:
     every load and store, and used by its grid or by the step of a loop, so that every element is still visited."""
     found: dict[str, ast.Constant] = {}
     for launch in _free_launches(source):
-        if sum(one.kernel is launch.kernel for one in source.launches) > 1 or not _masked(launch, source):
+        if sum(one.kernel is launch.kernel for one in source.launches) > 1:
             continue
         for name in sorted(constexprs(launch.kernel)):
             word = launch.keyword(name)
@@ -60,17 +60,43 @@ def _tiles(source: Source) -> dict[str, ast.Constant]:
             size = integer(literal)
             if literal is None or size is None or not _LEAST <= size <= _MOST or size & (size - 1):
                 continue
-            if word is not None and (_sizes_grid(launch, name, word.value, source) or _steps_loop(launch, name)):
+            follows = word is not None and (_sizes_grid(launch, name, word.value, source) or _steps_loop(launch, name))
+            if follows and _masked(launch, source, name):
                 found[name] = literal
     return found
 
 
-def _masked(launch: Launch, source: Source) -> bool:
+def _masked(launch: Launch, source: Source, block: str) -> bool:
+    """Whether every load and store at offsets that come from `tl.arange(0, block)` has a mask."""
+    spans = _over(launch.kernel, source, block)
     accesses = list(calls_in(launch.kernel, source, "load", "store"))
-    return bool(accesses) and all(
+    reached = [call for call in accesses if call.args and _mentions(call.args[0], spans, source, block)]
+    return bool(reached) and all(
         any(one.arg == "mask" for one in call.keywords) or len(call.args) > (1 if _is(call, "load") else 2)
-        for call in accesses
+        for call in reached
     )
+
+
+def _over(kernel: Kernel, source: Source, block: str) -> set[str]:
+    """Names that hold offsets of a block of this size, or what is made of them."""
+    found, before = set[str](), -1
+    while before != len(found):
+        before = len(found)
+        for node in ast.walk(kernel):
+            value = node.value if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) else None
+            if value is not None and _mentions(value, found, source, block):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]  # type: ignore[attr-defined]
+                found |= {one.id for to in targets for one in ast.walk(to) if isinstance(one, ast.Name)}
+    return found
+
+
+def _mentions(node: ast.AST, names: set[str], source: Source, block: str) -> bool:
+    for one in ast.walk(node):
+        if isinstance(one, ast.Name) and one.id in names:
+            return True
+        if isinstance(one, ast.Call) and called(one, source, "arange") and block in ast.unparse(one):
+            return True
+    return False
 
 
 def _is(call: ast.Call, name: str) -> bool:
@@ -100,13 +126,20 @@ def _sizes_grid(launch: Launch, name: str, value: ast.expr, source: Source) -> b
 
 
 def _steps_loop(launch: Launch, name: str) -> bool:
-    """Whether a loop of the kernel steps by the block size, and nothing lies outside of it that would not follow."""
+    """Whether a loop of the kernel steps by the block size: `range(0, n, B)`, or `range(part * B, n, parts * B)`."""
     for node in ast.walk(launch.kernel):
         if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) and len(node.iter.args) == 3:
-            step = node.iter.args[2]
+            first, _, step = node.iter.args
             if isinstance(step, ast.Name) and step.id == name:
                 return True
+            if _times(step, name) and (_times(first, name) or integer(first) == 0):
+                return True
     return False
+
+
+def _times(node: ast.expr, name: str) -> bool:
+    sides = (node.left, node.right) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) else ()
+    return any(isinstance(one, ast.Name) and one.id == name for one in sides)
 
 
 def _tile_space(source: Source) -> Mapping[str, tuple[Value, ...]]:
@@ -116,6 +149,29 @@ def _tile_space(source: Source) -> Mapping[str, tuple[Value, ...]]:
         near = (now * 2, now // 2, now * 4, now // 4, now * 8)
         found[name] = (*(size for size in near if _LEAST <= size <= _MOST), now)
     return found
+
+
+def with_warps(space: Space, apply: Apply) -> tuple[Space, Apply]:
+    """The same rewrite with the warps of each program chosen with it; the first value is what the launch has."""
+
+    def wider(source: Source) -> Mapping[str, tuple[Value, ...]]:
+        found, others = dict(space(source)), _WARP[0](source).get("num_warps", ())
+        now = _warps(source)
+        return {**found, "num_warps": (now, *(one for one in others if one != now))} if found and others else found
+
+    def both(source: Source, config: Config) -> str:
+        rest = {name: value for name, value in config.items() if name != "num_warps"}
+        made = apply(source, rest)
+        warps = config.get("num_warps", _warps(source))
+        return made if warps == _warps(source) else _WARP[1](Source(made), {"num_warps": warps})
+
+    return wider, both
+
+
+def _warps(source: Source) -> int:
+    """What the first launch has."""
+    given = source.launches[0].keyword("num_warps")
+    return 4 if given is None else integer(given.value) or 4
 
 
 def _tile_apply(source: Source, config: Config) -> str:
@@ -140,7 +196,7 @@ LAUNCH = (
         "gpu-wiki/method/launch_config.md",
     ),
     Rewrite(
-        "blocks", "launch_config", _tile_space, _tile_apply,
+        "blocks", "launch_config", *with_warps(_tile_space, _tile_apply),
         "The size of a block decides how many programs there are, and how much each of them holds in registers.",
         "gpu-wiki/method/launch_config.md", reorders=True,
     ),

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from loop.search.rewrites.launch import with_warps
 from loop.search.rewrites.rewrite import Rewrite
 from loop.search.rewrites.source import Edit, Kernel, Launch, Source, calls_in, constexprs
 from loop.search.variant import Config, Value
@@ -195,12 +196,12 @@ def _grouped(source: Source, config: Config) -> str:
 
 PROGRAMS = (
     Rewrite(
-        "persistent", "persistent_kernel", _persistent_space, _persistent,
+        "persistent", "persistent_kernel", *with_warps(_persistent_space, _persistent),
         "As many programs as run at once, each of which takes one part after the other, start only once.",
         "gpu-wiki/method/persistent_kernel.md",
     ),
     Rewrite(
-        "parts-per-program", "thread_coarsening", _parts_space, _parts,
+        "parts-per-program", "thread_coarsening", *with_warps(_parts_space, _parts),
         "A program that does several parts pays for its start once, and overlaps their loads.",
         "gpu-wiki/method/thread_coarsening.md",
     ),

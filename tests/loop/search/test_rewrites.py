@@ -16,7 +16,7 @@ import pytest
 from loop.proposals import knobs
 from loop.proposals.change import compare
 from loop.search.rewrites import REWRITES, rewrites
-from loop.search.variant import Value
+from loop.search.variant import Config, Value, Variant
 from tests.conftest import ROOT
 from tests.loop.search.rewrite_kernels import ADD, KERNELS, SOFTMAX
 
@@ -66,10 +66,11 @@ def test_every_text_passes_the_discipline_of_one_method() -> None:
     for name, text in KERNELS.items():
         for one in rewrites(text):
             for config in _configs(one.space):
-                changed = one.render(config)
+                try:
+                    changed = one.render(config)
+                except ValueError:
+                    continue  # the sizes as they are
                 ast.parse(changed)
-                if one.name == "rewrite-blocks" and changed == text:
-                    continue  # the sizes as they are, beside one that is not
                 assert not compare(text, changed, "python", "python").same, (name, one.name, config)
                 own = knobs.owned(one.methods, "python")
                 kinds = {differs.kind for differs in knobs.differing(text, changed, "python")}
@@ -104,7 +105,7 @@ def test_what_is_computed_stays(tmp_path: Path) -> None:
             continue
         (tmp_path / f"{name}.before.py").write_text(text, "utf-8")
         for one in rewrites(text):
-            configs = list(_configs(one.space))
+            configs = [config for config in _configs(one.space) if _renders(one, config)]
             for number, config in enumerate([*configs[:2], configs[-1]]):
                 (tmp_path / f"{name}.{one.name}.{number}.py").write_text(one.render(config), "utf-8")
                 count += 1
@@ -116,6 +117,13 @@ def test_what_is_computed_stays(tmp_path: Path) -> None:
     worst = json.loads(done.stdout)
     assert len(worst) == count + len(KERNELS) - len(LEFT_ALONE)
     assert {name: error for name, error in worst.items() if not error < 1e-5} == {}
+
+
+def _renders(variant: Variant, config: Config) -> bool:
+    try:
+        return bool(variant.render(config))
+    except ValueError:
+        return False
 
 
 def _configs(space: Mapping[str, tuple[Value, ...]]) -> Iterator[dict[str, Value]]:
