@@ -2,7 +2,9 @@
 
 _HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n\n"
 
-SOFTMAX = _HEAD + '''@triton.jit
+SOFTMAX = (
+    _HEAD
+    + """@triton.jit
 def softmax(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     top = tl.full((BLOCK,), -float("inf"), tl.float32)
@@ -27,9 +29,12 @@ class ModelNew(torch.nn.Module):
         y = torch.empty_like(x)
         softmax[(x.shape[0],)](x, y, x.shape[1], BLOCK=1024)
         return y
-'''
+"""
+)
 
-RMSNORM = _HEAD + '''@triton.jit
+RMSNORM = (
+    _HEAD
+    + """@triton.jit
 def rms_norm(x_ptr, y_ptr, features, inner, eps, BLOCK: tl.constexpr):
     sample = tl.program_id(1).to(tl.int64)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -56,9 +61,12 @@ class ModelNew(torch.nn.Module):
         BLOCK = 256
         rms_norm[(triton.cdiv(inner, BLOCK), x.shape[0])](x, y, x.shape[1], inner, self.eps, BLOCK=BLOCK)
         return y
-'''
+"""
+)
 
-LAYERNORM = _HEAD + '''@triton.jit
+LAYERNORM = (
+    _HEAD
+    + """@triton.jit
 def partial(x_ptr, sums_ptr, n, parts, BLOCK: tl.constexpr):
     row = tl.program_id(1).to(tl.int64)
     part = tl.program_id(0)
@@ -104,9 +112,12 @@ class ModelNew(torch.nn.Module):
             x, sums, self.ln.weight, self.ln.bias, y, n, self.ln.eps, PARTS=64, BLOCK=WIDTH
         )
         return y
-'''
+"""
+)
 
-SUM = _HEAD + '''@triton.jit
+SUM = (
+    _HEAD
+    + """@triton.jit
 def sum_rows(x_ptr, y_ptr, rows, columns, BLOCK: tl.constexpr):
     sample = tl.program_id(1).to(tl.int64)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -127,14 +138,17 @@ class ModelNew(torch.nn.Module):
         BLOCK = 128
         sum_rows[(triton.cdiv(columns, BLOCK), samples)](x, y, rows, columns, BLOCK=BLOCK)
         return y
-'''
+"""
+)
 MEAN = (
     SUM.replace("sum_rows", "mean_rows")
     .replace("columns + i, total, mask", "columns + i, total / rows, mask")
     .replace("(samples, 1, columns)", "(samples, columns)")
 )
 
-GELU = _HEAD + '''@triton.jit
+GELU = (
+    _HEAD
+    + """@triton.jit
 def gelu(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + i, mask=i < n)
@@ -150,9 +164,12 @@ class ModelNew(torch.nn.Module):
         BLOCK = 256
         gelu[(triton.cdiv(x.numel(), BLOCK),)](x, y, x.numel(), BLOCK=BLOCK)
         return y
-'''
+"""
+)
 
-CROSS_ENTROPY = _HEAD + '''@triton.jit
+CROSS_ENTROPY = (
+    _HEAD
+    + """@triton.jit
 def row_loss(x_ptr, target_ptr, loss_ptr, n, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     top = tl.full((BLOCK,), -float("inf"), tl.float32)
@@ -186,7 +203,8 @@ class ModelNew(torch.nn.Module):
         row_loss[(x.shape[0],)](x, targets, losses, x.shape[1], BLOCK=1024)
         mean_loss[(1,)](losses, out, x.shape[0], SPAN=4096)
         return out
-'''
+"""
+)
 
 STARTS = {
     "95_CrossEntropyLoss": CROSS_ENTROPY, "88_MinGPTNewGelu": GELU, "40_LayerNorm": LAYERNORM,
