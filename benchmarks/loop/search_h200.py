@@ -2,14 +2,14 @@
 
     python benchmarks/loop/search_h200.py --out FOLDER [--only 95 88] [--seconds LIMIT] [--search SECONDS]
 
-Each problem is a run of the proposer `search`, as `kopt run start` makes it; its best version then gets a verdict of its
-own against eager PyTorch and torch.compile (`kopt bench`). `search_starts.py` has the kernels that the runs begin with.
+Each problem is a run of the proposer `search`, as `kopt run start` makes it; its best version then gets a verdict of
+its own against eager PyTorch and torch.compile (`kopt bench`). `search_starts.py` has the kernels that runs begin with.
 
 FOLDER gets workspaces and KOPT_HOME; for each problem that is done, a line of `search.jsonl` (times in microseconds,
-ratio to torch.compile with its interval, share of the measured floor, what was tried, receipts) and `NAME.tgz`, the run's
-folder without `.git`. A problem that is there is not repeated, a run that was cut off is gone on with. `--seconds` (540)
-is when the script ends itself; start it again then. `--rehearse` does the same on the CPU with the small sizes that
-stand beside the problems, and times nothing.
+ratio to torch.compile with its interval, share of the measured floor, what was tried, receipts) and `NAME.tgz`, the
+run's folder without `.git`. A problem that is there is not repeated, a run that was cut off is gone on with.
+`--seconds` (540) is when the script ends itself; start it again then. `--rehearse` does the same on the CPU with the
+small sizes that stand beside the problems, and times nothing.
 """
 
 from __future__ import annotations
