@@ -84,7 +84,7 @@ class ProposerOptions:
                     hint="Add --proposer llm.",
                 )
             return None
-        from kopt.services.runs.models import choose
+        from kopt.services.runs.proposers.models import choose
         from kopt.services.settings import ModelServices
 
         values, services = engine.settings.values, ModelServices()

@@ -127,7 +127,7 @@ class Driving:
                 self._ask_program(request, command_seconds)
 
     def _search(self, request: NextRequest, seconds: float) -> None:
-        from kopt.services.runs.searching import propose  # imports optuna
+        from kopt.services.runs.proposers.searching import propose  # imports optuna
 
         found = propose(self.driver, request, seconds, lambda line: self.steps(Phase.PROPOSE, line))
         self.driver.submit(found, found.model_dump_json().encode() if isinstance(found, Proposal) else b"")

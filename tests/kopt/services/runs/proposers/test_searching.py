@@ -14,7 +14,7 @@ from evaluator.receipt.receipt import Receipt
 from evaluator.request import Request
 from evaluator.source.source_file import SourceFile
 from kbs.common.errors import UsageError
-from kopt.services.runs import searching
+from kopt.services.runs.proposers import searching
 from loop.journal.folder import RunFolder
 from loop.journal.state import Phase
 from loop.proposals.proposal import Proposal

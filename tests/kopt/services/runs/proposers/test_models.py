@@ -10,7 +10,7 @@ import pytest
 
 from kbs.common.errors import ConfigurationError, KoptError, UsageError
 from kopt.services.models import access
-from kopt.services.runs.models import choose
+from kopt.services.runs.proposers.models import choose
 from kopt.services.settings import ModelServices, Settings, load_settings
 from loop.journal.language_model import ModelChoice
 
