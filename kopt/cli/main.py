@@ -37,6 +37,7 @@ _COMMANDS = {
     "bench": "bench.commands:bench",
     "log": "log.commands:log",
     "run": "run.commands:run",
+    "mcp": "mcp:mcp",
     "skill": "skill:skill",
 }
 """Commands and groups of commands, in the order of the help: module under `kopt.cli`, and name in it."""

@@ -16,12 +16,11 @@ import typer
 
 from kbs.common.errors import ExitCode, KoptError
 from kbs.common.visible_text import visible_lines
+from kopt.services.results.envelope import STATUS, envelope
 from kopt.services.settings import debug_requested
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-SCHEMA_VERSION = 1
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
 DebugFlag = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
@@ -38,17 +37,6 @@ class Reply:
     exit_code: ExitCode = ExitCode.OK
     warnings: list[str] = field(default_factory=list)
     errors: list[dict[str, str]] = field(default_factory=list)
-
-
-_STATUS = {
-    ExitCode.OK: "ok",
-    ExitCode.FAILURE: "error",
-    ExitCode.USAGE: "error",
-    ExitCode.ABSTAINED: "abstained",
-    ExitCode.REJECTED: "rejected",
-    ExitCode.CONFIGURATION: "error",
-    ExitCode.NO_GPU: "error",
-}
 
 
 def console(stream: IO[str] | None = None) -> Console:
@@ -99,7 +87,7 @@ def deliver(command: str, as_json: bool, debug: bool, work: Callable[[], Reply])
         from kbs.common.json_model import json_value
 
         data = json_value(reply.data)
-        _print_json(command, _STATUS[reply.exit_code], data, reply.warnings, reply.errors)
+        _print_json(command, STATUS[reply.exit_code], data, reply.warnings, reply.errors)
     else:
         with whole_pipe():
             for warning in reply.warnings:
@@ -121,7 +109,7 @@ def fail(
     """Print an error and end the process."""
     if as_json:
         _print_json(
-            command, _STATUS[exit_code], None, list(warnings), [{"code": code, "message": message, "hint": hint}]
+            command, STATUS[exit_code], None, list(warnings), [{"code": code, "message": message, "hint": hint}]
         )
     else:
         for warning in warnings:
@@ -136,19 +124,12 @@ def tell(text: str) -> None:
 
 
 def _print_json(command: str, status: str, data: Any, warnings: list[str], errors: list[dict[str, str]]) -> None:
-    envelope = {
-        "schema_version": SCHEMA_VERSION,
-        "command": command,
-        "status": status,
-        "data": data,
-        "warnings": warnings,
-        "errors": errors,
-    }
-    text = json.dumps(envelope, ensure_ascii=False)
+    made = envelope(command, status, data, warnings, errors)
+    text = json.dumps(made, ensure_ascii=False)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:  # a path that is not UTF-8, or a stream that cannot have every letter
-        text = json.dumps(envelope)
+        text = json.dumps(made)
     with whole_pipe():
         sys.stdout.write(text + "\n")
         sys.stdout.flush()

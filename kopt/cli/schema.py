@@ -73,6 +73,7 @@ COMMANDS = {
     "run report": "runs.RunReportData",
     "run list": "runs.RunListData",
     "run show": "runs.RunShowData",
+    "mcp": "installation.McpData",
     "skill install": "installation.SkillData",
     "doctor": "installation.DoctorData",
 }

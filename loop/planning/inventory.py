@@ -199,7 +199,11 @@ def _look(search: _Search) -> None:
                     hint="Give the folder of one kernel, or name the files with --kernel and --ref.",
                 )
             path = here / name
-            if not name.startswith(".") and path.is_file():
+            if name.startswith(".") or not path.is_file():
+                continue
+            if path.is_symlink() and not path.resolve().is_relative_to(root.resolve()):
+                search.unread.append(f"{_shown(search, path)} is a link that leads out of the workspace")
+            else:
                 _sort(search, path, depth)
 
 

@@ -95,11 +95,11 @@ def run(
     from evaluator.request import check_device
     from kopt.services.bench.evaluation import evaluate_and_keep, server_for
     from kopt.services.bench.files import check_files, write_files
-    from kopt.services.bench.request import make_request, peak_of
+    from kopt.services.bench.request import first_device, make_request, peak_of
     from kopt.services.engine import Engine
     from kopt.services.settings import load_settings
 
-    chosen = device or ("cuda:0" if Path("/dev/nvidiactl").exists() else "cpu")
+    chosen = device or first_device()
     check_device(chosen)
     check_files(files.receipt, files.report, files.plot, chosen)
     variables = environment.variables()

@@ -48,7 +48,6 @@ def cite(
     Notes are quoted and cited as `note/<name>/<path>:L<a>[-L<b>]`. A spec that cites a note fails.
     """
     from kbs.common.errors import ExitCode
-    from kbs.evidence.checking import Status
     from kopt.services.knowledge.citations import check
     from kopt.services.results.answering.citations import CiteData
 
@@ -58,10 +57,9 @@ def cite(
         warnings = list(eng.warnings)
     if not checked:
         warnings.append("no citation was found in the text")
-    failed = sum(one.status is not Status.OK for one in checked)
-    data = CiteData(citations=checked, ok=len(checked) - failed, failed=failed)
-    lines = [*_checked_lines(checked), f"{len(checked) - failed} ok, {failed} failed"]
-    return Reply(data, print_lines(lines), ExitCode.REJECTED if failed else ExitCode.OK, warnings)
+    data = CiteData.of(checked)
+    lines = [*_checked_lines(checked), f"{data.ok} ok, {data.failed} failed"]
+    return Reply(data, print_lines(lines), ExitCode.REJECTED if data.failed else ExitCode.OK, warnings)
 
 
 def _checked_lines(checked: Sequence[CheckedCitation]) -> Iterator[str]:
@@ -142,15 +140,7 @@ def lines_reply(library: Wikis, text: str, context: int = 0) -> Reply:
     from kopt.services.results.answering.citations import ShowData
 
     found = read_lines(library, text, context)
-    data = ShowData(
-        reference=found.reference,
-        page=f"{found.wiki}/{found.path}",
-        title=found.title,
-        lines=list(found.lines),
-        hash=found.hash,
-        revision=found.revision,
-    )
-    return Reply(data, print_lines(_numbered(found, mark=context > 0)))
+    return Reply(ShowData.of(found), print_lines(_numbered(found, mark=context > 0)))
 
 
 def _numbered(found: PageLines, *, mark: bool) -> Iterator[str]:

@@ -37,9 +37,9 @@ def spec(
 
     kopt spec h100-sxm · kopt spec h100-sxm hbm_bandwidth · kopt spec compare h100-sxm h200 · kopt spec --list
     """
-    from kbs.common.errors import ExitCode, UsageError
-    from kopt.services.knowledge.specs import find_specs
-    from kopt.services.results.answering.citations import SpecData, SpecRowData
+    from kbs.common.errors import ExitCode
+    from kopt.services.knowledge.specs import ask_specs
+    from kopt.services.results.answering.citations import SpecData
 
     asked = list(words or ())
     with engine() as eng:
@@ -47,48 +47,25 @@ def spec(
             return _gpus(eng)
         compare = asked[0] == "compare"
         gpus, metric = (asked[1:], "") if compare else (asked[:1], " ".join(asked[1:]))
-        if compare and len(gpus) < 2:
-            raise UsageError(
-                "compare needs at least two GPUs",
-                code="compare_needs_two",
-                hint="Example: kopt spec compare h100-sxm h200-sxm",
-            )
-        found = find_specs(eng, gpus, metric, qualifier, others=every)
-        if found.gaps and not found.published:
-            reason = "unpublished" if found.specs else "not_in_wiki"
-            eng.log_gap(" ".join(["spec", *asked]), reason, found.gaps)
-        terms = eng.terms
-        data = SpecData(specs=[SpecRowData.of(one, terms) for one in found.specs], gpus=[], gaps=found.gaps)
-        eng.warn(found.overrides)
-        warnings = list(eng.warnings)
+        found, answered = ask_specs(eng, gpus, metric, qualifier, others=every, compare=compare)
+        terms, warnings = eng.terms, list(eng.warnings)
+        data = SpecData.of(found, terms)
 
     def show(console: Console) -> None:
         if compare:
             _show_comparison(console, found, terms)
         print_lines(_lines(found, terms, rows=not compare))(console)
 
-    answered = found.published and (len(found.products) > 1 or not compare)
     return Reply(data, show, ExitCode.OK if answered else ExitCode.ABSTAINED, warnings)
 
 
 def _gpus(eng: Engine) -> Reply:
     from kopt.services.knowledge.specs import documented
-    from kopt.services.results.answering.citations import ProductData, SpecData
+    from kopt.services.results.answering.citations import SpecData
 
-    gpus = []
-    for one in documented(eng):
-        product = eng.terms.products[one.product]
-        gpus.append(
-            ProductData(
-                gpu=one.product,
-                name=product.name,
-                aliases=list(product.aliases),
-                families=list(product.families),
-                page=one.page,
-            )
-        )
-    lines = [f"{gpu.gpu:<16} {gpu.name:<18} {gpu.page}" for gpu in gpus]
-    return Reply(SpecData(specs=[], gpus=gpus, gaps=[]), print_lines(lines), warnings=list(eng.warnings))
+    data = SpecData.of_gpus(documented(eng), eng.terms)
+    lines = [f"{gpu.gpu:<16} {gpu.name:<18} {gpu.page}" for gpu in data.gpus]
+    return Reply(data, print_lines(lines), warnings=list(eng.warnings))
 
 
 def _lines(found: FoundSpecs, terms: Vocabulary, *, rows: bool) -> Iterator[str]:

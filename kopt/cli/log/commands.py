@@ -80,13 +80,14 @@ def search(
 
 def _listed(found: ExperienceLog, entries: Sequence[Entry], total: int, last: str, told: Sequence[str] = ()) -> Reply:
     from kopt.cli.log.text import entry_line
-    from kopt.services.results.experiments import EntryData, LogListData
+    from kopt.services.results.experiments import LogListData
 
     lines = [*map(entry_line, entries), *([last] if last else [])]
-    data = LogListData(
-        folder=str(found.files.root), entries=[EntryData.from_domain(one) for one in entries], total=total
+    return Reply(
+        LogListData.of(found, entries, total),
+        print_lines(lines),
+        warnings=[*told, *(str(problem) for problem in found.problems())],
     )
-    return Reply(data, print_lines(lines), warnings=[*told, *(str(problem) for problem in found.problems())])
 
 
 @log.command()
@@ -99,13 +100,11 @@ def show(id: IdArgument) -> Reply:
 def entry_reply(id: str) -> Reply:
     """The record that an id, `log/<id>` or the beginning of an id names. Raises `UsageError` (`log_unknown`,
     `log_ambiguous`)."""
-    from kbs.experience.log import find
     from kopt.cli.log.text import entry_lines
-    from kopt.services.experience.log import open_log
+    from kopt.services.experience.log import entry_of
     from kopt.services.results.experiments import EntryData, LogShowData
 
-    with open_log().index() as index:
-        entry = find(index, id)
+    entry = entry_of(id)
     return Reply(LogShowData(entry=EntryData.from_domain(entry)), print_lines(entry_lines(entry)))
 
 
@@ -152,22 +151,14 @@ def recommend(
     explain: Annotated[bool, typer.Option("--explain", help="Show every factor of the ranking.")] = False,
 ) -> Reply:
     """Recommend methods that helped in similar experiments. Exit code 3 if nothing is similar."""
-    from dataclasses import asdict
-    from datetime import UTC, datetime
-
     from kbs.common.errors import ExitCode
-    from kbs.experience.ranking.recommend import recommend as ranked
-    from kbs.experience.ranking.similarity import Situation
     from kopt.cli.log.text import recommend_lines
     from kopt.services.arguments import read_dims
-    from kopt.services.experience.filters import read_bottleneck
-    from kopt.services.experience.log import open_log
+    from kopt.services.experience.log import recommended
     from kopt.services.results.experiments import RecommendData
 
-    asked = Situation.of(kernel, backend, chip, read_bottleneck(bottleneck), read_dims(dims), dtype)
-    with open_log().index() as index:
-        advice = ranked(asked, index.trials(), datetime.now(UTC), limit, explain=explain)
-    data = RecommendData(asked=asdict(asked), **vars(advice))
+    asked, advice = recommended(kernel, backend, chip, bottleneck, read_dims(dims), dtype, limit, explain=explain)
+    data = RecommendData(asked=asked, **vars(advice))
     code = ExitCode.OK if data.recommended else ExitCode.ABSTAINED
     return Reply(data, print_lines(recommend_lines(advice, explain)), code)
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from evaluator.sass.compile import Machine
     from evaluator.sass.tools import Target
     from evaluator.source.source_file import SourceFile
-    from kbs.evidence.vocabulary import Vocabulary
-    from kopt.services.machine_code.occupancy import OccupancyResult
     from kopt.services.results.machine_code import KernelOccupancyData, OccupancyData
 
 _SIZE = re.compile(r"\s*(\d{1,12})\s*(B|KB|KiB|K)?\s*", re.IGNORECASE)
@@ -62,6 +60,7 @@ def occupancy(
     from kbs.common.errors import ExitCode, UsageError
     from kopt.services.machine_code import occupancy as service
     from kopt.services.machine_code.compiling import compile_error
+    from kopt.services.results.machine_code import OccupancyData
 
     def compile(path: Path, target: Target, multiprocessors: int | None) -> tuple[SourceFile, Machine]:
         (made,) = compilation.compile([path], target, multiprocessors)
@@ -78,7 +77,7 @@ def occupancy(
         )
     with engine() as eng:
         found = service.occupancy(eng, asked, compile)
-        data = _data(asked.gpu, found, eng.terms)
+        data = OccupancyData.of(asked.gpu, found, eng.terms)
     if found.rejected is not None:
         error = compile_error(*found.rejected)
         return Reply(data, print_lines([error["message"]]), ExitCode.REJECTED, eng.warnings, [error])
@@ -99,25 +98,6 @@ def _bytes(text: str) -> int | None:
             f"cannot read --smem {text!r}", code="value_invalid", hint="Give bytes, such as 49152, or KB, such as 48KB."
         )
     return int(found[1]) * (1 if (found[2] or "B").upper() == "B" else 1024)
-
-
-def _data(gpu: str, found: OccupancyResult, terms: Vocabulary) -> OccupancyData:
-    from kopt.services.machine_code.occupancy import capability
-    from kopt.services.results.machine_code import KernelOccupancyData, LimitData, OccupancyData
-
-    return OccupancyData(
-        gpu=gpu or (found.target.name if found.target else ""),
-        compute_capability=capability(found.target) if found.target else None,
-        how=found.compiled.how if found.compiled else "",
-        kernels=[
-            KernelOccupancyData.of(one.kernel.name, one.kernel.static, one.occupancy, one.notes)
-            for one in found.kernels
-        ],
-        refused=found.refused,
-        limits=[LimitData.of(spec, terms) for spec in found.specs],
-        gaps=found.gaps,
-        notes=list(found.compiled.notes) if found.compiled else [],
-    )
 
 
 def _lines(data: OccupancyData) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -33,12 +33,9 @@ from kopt.services.arguments import read_version
 if TYPE_CHECKING:
     from kbs.common.json_model import JsonModel
     from kopt.services.engine import Engine
-    from kopt.services.results.runs import RunSubmitData
     from kopt.services.runs.service import Driving
     from loop.journal.state import Phase
     from loop.planning.plan import ResolvedPlan
-    from loop.proposals.proposal import Proposal
-    from loop.run.submission import Submission
 
 run = typer.Typer(help="Optimize a kernel in steps that are measured, cited and gated.", no_args_is_help=True)
 
@@ -121,25 +118,15 @@ def next_(run: RunOption = None) -> Reply:
     It ends with the command that submits the new kernel. `--json` prints it as a program gets it on stdin. Exit code 3
     if no proposal is wanted.
     """
-    from kopt.services.results.runs import RunNextData, waiting_for
     from kopt.services.runs.handing_in import to_skip
-    from kopt.services.runs.service import brief_of, look
-    from loop.journal.state import Phase
+    from kopt.services.runs.service import look
+    from kopt.services.runs.submission import wanted
 
     engine, view = look(run)
-    phase = view.state.phase(view.record)
-    wanted = phase is Phase.PROPOSE
-    go_on = waiting_for(view.record, phase, view.folder)
-    why = f"no proposal is wanted: the run is at `{phase.value}`" + (f"; {go_on}" if go_on else "")
-    data = RunNextData(
-        run=view.record.id,
-        folder=str(view.folder.root),
-        phase=phase,
-        why="" if wanted else why,
-        request=brief_of(engine, view) if wanted else None,
-    )
+    data = wanted(engine, view)
     skips = {} if data.request is None else to_skip(engine, view, data.request)
-    return _reply(data, next_lines(data, skips), engine.warnings, ExitCode.OK if wanted else ExitCode.ABSTAINED)
+    code = ExitCode.ABSTAINED if data.request is None else ExitCode.OK
+    return _reply(data, next_lines(data, skips), engine.warnings, code)
 
 
 @command("run submit", run, reads_wikis=True)
@@ -156,7 +143,7 @@ def submit(
     A proposal is a JSON file (`kopt schema run-proposal`), or is made from --kernel, --method and --why. Exit code 4 if
     the gate refuses it (this does not count as an attempt), if it is not accepted, or if the version fails.
     """
-    from loop.proposers.reading import Unread, read_proposal
+    from kopt.services.runs.submission import hand_in
 
     if words.given == (proposal is not None):
         raise UsageError(
@@ -167,23 +154,8 @@ def submit(
     data = b"" if proposal is None else _read(proposal)
     typed = words.words() if words.given else None
     with _held(run) as at:
-        at.driver.check_awaited()
-        made = None if typed is None else at.propose(typed[0], typed[2])
-        outcome = made or read_proposal(data)
-        number = len(at.driver.state.versions) - 1
-        if show:
-            if isinstance(outcome, Unread):
-                raise UsageError(f"it is no proposal: {'; '.join(outcome.reasons)}", code="schema", hint=outcome.fix)
-            taken = at.driver.check(outcome)
-            said = _submitted(at, number, taken, outcome, shown=True)
-        else:
-            taken = at.driver.submit(outcome, data)
-            if taken.accepted:
-                at.driver.advance(at.steps)
-            said = _submitted(at, number, taken, made)
+        said, notes = hand_in(at, data, None if typed is None else (typed[0], typed[2]), show=show)
         code = ExitCode.OK if said.outcome in ("passed", "shown") else ExitCode.REJECTED
-        # What is worth a second look before it is handed in is no news once it ran.
-        notes = [*at.notes, *(taken.report.notes if show and taken.report is not None else ())]
         return _reply(said, text.submit_lines(said, typed[1] if typed else None), notes, code)
 
 
@@ -200,37 +172,6 @@ def _read(place: str) -> bytes:
         raise UsageError(
             f"cannot read the proposal {place}: {why}", code="proposal_unreadable", hint="Check the path."
         ) from error
-
-
-def _submitted(
-    at: Driving, number: int, taken: Submission, made: Proposal | None, *, shown: bool = False
-) -> RunSubmitData:
-    """What came of a proposal for a version; `shown`: it was only checked."""
-    from kopt.services.results.runs import BrokenData, RunData, RunSubmitData
-
-    version = at.driver.state.versions[number]
-    closed = version.closed
-    outcome: Literal["shown", "refused", "attempt_failed", "passed", "failed"]
-    kept, broken = False, list[BrokenData]()
-    if not taken.accepted:
-        outcome, why = "refused", "the gate refuses it; nothing ran, and it is no attempt"
-        broken = [BrokenData.from_domain(one) for one in taken.broken]
-    elif shown:
-        outcome, why = "shown", "the gate lets it run; nothing was submitted"
-    elif closed is None:
-        done = version.attempts[-1].evaluated
-        outcome, why = "attempt_failed", "it is not evaluated yet: `kopt run resume`"
-        if done:
-            why = f"{done.verdict.value}: {done.reason}"
-    else:
-        outcome, why, kept = closed.outcome, closed.why, closed.kept
-        more = f"`kopt run gate v{number} --explain` says more."
-        broken = [
-            BrokenData(rule=rule, file=f"v{number}", line=0, message="", mend=more)
-            for rule in (version.gated.rules if version.gated else ())
-        ]
-    run = RunData.of(at.driver.folder, at.driver.record, at.driver.state)
-    return RunSubmitData(version=number, outcome=outcome, kept=kept, why=why, broken=broken, proposal=made, run=run)
 
 
 @command("run gate", run, reads_wikis=True)
@@ -487,22 +428,10 @@ def _reply(data: JsonModel, lines: Iterable[str], warnings: list[str], code: Exi
 
 def _run_reply(at: Driving, *, idle: bool = False) -> Reply:
     """How the run stands after something was done; `idle`: nothing was."""
-    from kopt.services.results.runs import BrokenData, RunData, unanswered
-    from loop.journal.state import Phase
+    from kopt.services.runs.submission import standing
 
-    data = RunData.of(at.driver.folder, at.driver.record, at.driver.state)
+    data, code, errors = standing(at, idle=idle)
     rejected = at.driver.rejected
-    silent = "" if idle else unanswered(at.driver.record, at.driver.state)
-    broken = [] if rejected is None else BrokenData.of(rejected)
-    code = ExitCode.ABSTAINED if idle else ExitCode.OK
-    if silent:
-        code = ExitCode.FAILURE
-    if data.phase is Phase.BASELINE_FAILED or broken:
-        code = ExitCode.REJECTED
-    errors = [{"code": b.rule, "message": f"{b.file}:{b.line}: {b.message}", "hint": b.mend} for b in broken]
-    if silent:
-        hint = "v1/refused/ of the run's folder has what it wrote each time; correct it, and start a new run."
-        errors.append({"code": "no_proposal", "message": silent, "hint": hint})
     lines = [*text.run_lines(data), *(rejected.lines() if rejected is not None else ())]
-    lines += [f"error: {silent}"] if silent else []
+    lines += [f"error: {error['message']}" for error in errors if error["code"] == "no_proposal"]
     return replace(_reply(data, lines, at.notes, code), errors=errors)

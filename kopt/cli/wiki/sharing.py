@@ -107,14 +107,7 @@ def _on_branch(data: ProposeData, into: str | None, branch: str | None, evidence
             *(open_repository(target, branch), data.page, data.markdown, evidence),
             *(eng.terms, datetime.date.today()),
         )
-    data = data.model_copy(
-        update={
-            "wiki": target.name,
-            "branch": made.branch,
-            "commit": made.commit,
-            "problems": _problems(target.name, made.problems),
-        }
-    )
+    data = data.on_branch(target.name, made.branch, made.commit, made.problems)
     state = "on the branch" if made.new else "already on the branch"
     lines = [f"{data.page}: {state} {made.branch} of {target.name}, commit {made.commit[:12]}"]
     errors = sum(one.error for one in data.problems)

@@ -74,6 +74,11 @@ def make_request(
     )
 
 
+def first_device() -> str:
+    """The device of a bench that names none: the first GPU, else the CPU."""
+    return "cuda:0" if Path("/dev/nvidiactl").exists() else "cpu"
+
+
 def peak_of(engine: Engine, device: str) -> CitedPeak | None:
     """The cited peak bandwidth of a device; None on the CPU and where no source is known."""
     from evaluator.sandbox.devices import device_name

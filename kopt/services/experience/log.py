@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +20,46 @@ from kopt.services.settings import LoadedSettings, load_settings
 
 if TYPE_CHECKING:
     from evaluator.receipt.receipt import Receipt
+    from kbs.experience.entry import Entry
+    from kbs.experience.ranking.recommend import Advice
 
 
 def open_log(settings: LoadedSettings | None = None) -> ExperienceLog:
     """The log. Nothing is made or read yet."""
     loaded = settings or load_settings()
     return ExperienceLog(loaded.log_folder, loaded.home)
+
+
+def entry_of(id: str) -> Entry:
+    """The record that an id, `log/<id>` or the beginning of an id names. Raises `UsageError` (`log_unknown`,
+    `log_ambiguous`)."""
+    from kbs.experience.log import find
+
+    with open_log().index() as index:
+        return find(index, id)
+
+
+def recommended(
+    kernel: str,
+    backend: str,
+    chip: str,
+    bottleneck: str,
+    dims: dict[str, int],
+    dtype: str,
+    limit: int,
+    *,
+    explain: bool = False,
+) -> tuple[dict[str, Any], Advice]:
+    """(how the words were read, the methods that helped in similar experiments). Raises `UsageError`."""
+    from datetime import UTC, datetime
+
+    from kbs.experience.ranking.recommend import recommend
+    from kbs.experience.ranking.similarity import Situation
+    from kopt.services.experience.filters import read_bottleneck
+
+    asked = Situation.of(kernel, backend, chip, read_bottleneck(bottleneck), dims, dtype)
+    with open_log().index() as index:
+        return asdict(asked), recommend(asked, index.trials(), datetime.now(UTC), limit, explain=explain)
 
 
 def receipt_problem(data: bytes, home: Path) -> str:

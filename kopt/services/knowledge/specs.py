@@ -61,6 +61,29 @@ def find_specs(
     )
 
 
+def ask_specs(
+    engine: Engine, gpus: Sequence[str], metric: str = "", qualifier: str = "", *, others: bool = False, compare: bool
+) -> tuple[FoundSpecs, bool]:
+    """(the specs of a GPU, or of several to compare; whether they answer it). What no page states is logged for the
+    wiki.
+
+    Raises `UsageError`: `compare_needs_two`, and what `find_specs` raises.
+    """
+    if compare and len(gpus) < 2:
+        raise UsageError(
+            "compare needs at least two GPUs",
+            code="compare_needs_two",
+            hint="Example: kopt spec compare h100-sxm h200-sxm",
+        )
+    found = find_specs(engine, gpus, metric, qualifier, others=others)
+    if found.gaps and not found.published:
+        reason = "unpublished" if found.specs else "not_in_wiki"
+        asked = ["spec", *(["compare"] if compare else []), *gpus, *([metric] if metric else [])]
+        engine.log_gap(" ".join(asked), reason, found.gaps)
+    engine.warn(found.overrides)
+    return found, found.published and (len(found.products) > 1 or not compare)
+
+
 def _find(knowledge: Knowledge, gpus: Sequence[str], metric: str, qualifier: str, others: bool) -> FoundSpecs:
     terms = knowledge.vocabulary
     products, unknown = _products(gpus, knowledge)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Self
 
 from pydantic import AliasPath, Field
 
 from kbs.common.json_model import JsonModel
+from kbs.experience.entry import Entry
 from kbs.experience.experiment import Experiment
-from kbs.experience.log import Added
+from kbs.experience.log import Added, ExperienceLog
 from kbs.experience.ranking.recommend import Recommendation, Similar, Warned
 from kbs.experience.stats import Effect
 from kbs.experience.transfer.import_export import Import
@@ -35,6 +37,11 @@ class LogListData(JsonModel):
     entries: list[EntryData]
     total: int
     """Experiments that the filters let through, also those that are not shown."""
+
+    @classmethod
+    def of(cls, log: ExperienceLog, entries: Sequence[Entry], total: int) -> Self:
+        """Of records of a log."""
+        return cls(folder=str(log.files.root), entries=[EntryData.from_domain(one) for one in entries], total=total)
 
 
 class LogShowData(JsonModel):

@@ -25,6 +25,15 @@ class DoctorData(JsonModel):
     settings: list[SettingData]
 
 
+class McpData(JsonModel):
+    """`kopt mcp`, when it has ended"""
+
+    address: str
+    """Where it listened; empty for stdin and stdout."""
+    root: str
+    """Folder whose files clients could name."""
+
+
 class SkillData(JsonModel):
     """`kopt skill install`"""
 

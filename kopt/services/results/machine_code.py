@@ -10,7 +10,7 @@ from evaluator.sass.diff import Difference
 from evaluator.sass.sass import Function, MethodVerdict, Resources
 from kbs.common.json_model import JsonModel
 from kbs.hardware.occupancy import Need, ResourceLimit
-from kopt.services.machine_code.occupancy import RefusedKernel
+from kopt.services.machine_code.occupancy import OccupancyResult, RefusedKernel, capability
 
 if TYPE_CHECKING:
     from kbs.evidence.spec import Spec
@@ -106,6 +106,23 @@ class OccupancyData(JsonModel):
     """What the wiki does not say; nothing is computed then."""
     notes: list[str]
     """What a reader should know of how the kernels were compiled."""
+
+    @classmethod
+    def of(cls, gpu: str, found: OccupancyResult, terms: Vocabulary) -> OccupancyData:
+        """`gpu`: as it was named."""
+        return cls(
+            gpu=gpu or (found.target.name if found.target else ""),
+            compute_capability=capability(found.target) if found.target else None,
+            how=found.compiled.how if found.compiled else "",
+            kernels=[
+                KernelOccupancyData.of(one.kernel.name, one.kernel.static, one.occupancy, one.notes)
+                for one in found.kernels
+            ],
+            refused=found.refused,
+            limits=[LimitData.of(spec, terms) for spec in found.specs],
+            gaps=found.gaps,
+            notes=list(found.compiled.notes) if found.compiled else [],
+        )
 
 
 class FunctionData(JsonModel):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal, Self
 
 from pydantic import Field
 
@@ -98,6 +99,11 @@ class ProposeData(JsonModel):
     """Versions whose receipts do not count, and why."""
     problems: list[ProblemData]
     """What `kopt wiki lint` finds in the page alone; on a branch, among the pages of the wiki."""
+
+    def on_branch(self, wiki: str, branch: str, commit: str, problems: Sequence[object]) -> Self:
+        """This page, now on a branch of a wiki's repository; `problems`: what the lint finds there."""
+        found = [ProblemData(wiki=wiki, **vars(one)) for one in problems]
+        return self.model_copy(update={"wiki": wiki, "branch": branch, "commit": commit, "problems": found})
 
 
 class RefData(JsonModel):

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
+
 from pydantic import Field
 
 from kbs.common.json_model import JsonModel
-from kbs.evidence.checking import CheckedCitation
+from kbs.evidence.checking import CheckedCitation, Status
 from kbs.evidence.citation import Citation
 from kbs.evidence.spec import Source, Spec
 from kbs.evidence.units import parse_number
 from kbs.evidence.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from kopt.services.knowledge.citations import PageLines
+    from kopt.services.knowledge.specs import Documented, FoundSpecs
 
 
 class CiteData(JsonModel):
@@ -18,6 +25,12 @@ class CiteData(JsonModel):
     citations: list[CheckedCitation]
     ok: int
     failed: int
+
+    @classmethod
+    def of(cls, checked: list[CheckedCitation]) -> Self:
+        """With how many hold."""
+        failed = sum(one.status is not Status.OK for one in checked)
+        return cls(citations=checked, ok=len(checked) - failed, failed=failed)
 
 
 class ShowData(JsonModel):
@@ -30,6 +43,18 @@ class ShowData(JsonModel):
     """Line numbers and lines; for `kopt show` the cited ones."""
     hash: str
     revision: str
+
+    @classmethod
+    def of(cls, found: PageLines) -> Self:
+        """Of lines that were looked up."""
+        return cls(
+            reference=found.reference,
+            page=f"{found.wiki}/{found.path}",
+            title=found.title,
+            lines=list(found.lines),
+            hash=found.hash,
+            revision=found.revision,
+        )
 
 
 class SpecRowData(JsonModel):
@@ -89,3 +114,25 @@ class SpecData(JsonModel):
     gpus: list[ProductData]
     """With `--list`."""
     gaps: list[str]
+
+    @classmethod
+    def of(cls, found: FoundSpecs, terms: Vocabulary) -> Self:
+        """The values that were found, and what is missing."""
+        return cls(specs=[SpecRowData.of(one, terms) for one in found.specs], gpus=[], gaps=found.gaps)
+
+    @classmethod
+    def of_gpus(cls, found: Sequence[Documented], terms: Vocabulary) -> Self:
+        """The GPUs that the wikis have pages about."""
+        gpus = []
+        for one in found:
+            product = terms.products[one.product]
+            gpus.append(
+                ProductData(
+                    gpu=one.product,
+                    name=product.name,
+                    aliases=list(product.aliases),
+                    families=list(product.families),
+                    page=one.page,
+                )
+            )
+        return cls(specs=[], gpus=gpus, gaps=[])

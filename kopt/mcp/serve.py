@@ -1,0 +1,103 @@
+"""Serves a client on standard input and output, or any number over HTTP on this machine alone, each with the token."""
+
+from __future__ import annotations
+
+import errno
+import hmac
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+from mcp.server.lowlevel.server import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from kbs.common.errors import KoptError, UsageError
+from kopt.mcp.server import make_server
+
+HOST = "127.0.0.1"
+PATH = "/mcp"
+_GRACE = 2
+"""Seconds that open answers have to end when the server is stopped."""
+
+
+def serve_stdio(root: Path) -> None:
+    """Serve the one client that started this process, until it closes the pipe."""
+    anyio.run(_stdio, root)
+
+
+async def _stdio(root: Path) -> None:
+    async with stdio_server() as (read, write):
+        server = make_server(root)
+        await server.run(read, write, server.create_initialization_options())
+
+
+def listen(port: int) -> socket.socket:
+    """A socket on a port of this machine; 0 means any that is free.
+
+    Raises `UsageError` (`port_taken`), `KoptError` (`port_refused`).
+    """
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((HOST, port))
+        made.listen(128)
+    except OSError as error:
+        made.close()
+        if error.errno == errno.EADDRINUSE:
+            raise UsageError(
+                f"port {port} is taken: another program listens there",
+                code="port_taken",
+                hint="Choose another with --port; 0 takes any that is free.",
+            ) from error
+        raise KoptError(
+            f"cannot listen on port {port}: {error.strerror or error}",
+            code="port_refused",
+            hint="Choose a port above 1023 with --port.",
+        ) from error
+    return made
+
+
+def serve_http(bound: socket.socket, root: Path, token: str) -> None:
+    """Serve HTTP clients that send the token, until Ctrl-C or SIGTERM."""
+    import uvicorn
+
+    app = make_app(lambda: make_server(root), bound.getsockname()[1], token)
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, ws="none", timeout_graceful_shutdown=_GRACE
+    )
+    uvicorn.Server(config).run(sockets=[bound])
+
+
+def make_app(make: Callable[[], Server], port: int, token: str) -> ASGIApp:
+    """The application: a request needs the token, a `Host` of this machine, and an `Origin` of it if it has one."""
+    names = [f"{name}:{port}" for name in (HOST, "localhost")]
+    security = TransportSecuritySettings(allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names])
+    return _Guard(make().streamable_http_app(streamable_http_path=PATH, transport_security=security), token)
+
+
+class _Guard:
+    """Lets nobody in without the token: every program and every web page of this machine reaches the port."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self.app = app
+        self.right = f"bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 401, or pass the request on."""
+        if scope["type"] != "http" or self._known(Headers(scope=scope)):
+            await self.app(scope, receive, send)
+            return
+        told = {"error": "invalid_token", "error_description": "Send the token that `kopt mcp --http` printed."}
+        await JSONResponse(told, 401, {"WWW-Authenticate": "Bearer"})(scope, receive, send)
+
+    def _known(self, headers: Headers) -> bool:
+        given = headers.getlist("authorization")
+        if len(given) != 1:
+            return False
+        scheme, _, word = given[0].partition(" ")
+        return hmac.compare_digest(f"{scheme.lower()} {word.strip()}".encode(), self.right)

@@ -1,0 +1,162 @@
+"""How a tool is declared: a function that takes a call and the arguments, and returns what came of it.
+
+    @tool("spec", "answering.citations.SpecData")
+    def spec(call: Call, gpu: Annotated[str, Field(description="...")] = "") -> Done:
+        ...
+
+The name is that of the command whose `--json` has the same schema; `run next` becomes the tool `run_next`. The
+docstring tells a client what the tool does, and the annotations of the parameters become its input schema.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_type_hints
+
+from mcp.types import Tool as Listed
+from mcp.types import ToolAnnotations
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from ingest.progress import Progress
+from kbs.common.errors import ExitCode, KoptError, UsageError
+from kbs.common.json_model import json_schema
+from kopt.mcp.roots import Roots
+from kopt.services.engine import Engine
+from kopt.services.results.envelope import SCHEMA_VERSION, STATUS
+from kopt.services.settings import load_settings
+
+Lane = Literal["quick", "sandbox", "measure"]
+"""What a call waits for: `quick` ones go side by side, `sandbox` ones run foreign code, `measure` ones go alone."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a tool."""
+
+    roots: Roots
+    progress: Progress
+    """Tells the client how far it is, and ends the call where the client took it back."""
+
+    def engine(self, **flags: Any) -> Engine:
+        """An engine with the settings in force now; what is warm is shared by all engines of the process."""
+        return Engine(load_settings(flags, self.roots.root), progress=self.progress)
+
+
+@dataclass
+class Done:
+    """What came of a call."""
+
+    data: object
+    """A `JsonModel`, or a `JsonDataclass`: what the command prints under `data`."""
+    text: str = ""
+    """For people and models; empty: the JSON."""
+    code: ExitCode = ExitCode.OK
+    warnings: list[str] = field(default_factory=list)
+    errors: list[dict[str, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool as it is declared."""
+
+    command: str
+    results: tuple[str, ...]
+    """Types of what it gives: modules of `kopt.services.results` with their names."""
+    work: Callable[..., Done]
+    arguments: type[BaseModel]
+    lane: Lane
+    writes: bool
+
+    @property
+    def name(self) -> str:
+        """`run_next`"""
+        return self.command.replace(" ", "_")
+
+    def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments, checked. UsageError `arguments_invalid`."""
+        try:
+            read = self.arguments.model_validate(given)
+        except ValidationError as error:
+            wrong = [
+                f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}"
+                for one in error.errors(include_url=False, include_input=False, include_context=False)
+            ]
+            raise UsageError(
+                f"{self.name}: {'; '.join(wrong)[:1000]}",
+                code="arguments_invalid",
+                hint="`tools/list` has the schema of its arguments.",
+            ) from error
+        return {name: getattr(read, name) for name in self.arguments.model_fields}
+
+    def listed(self) -> Listed:
+        """As a client sees it."""
+        schema = self.arguments.model_json_schema()
+        schema.pop("title", None)
+        for one in schema.get("properties", {}).values():
+            one.pop("title", None)
+        return Listed(
+            name=self.name,
+            title=f"kopt {self.command}",
+            description=inspect.cleandoc(self.work.__doc__ or ""),
+            input_schema=schema,
+            output_schema=self.output_schema(),
+            annotations=ToolAnnotations(
+                read_only_hint=not self.writes, destructive_hint=False, idempotent_hint=False, open_world_hint=False
+            ),
+        )
+
+    def output_schema(self) -> dict[str, Any]:
+        """The schema of what `--json` prints: `data` as `kopt schema COMMAND` has it, null beside an error."""
+        kind: Any = _imported(self.results[0])
+        for name in self.results[1:]:
+            kind = kind | _imported(name)
+        data = json_schema(kind)
+        parts = data.pop("$defs", {})
+        texts = {"type": "array", "items": {"type": "string"}}
+        error = {"type": "object", "additionalProperties": {"type": "string"}, "required": ["code", "message", "hint"]}
+        properties = {
+            "schema_version": {"const": SCHEMA_VERSION},
+            "command": {"const": self.command},
+            "status": {"enum": sorted(set(STATUS.values()))},
+            "data": {"anyOf": [data, {"type": "null"}]},
+            "warnings": texts,
+            "errors": {"type": "array", "items": error},
+        }
+        made = {"type": "object", "properties": properties, "required": list(properties)}
+        return {**made, "$defs": parts} if parts else made
+
+
+TOOLS: dict[str, Tool] = {}
+"""Every tool by its name, in the order in which they are declared."""
+
+
+def tool(
+    command: str, *results: str, lane: Lane = "quick", writes: bool = False
+) -> Callable[[Callable[..., Done]], Callable[..., Done]]:
+    """Declare the tool of a command. `writes`: it changes files, so that a client asks its user first."""
+
+    def declare(work: Callable[..., Done]) -> Callable[..., Done]:
+        hints = get_type_hints(work, include_extras=True)
+        fields: dict[str, Any] = {
+            name: (hints[name], ... if parameter.default is parameter.empty else parameter.default)
+            for name, parameter in list(inspect.signature(work).parameters.items())[1:]
+        }
+        arguments = create_model(work.__name__, __config__=ConfigDict(extra="forbid"), **fields)
+        made = Tool(command, results, work, arguments, lane, writes)
+        TOOLS[made.name] = made
+        return work
+
+    return declare
+
+
+def _imported(place: str) -> Any:
+    module, _, name = f"kopt.services.results.{place}".rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def told(error: KoptError) -> str:
+    """An error as the command line tells it."""
+    return f"{error.message}\n{error.hint}" if error.hint else error.message

@@ -1,0 +1,168 @@
+"""What a client over stdio gets: tools with the schemas of `--json`, cited answers, pages, prompts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+
+from kbs.common.json_model import json_schema
+from kopt.cli.schema import printed_type
+from kopt.mcp.server import listed
+from kopt.mcp.tool import TOOLS
+from tests.conftest import ROOT, Run
+from tests.kopt.mcp.client import call, over_stdio, refused, said
+
+QUESTIONS = (
+    "why is my softmax memory-bound on H100",
+    "what is the HBM bandwidth of the H200",
+    "how do I avoid shared memory bank conflicts",
+    "what is a long scoreboard stall",
+    "how much shared memory may a block use on H100",
+    "what limits occupancy",
+    "when does split-k help",
+    "how do I reduce register pressure",
+    "what is coalescing",
+    "how many registers may a thread have on Hopper",
+)
+
+
+def test_every_tool_gives_what_json_has() -> None:
+    tools = {one.name: one for one in listed()}
+    assert set(tools) == set(TOOLS)
+    assert list(tools)[:5] == ["ask", "search", "show", "spec", "cite"]
+    for name, one in tools.items():
+        command = TOOLS[name].command
+        assert one.description
+        assert one.output_schema is not None
+        made = json.loads(json.dumps(one.output_schema))
+        [data, nothing] = made["properties"]["data"]["anyOf"]
+        assert nothing == {"type": "null"}
+        wanted = json_schema(printed_type(command))
+        if command == "bench":  # which also prints the record of the user's own benchmark, and no tool runs one
+            ref = wanted["discriminator"]["mapping"]["measured"].rpartition("/")[2]
+            wanted = {**wanted["$defs"][ref], "$defs": wanted["$defs"]}
+            assert {**data, "title": ""} == {**{k: v for k, v in wanted.items() if k != "$defs"}, "title": ""}
+            continue
+        parts = wanted.pop("$defs", {})
+        assert data == wanted, name
+        assert made.get("$defs", {}) == parts, name
+
+
+def test_a_tool_says_whether_it_writes() -> None:
+    writes = {one.name for one in listed() if one.annotations and not one.annotations.read_only_hint}
+    assert writes == {"bench", "run_start", "run_submit", "wiki_propose"}
+
+
+@pytest.mark.processes
+@pytest.mark.slow
+def test_ten_questions_with_citations_that_hold(home: Path, run: Callable[..., Run]) -> None:
+    answers: list[str] = []
+
+    async def talk(client: Client) -> None:
+        assert {one.name for one in (await client.list_tools()).tools} == set(TOOLS)
+        for question in QUESTIONS:
+            made = await call(client, "ask", question=question)
+            assert made["status"] == "ok", question
+            assert made["data"]["claims"], question
+            done = await client.call_tool("ask", {"question": question, "evidence": True})
+            answers.append(said(done))
+            checked = await call(client, "cite", text=json.dumps(made))
+            assert checked["data"]["failed"] == 0, question
+            assert checked["data"]["ok"] > 0, question
+        astray = await call(client, "ask", question="what is the best pizza in Rome")
+        assert astray["status"] == "abstained"
+        wrong = await call(client, "cite", text="H100 SXM HBM bandwidth: 9.9 TB/s <- gpu-wiki/hardware/h100-sxm.md:L61")
+        assert (wrong["status"], wrong["data"]["failed"]) == ("rejected", 1)
+
+    over_stdio(home, home, talk)
+    for answer in answers:
+        done = run(home, "cite", "-", "--json", stdin=answer)
+        assert done.code == 0, done.out
+        assert done.json["data"]["ok"] > 0
+
+
+@pytest.mark.processes
+def test_each_tool_that_reads_says_what_the_command_says(home: Path, run: Callable[..., Run]) -> None:
+    files = ROOT / "tests" / "golden" / "contract" / "files"
+    cases: list[tuple[str, dict[str, object], list[str]]] = [
+        ("spec", {"gpu": ["h100-sxm"], "metric": "hbm_bandwidth"}, ["spec", "h100-sxm", "hbm_bandwidth"]),
+        ("spec", {"gpu": ["h100-sxm", "h200-sxm"]}, ["spec", "compare", "h100-sxm", "h200-sxm"]),
+        ("spec", {}, ["spec", "--list"]),
+        ("search", {"query": "bank conflict", "k": 4}, ["search", "bank conflict", "--k", "4"]),
+        ("show", {"reference": "kernel/softmax"}, ["show", "kernel/softmax"]),
+        (
+            "occupancy",
+            {"gpu": "h100-sxm", "regs": 72, "smem": 49152, "threads": 256},
+            ["occupancy", "--gpu", "h100-sxm", "--regs", "72", "--smem", "48KB", "--threads", "256"],
+        ),
+        ("diagnose", {"report": "report.csv"}, ["diagnose", "report.csv"]),
+        (
+            "roofline",
+            {"gpu": "h200", "kernel": "softmax.py", "ref": "softmax_ref.py", "dims": {"M": 64, "N": 128}},
+            ["roofline", "--gpu", "h200", "--kernel", "softmax.py", "--ref", "softmax_ref.py", "--dims", "M=64,N=128"],
+        ),
+        ("log_recommend", {"kernel": "attention"}, ["log", "recommend", "--kernel", "attention"]),
+        ("log_search", {"words": "16 bytes"}, ["log", "search", "16 bytes"]),
+    ]
+
+    async def talk(client: Client) -> None:
+        for tool, arguments, words in cases:
+            made = await call(client, tool, **arguments)
+            assert made == run(home, *words, "--json", cwd=files).json, tool
+        done = await client.call_tool("ask", {"question": "why is it slow", "profile": "report.csv"})
+        assert run(home, "ask", "why is it slow", "--profile", "report.csv", cwd=files).out.strip() in said(done)
+
+    over_stdio(home, files, talk)
+
+
+@pytest.mark.processes
+def test_pages_and_prompts(home: Path) -> None:
+    async def talk(client: Client) -> None:
+        known = {str(one.uri) for one in (await client.list_resources()).resources}
+        assert "kopt://gpu-wiki/kernel/softmax" in known
+        [text] = (await client.read_resource("kopt://gpu-wiki/kernel/softmax")).contents
+        assert getattr(text, "text", "") == (ROOT / "wiki" / "pages" / "kernel" / "softmax.md").read_text("utf-8")
+        for wrong in (
+            "kopt://gpu-wiki/../../README",
+            "kopt://gpu-wiki/%2e%2e/reader",
+            "file:///etc/passwd",
+            "kopt:///",
+        ):
+            with pytest.raises(MCPError):
+                await client.read_resource(wrong)
+        names = {one.name for one in (await client.list_prompts()).prompts}
+        assert names == {"why_is_my_kernel_slow", "optimize_this_kernel"}
+        for name in names:
+            [message] = (await client.get_prompt(name, {"kernel": "k.py", "ref": "r.py"})).messages
+            assert "k.py" in getattr(message.content, "text", "")
+            with pytest.raises(MCPError):
+                await client.get_prompt(name, {})
+
+    over_stdio(home, home, talk)
+
+
+@pytest.mark.processes
+def test_errors_have_the_text_of_the_command_line(home: Path, run: Callable[..., Run]) -> None:
+    async def talk(client: Client) -> None:
+        for tool, arguments, words in (
+            ("ask", {"question": " "}, ["ask", " "]),
+            ("spec", {"gpu": ["h100-sxm"], "metric": "nonsense"}, ["spec", "h100-sxm", "nonsense"]),
+            ("show", {"reference": "kernel/nothing"}, ["show", "kernel/nothing"]),
+            ("run_status", {}, ["run", "status"]),
+        ):
+            done = await client.call_tool(tool, arguments)
+            assert done.is_error
+            assert run(home, *words, cwd=home).err == f"error: {said(done)}\n"
+            assert done.structured_content == run(home, *words, "--json", cwd=home).json
+        assert await refused(client, "ask", question="a", nonsense=1) == "arguments_invalid"
+        assert await refused(client, "ask") == "arguments_invalid"
+        assert await refused(client, "search", query="a", k=10**9) == "arguments_invalid"
+        with pytest.raises(MCPError):
+            await client.call_tool("rm", {})
+
+    over_stdio(home, home, talk)
