@@ -33,9 +33,9 @@ def mcp(
 ) -> Reply:
     """Serve coding agents by the Model Context Protocol: answers, analyses, benchmarks and runs as tools.
 
-    An agent starts it itself and talks over stdin and stdout; docs/mcp.md has the settings. With --http it listens on
-    this machine alone at http://127.0.0.1:PORT/mcp, and clients send the token that it prints, or the one in
-    KOPT_MCP_TOKEN, as `Authorization: Bearer TOKEN`.
+    An agent starts it itself and talks over stdin and stdout: `kopt skill install --for NAME` sets that up. With --http
+    it listens on this machine alone at http://127.0.0.1:PORT/mcp, and clients send the token that it prints, or the one
+    in KOPT_MCP_TOKEN, as `Authorization: Bearer TOKEN`.
 
     Files that a client names must lie below the folder; of runs and wikis it may read. Kernels run in the sandbox of
     `kopt bench`, and no language model is asked. Ctrl-C ends it.

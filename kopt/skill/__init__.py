@@ -1,42 +1,56 @@
-"""The skill that teaches a coding agent to drive a run: its files, and writing them to a folder."""
+"""What coding agents are told: a skill, the entry of the MCP server, and writing both where each agent looks."""
 
 from __future__ import annotations
 
 import difflib
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from kbs.common.errors import KoptError, UsageError
 from kbs.common.files import make_folder, write_whole
 from kbs.common.json_model import JsonDataclass
+from kopt.skill.parts import Made, Status, json_entry, section, toml_table
 
 NAME = "optimize-gpu-kernel"
 """Of the skill, and of its folder, as the Agent Skills form wants it."""
-PLACES = {".claude-plugin/plugin.json": "plugin.json", f"skills/{NAME}/SKILL.md": "SKILL.md"}
-"""Where each file goes below the chosen folder, and what it is called here."""
-Status = Literal["new", "same", "other"]
+PLUGIN = "plugin"
+"""A folder that Claude Code loads as a plugin; what is written where no agent is named."""
+AGENTS = ("claude-code", "codex", "cursor", "prompt")
+"""Agents that it can be set up for, in the project of a folder."""
+SERVER = {"command": "kopt", "args": ["mcp"]}
+"""How an agent starts the MCP server; it starts it in the project's folder."""
+IN_CURSOR = {"command": "kopt", "args": ["mcp", "--root", "${workspaceFolder}"]}
+"""Cursor may start it elsewhere, and fills in the folder."""
 
 
 @dataclass(frozen=True)
 class SkillFile(JsonDataclass):
-    """A file of the skill, and what stands at its place."""
+    """A file for an agent, and what stands at its place."""
 
     path: str
     """Below the chosen folder."""
     content: Annotated[bytes, Field(exclude=True)]
     status: Status
-    """`new`: nothing stands there; `same`: this; `other`: something else."""
+    """`new`: nothing stands there; `same`: this; `added`: all that stands there stays; `other`: something else."""
     change: str
-    """For `other`: what would become different, as a unified diff."""
+    """For `added` and `other`: what would become different, as a unified diff."""
 
 
-def look(folder: Path) -> tuple[SkillFile, ...]:
-    """The skill's files against what stands in a folder. Writes nothing. KoptError `file_unreadable`."""
-    return tuple(_look(folder, place, (files(__name__) / name).read_bytes()) for place, name in PLACES.items())
+def look(folder: Path, agent: str = PLUGIN) -> tuple[SkillFile, ...]:
+    """The files for an agent against what stands in a folder. Writes nothing.
+
+    Raises `UsageError` (`agent_unknown`, `file_unsuitable`, `output_exists`), KoptError `file_unreadable`.
+    """
+    if agent not in (PLUGIN, *AGENTS):
+        raise UsageError(f"unknown agent {agent!r}", code="agent_unknown", hint=f"Choose from {', '.join(AGENTS)}.")
+    return tuple(_look(folder, place, make) for place, make in _places(agent).items())
 
 
 def install(folder: Path, found: tuple[SkillFile, ...], *, force: bool) -> None:
@@ -54,17 +68,62 @@ def install(folder: Path, found: tuple[SkillFile, ...], *, force: bool) -> None:
             write_whole(folder / file.path, file.content)
 
 
-def _look(folder: Path, place: str, content: bytes) -> SkillFile:
+def _places(agent: str) -> dict[str, Callable[[str, bytes], Made]]:
+    """Place of each file below the folder → what makes it of its path and of what stands there."""
+    skill, told = _own("SKILL.md"), _own("AGENTS.md").decode()
+    plain = skill.split(b"---\n", 2)[2].lstrip()
+    places: dict[str, dict[str, Callable[[str, bytes], Made]]] = {
+        PLUGIN: {
+            ".claude-plugin/plugin.json": _whole(_own("plugin.json")),
+            f"skills/{NAME}/SKILL.md": _whole(skill),
+            ".mcp.json": _whole(json.dumps({"mcpServers": {"kopt": SERVER}}, indent=2).encode() + b"\n"),
+        },
+        "claude-code": {f".claude/skills/{NAME}/SKILL.md": _whole(skill), ".mcp.json": partial(_entry, value=SERVER)},
+        "codex": {
+            "AGENTS.md": lambda path, there: section(path, there, told),
+            f".agents/skills/{NAME}/SKILL.md": _whole(skill),
+            ".codex/config.toml": lambda path, there: toml_table(path, there, ("mcp_servers", "kopt"), SERVER),
+        },
+        "cursor": {
+            ".cursor/rules/kopt.mdc": _whole(_rule(plain)),
+            ".cursor/mcp.json": partial(_entry, value=IN_CURSOR),
+        },
+        "prompt": {"kopt-prompt.md": _whole(f"{told.strip()}\n\n".encode() + plain)},
+    }
+    return places[agent]
+
+
+def _entry(path: str, there: bytes, value: Mapping[str, Any]) -> Made:
+    return json_entry(path, there, ("mcpServers", "kopt"), value)
+
+
+def _rule(plain: bytes) -> bytes:
+    """A rule of Cursor, which its agent takes by the description."""
+    about = "Questions about GPUs, and making a Triton or CUDA kernel faster with kopt"
+    return f"---\ndescription: {about}\nglobs:\nalwaysApply: false\n---\n\n".encode() + plain
+
+
+def _whole(content: bytes) -> Callable[[str, bytes], Made]:
+    """A file that is kopt's alone."""
+    return lambda _, there: (content, "same" if there == content else "other")
+
+
+def _own(name: str) -> bytes:
+    return (files(__name__) / name).read_bytes()
+
+
+def _look(folder: Path, place: str, make: Callable[[str, bytes], Made]) -> SkillFile:
     path = folder / place
     try:
         there = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        return SkillFile(place, content, "new", "")
+        return SkillFile(place, make(str(path), b"")[0], "new", "")
     except OSError as error:
         raise KoptError(
             f"cannot read {path}: {error.strerror}", code="file_unreadable", hint="Choose another folder."
         ) from error
-    if there == content:
-        return SkillFile(place, content, "same", "")
+    content, status = make(str(path), there)
+    if status == "same":
+        return SkillFile(place, content, status, "")
     lines = (there.decode("utf-8", "replace").splitlines(True), content.decode().splitlines(True))
-    return SkillFile(place, content, "other", "".join(difflib.unified_diff(*lines, f"a/{place}", f"b/{place}")))
+    return SkillFile(place, content, status, "".join(difflib.unified_diff(*lines, f"a/{place}", f"b/{place}")))

@@ -22,7 +22,7 @@ def installed(kopt: Callable[..., Run], tmp_path: Path) -> Path:
     """A folder with the skill in it."""
     done = kopt("skill", "install", str(tmp_path / "plugin"), "--json")
     assert done.code == 0
-    assert [file["status"] for file in done.json["data"]["files"]] == ["new", "new"]
+    assert [file["status"] for file in done.json["data"]["files"]] == ["new", "new", "new"]
     return tmp_path / "plugin"
 
 
@@ -46,7 +46,7 @@ def test_the_skill_has_the_form_that_agents_read(installed: Path) -> None:
 
 def test_another_content_is_never_overwritten_unasked(kopt: Callable[..., Run], installed: Path) -> None:
     again = kopt("skill", "install", str(installed), "--json")
-    assert (again.code, [file["status"] for file in again.json["data"]["files"]]) == (0, ["same", "same"])
+    assert (again.code, [file["status"] for file in again.json["data"]["files"]]) == (0, ["same"] * 3)
     path = installed / "skills" / NAME / "SKILL.md"
     path.write_text("mine\n", "utf-8")
     refused = kopt("skill", "install", str(installed), "--json")
