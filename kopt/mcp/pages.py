@@ -52,7 +52,7 @@ PROMPTS = {
             _KERNEL,
             _REF,
             PromptArgument(name="profile", description="A profile of it: .ncu-rep or CSV, or a receipt."),
-            PromptArgument(name="gpu", description="The GPU: h100-sxm."),
+            PromptArgument(name="gpu", description="The GPU, in any spelling."),
         ],
     ),
     "optimize_this_kernel": Prompt(
