@@ -140,6 +140,10 @@ class Store(Passages, Rows):
         """All sections of a page that have text, in its order."""
         return self._sections("p.page_id = ?", (page_id,), chosen)
 
+    def every_section(self, chosen: Chosen = ALL) -> list[Section]:
+        """All sections of the chosen pages that have text."""
+        return self._sections("TRUE", (), chosen)
+
     def sections_at(self, spots: Iterable[Spot], chosen: Chosen = ALL) -> dict[tuple[str, int], Section]:
         """The sections in which some passages stand, by page and place."""
         named = ", ".join(f"({int(spot.page)}, {int(spot.place)})" for spot in spots)

@@ -23,6 +23,7 @@ COMMANDS = {
     "wiki lint": "wiki.LintData",
     "wiki gaps": "wiki.GapsData",
     "wiki stats": "wiki.StatsData",
+    "wiki alike": "wiki.AlikeData",
     "wiki show": "answering.citations.ShowData",
     "wiki refs": "wiki.RefsData",
     "wiki history": "wiki.HistoryData",

@@ -329,7 +329,7 @@ class Engine:
 
     def _refresh(self, vectors: bool) -> None:
         usable = False
-        model = self._model_identity() if vectors else None
+        model = self.model_identity() if vectors else None
         mark = None
         if vectors:
             with self._log() as (log, known):
@@ -353,7 +353,7 @@ class Engine:
                         f"{error.message}, and the wikis have changed since; this answer is from the index as it was"
                     )
 
-    def _model_identity(self) -> str | None:
+    def model_identity(self) -> str | None:
         """What the vectors of the index must be from; None where the model is missing, so that words must do."""
         if self.settings.values.embedding_model != DEFAULT_MODEL:
             return open_encoder(self.settings.values.embedding_model).identity

@@ -1,4 +1,4 @@
-"""`kopt wiki`: new, lint, gaps, stats, show, refs, history, publish, trust, distrust."""
+"""`kopt wiki`: new, lint, gaps, stats, alike, show, refs, history, publish, trust, distrust."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kopt.cli.support import engine, print_lines
 if TYPE_CHECKING:
     from kbs.evidence.vocabulary import Vocabulary
     from kopt.services.engine import Engine
-    from kopt.services.results.wiki import GapsData, RefsData, TrustedWikiData
+    from kopt.services.results.wiki import AlikeData, GapsData, RefsData, TrustedWikiData
     from wiki.library import Wiki
 
 wiki = typer.Typer(
@@ -176,6 +176,45 @@ def _stats_lines(counted: Iterable[dict[str, Any]]) -> Iterator[str]:
         rows = ("specs", "unpublished", "costs", "advice", "thresholds", "measured")
         yield "  rows: " + ", ".join(f"{one[what]} {what}" for what in rows)
         yield f"  revision {one['revision']}"
+
+
+@command("wiki alike", wiki, reads_wikis=True)
+def alike(
+    which: WikiOption = None,
+    least: Annotated[
+        float, typer.Option("--least", min=0.5, max=1.0, help="Smallest cosine of two sections that are shown.")
+    ] = 0.9,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="Number of pairs to show.")] = 30,
+) -> Reply:
+    """List sections of different pages that say nearly the same, so that one of them can go or link to the other.
+
+    Sections are compared by the meaning of their text. Hardware pages are not compared with each other: their tables
+    are alike on purpose.
+    """
+    from kopt.services.knowledge.alike import alike_sections
+    from kopt.services.results.wiki import AlikeData, AlikePairData
+    from kopt.services.wikis import chosen_wikis
+
+    with engine() as eng:
+        found = alike_sections(eng, least, [one.name for one in chosen_wikis(eng, which)])
+        pairs = [
+            AlikePairData(
+                cosine=round(pair.cosine, 4),
+                **{"first": pair.first.reference, "first_heading": pair.first.heading},
+                **{"second": pair.second.reference, "second_heading": pair.second.heading},
+            )
+            for pair in found.pairs[:limit]
+        ]
+        data = AlikeData(pairs=pairs, total=len(found.pairs), compared=found.compared)
+        return Reply(data, print_lines(_alike_lines(data)), warnings=eng.warnings)
+
+
+def _alike_lines(data: AlikeData) -> Iterator[str]:
+    for one in data.pairs:
+        yield f"{one.cosine:.3f}  {one.first}  {one.first_heading}"
+        yield f"       {one.second}  {one.second_heading}"
+    more = f"; {len(data.pairs)} shown" if len(data.pairs) < data.total else ""
+    yield f"{data.compared} sections compared, {data.total} pair{'' if data.total == 1 else 's'} alike{more}"
 
 
 @command("wiki show", wiki, reads_wikis=True)

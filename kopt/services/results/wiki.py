@@ -56,6 +56,29 @@ class StatsData(JsonModel):
     wikis: list[dict[str, Any]]
 
 
+class AlikePairData(JsonModel):
+    """Two sections that say nearly the same."""
+
+    cosine: float
+    """Of the vectors of their text."""
+    first: str
+    """What cites the section: `gpu-wiki/kernel/softmax.md:L23-L30`."""
+    first_heading: str
+    second: str
+    second_heading: str
+
+
+class AlikeData(JsonModel):
+    """`kopt wiki alike`"""
+
+    pairs: list[AlikePairData]
+    """The nearest first."""
+    total: int
+    """Pairs found, those too that --limit leaves out."""
+    compared: int
+    """Sections that were compared."""
+
+
 class TrustedWikiData(JsonModel):
     """A wiki that a workspace may bring in."""
 
