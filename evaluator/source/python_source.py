@@ -164,6 +164,18 @@ def has_triton_kernel(tree: ast.Module) -> bool:
     return False
 
 
+def imported(tree: ast.Module) -> frozenset[str]:
+    """The modules that a file imports, wherever it does, by their full names: `triton.language`."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module)
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return frozenset(found)
+
+
 def written(node: ast.expr) -> str:
     """A dotted name as it is written; "" for any other expression."""
     parts: list[str] = []

@@ -82,6 +82,11 @@ class DeviceClock:
             return "unknown"
         return "no" if now == usual else "yes"
 
+    @property
+    def locked(self) -> str:
+        """`yes`, `no` or `unknown`: whether an applications clock other than the usual one is set."""
+        return self._locked
+
     def sample(self) -> int:
         """The clock of the multiprocessors in MHz; 0 where NVML does not say."""
         if self._handle is None:

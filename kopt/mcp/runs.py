@@ -55,7 +55,7 @@ def run_start(
     from kopt.services.results.runs import RunPlanData, RunStartData
     from kopt.services.runs.service import begin, driving, plan
     from kopt.services.runs.submission import standing
-    from loop.planning.plan import Wanted
+    from loop.planning.wanted import Wanted
 
     wanted = Wanted(
         proposer="agent",

@@ -63,6 +63,25 @@ class ProblemWords(FrozenModel):
     load_seconds: float
 
 
+class FirstWords(FrozenModel):
+    """Version 0 where the user had a reference alone."""
+
+    how: Literal["reference", "torch.compile", "page"]
+    """The reference itself, through torch.compile, or the code of a wiki page."""
+    citation: str = ""
+    """The lines that the code is from: wiki/path:L3-L9."""
+    problem_hash: Sha256 | None = None
+    """Of the problem as receipts of version 0 have it, where it is the library itself, and so may call it."""
+
+    @property
+    def words(self) -> str:
+        """What version 0 is."""
+        if self.how == "page":
+            return f"the code of {self.citation}"
+        through = " through torch.compile" if self.how == "torch.compile" else ""
+        return f"the reference itself{through}: a baseline, and no improvement on anything"
+
+
 class BuildWords(FrozenModel):
     """How kernels are built, and what their processes use; empty: what kopt itself finds."""
 
@@ -116,6 +135,8 @@ class RunRecord(FrozenModel):
     problem_hash: Sha256
     """Of the problem as receipts have it."""
     problem: ProblemWords
+    first: FirstWords | None = None
+    """How version 0 was made; None where it is the user's kernel."""
     build: BuildWords = BuildWords()
     benchmark: BenchmarkWords | None = None
     """None: the user has none of their own."""
@@ -165,6 +186,12 @@ class RunRecord(FrozenModel):
     """Whether it stands in the user's repository, on a branch of its own."""
     branch: str
     """The branch that commits go to."""
+
+    def problem_of(self, kernel: Sha256) -> Sha256:
+        """The hash of the problem that a receipt of a kernel must have: version 0 alone may be the library itself."""
+        if self.first is None or self.first.problem_hash is None or kernel != self.kernel.hash:
+            return self.problem_hash
+        return self.first.problem_hash
 
     @property
     def asked(self) -> str:

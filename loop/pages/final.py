@@ -67,6 +67,8 @@ def _plainly(record: RunRecord, state: RunState, files: Mapping[int, VersionFile
         )
     if record.accept_unmeasured:
         said.append("versions were kept without a time where none was taken (--accept-unmeasured)")
+    if record.first is not None:
+        said.append(f"version 0 is {record.first.words}: the user had a reference alone")
     if record.profile != "full":
         said.append(f"profile grade {record.profile}: {record.profile_why}")
     if record.benchmark is not None:

@@ -37,6 +37,7 @@ def plan(record: RunRecord) -> bytes:
         ("created", record.created),
         ("kopt", record.kopt),
         ("kernel", f"{record.kernel.origin}, SHA-256 {record.kernel.hash}"),
+        *([("version 0", record.first.words)] if record.first else []),
         ("reference", f"{record.reference.origin}, SHA-256 {record.reference.hash}"),
         ("inputs", f"{record.inputs.origin}, SHA-256 {record.inputs.hash}" if record.inputs else "from the reference"),
         ("problem", f"SHA-256 {record.problem_hash}"),
@@ -86,7 +87,8 @@ def environment_page(found: EnvNote) -> bytes:
     rows = [(check.name, check.found or "missing", check.why) for check in found.checks]
     device = f"{found.device} ({found.device_name})" if found.device_name else found.device
     lines = ["# Environment", "", f"Device of the run: {inert(device)}", ""]
-    return text([*lines, *table(("what", "found", "what its absence means"), rows)])
+    lines += table(("what", "found", "what its absence means"), rows)
+    return text([*lines, *(["## Clocks", "", *bullets(found.clocks.lines())] if found.clocks else [])])
 
 
 def readme(record: RunRecord, found: Targets) -> bytes:

@@ -74,7 +74,8 @@ def decide(state: RunState, record: RunRecord, version: VersionState) -> Decisio
     found = version.result
     assert found is not None, version.number
     if version.number == 0:
-        return Decision(True, "the user's kernel: what every version is compared with in the end")
+        kernel = f"{record.first.words}" if record.first else "the user's kernel"
+        return Decision(True, f"{kernel}: what every version is compared with in the end")
     if found.improvement is Improvement.NOT_TIMED:
         if record.accept_unmeasured:
             return Decision(True, "right, and kept without a time (--accept-unmeasured): nothing is timed on the CPU")

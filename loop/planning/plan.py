@@ -12,100 +12,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from pydantic import Field
-
-from evaluator.receipt.plan import BaselineChoice, utc_now
-from evaluator.source.source_file import SourceFile, is_cuda, read_source
+from evaluator.receipt.plan import utc_now
+from evaluator.source.source_file import SourceFile, read_source
 from kbs.common.canonical_json import Sha256
 from kbs.common.errors import UsageError
 from kbs.common.json_model import JsonDataclass
-from loop.journal.folder import HINTS, KERNELS, check_free
-from loop.journal.language_model import ModelChoice
+from loop.journal.folder import HINTS, check_free
 from loop.journal.record import (
     BRANCHES,
-    BenchmarkWords,
-    BuildWords,
-    Grade,
+    FirstWords,
     KeptFile,
-    PinnedWiki,
-    ProblemWords,
-    Proposer,
     RunRecord,
 )
 from loop.planning.decisions import target_of
 from loop.planning.hints import Directive, Hints, Kind, appended, of_flag, parse_hints
-from loop.planning.inventory import Inventory, form_words
+from loop.planning.wanted import ATTEMPTS, ITERATIONS, MINIMUM_EFFECT, RunEnvironment, Wanted, kept_names, problem_words
+from loop.workspace.inventory import Inventory, form_words
 
-ITERATIONS = 3
-ATTEMPTS = 3
-MINIMUM_EFFECT = 0.01
-"""A smaller gain is not kept: the evaluator calls it `same`."""
-LEAST_CONFIDENCE = "source-reported"
-BASELINES = (BaselineChoice(name="eager", how="eager"), BaselineChoice(name="compile", how="compile"))
 RUNS = "runs"
-
-
-class Wanted(ProblemWords):
-    """The options of the command. None or empty means not given: a directive of HINTS.md or the default applies."""
-
-    out: str | None = None
-    """Folder of the run."""
-    in_place: bool = False
-    iterations: int | None = Field(default=None, ge=1, le=1000)
-    attempts: int | None = Field(default=None, ge=1, le=10)
-    branches: int = Field(default=BRANCHES, ge=1, le=16)
-    seconds: float | None = Field(default=None, gt=0)
-    """Limit of the whole run."""
-    target: str = ""
-    proposer: Proposer
-    command: tuple[str, ...] = ()
-    model: ModelChoice | None = None
-    """For the proposer `llm`."""
-    minimum_effect: float = Field(default=MINIMUM_EFFECT, ge=0, lt=1)
-    accept_unmeasured: bool = False
-    partial_restart: bool = False
-    least_confidence: str = LEAST_CONFIDENCE
-    forbid: tuple[str, ...] = ()
-    prefer: tuple[str, ...] = ()
-    precision: str = ""
-    registers: int | None = None
-    shared_memory: str = ""
-    """With a unit: `48 KiB`."""
-    no_ncu: bool = False
-    knowledge: tuple[Path, ...] = ()
-    """Folders of notes that this run searches."""
-    build: BuildWords = BuildWords()
-    benchmark: BenchmarkWords | None = None
-    dims: dict[str, int] = Field(default_factory=dict)
-    baselines: tuple[BaselineChoice, ...] = BASELINES
-    restarts: int = Field(default=5, ge=2, le=50)
-    timing_seconds: float = Field(default=10.0, gt=0)
-    call_seconds: float = Field(default=60.0, gt=0)
-    load_seconds: float = Field(default=300.0, gt=0)
-
-
-@dataclass(frozen=True)
-class RunEnvironment:
-    """The device, GPU, wikis and problem that `kopt.services.runs.environment` found."""
-
-    device: str
-    """`cpu` or `cuda:N`."""
-    device_name: str
-    gpu: str
-    """Product id; empty where none was named and none is present, or no page is about the one that is."""
-    gpu_from: str
-    """`--gpu h200`, `the GPU that is present`, or why there is none."""
-    grade: Grade
-    grade_why: str
-    wikis: dict[str, PinnedWiki]
-    knowledge: tuple[str, ...]
-    """Those of the wikis that are notes of this run alone."""
-    methods: tuple[str, ...]
-    """Ids of the registry."""
-    problem_hash: Sha256
-    outputs: tuple[str, ...]
-    """Names of what the kernel writes, as the evaluator found them; empty where it returns its results."""
-    kopt: str
 
 
 @dataclass(frozen=True)
@@ -193,6 +117,7 @@ class ResolvedPlan:
             else kept("inputs", inputs, hashlib.sha256(self.inputs).hexdigest()),
             problem_hash=here.problem_hash,
             problem=problem_words(wanted, here.outputs),
+            first=self._first(),
             build=wanted.build,
             benchmark=wanted.benchmark,
             seed_commitment=seed_commitment,
@@ -221,22 +146,14 @@ class ResolvedPlan:
             branch=self.branch,
         )
 
-
-def kept_names(inventory: Inventory) -> dict[str, str]:
-    """kernel, reference, inputs → name in the run's folder (for the kernel, in v0/)."""
-    names = {
-        "kernel": KERNELS["cuda" if _cuda(inventory.kernel) else "python"],
-        "reference": "ref.cu" if _cuda(inventory.reference) else "ref.py",
-    }
-    if inventory.inputs is not None:
-        names["inputs"] = f"inputs{inventory.inputs.suffix.lower()}"
-    return names
-
-
-def problem_words(wanted: Wanted, outputs: tuple[str, ...]) -> ProblemWords:
-    """The problem that each evaluation has. `outputs` are the names that the evaluator found."""
-    asked = {name: getattr(wanted, name) for name in ProblemWords.model_fields}
-    return ProblemWords(**{**asked, "outputs": outputs})
+    def _first(self) -> FirstWords | None:
+        """How version 0 was made; None where it is the user's kernel."""
+        made = self.inventory.made
+        if made is None:
+            return None
+        return FirstWords(
+            how=made.how, citation=made.citation, problem_hash=self.environment.library_hash if made.library else None
+        )  # fmt: skip
 
 
 def read_hints(inventory: Inventory, wanted: Wanted, methods: tuple[str, ...]) -> tuple[Hints, str]:
@@ -284,7 +201,7 @@ def resolve(
     iterations = int(limits["iterations"][0] or ITERATIONS)
     attempts = int(limits["attempts"][0] or ATTEMPTS)
     seconds = float(limits["time"][0]) if limits["time"][0] else None
-    kernel = read_source(inventory.kernel, "kernel")
+    kernel = inventory.kernel_source
     reference = read_source(inventory.reference, "reference")
     inputs = None if inventory.inputs is None else _bytes(inventory.inputs)
     if (
@@ -387,7 +304,9 @@ def _settings(plan: ResolvedPlan, sources: dict[str, str]) -> Iterator[Setting]:
     default = "default" if wanted.minimum_effect == MINIMUM_EFFECT else "--minimum-effect"
     yield Setting("kept from", f"a lower bound above {1 + wanted.minimum_effect:g} times the parent", default)
     baselines = ", ".join(one.name for one in wanted.baselines) or "none"
-    yield Setting("baselines", f"{baselines} for version 0, then each version's parent", "--baselines")
+    library = inventory.made is not None and inventory.made.library
+    first = "none for version 0, a baseline itself" if library else f"{baselines} for version 0"
+    yield Setting("baselines", f"{first}, then each version's parent", "--baselines")
     if wanted.benchmark is not None:
         command = " ".join(wanted.benchmark.command)
         yield Setting("benchmark", command, "--bench-command: external evidence, for which no version is kept")
@@ -450,7 +369,3 @@ def _bytes(path: Path) -> bytes:
             code="file_unreadable",
             hint="Check its path and permissions.",
         ) from error
-
-
-def _cuda(path: Path) -> bool:
-    return is_cuda(read_source(path, "file"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
+from typing import Literal
 
 from kbs.answers.kernel_roofline import NEAR, Placed
 from kbs.answers.model import Step
@@ -34,12 +35,43 @@ class Check(FrozenModel):
     """What its absence means for the run."""
 
 
+class ClockNote(FrozenModel):
+    """Whether the GPU's clocks are locked. kopt reads them and never changes them."""
+
+    locked: Literal["yes", "no", "unknown"]
+    megahertz: int
+    """Of the multiprocessors, when it was read; 0 where nothing says."""
+    detail: str
+    """Why it is not known; empty where it is."""
+    index: int
+    """The GPU's number."""
+
+    def lines(self) -> Iterator[str]:
+        """What a reader should know, and do."""
+        now = f"{self.megahertz} MHz now" if self.megahertz else "not read"
+        said = {
+            "yes": "locked: an applications clock is set",
+            "no": "not locked: the applications clock is the usual one",
+            "unknown": f"not known whether locked: {self.detail or 'this GPU does not say'}",
+        }
+        yield f"clocks of the multiprocessors: {now}; {said[self.locked]}"
+        yield "a range that was set with nvidia-smi -lgc cannot be read back: you know whether you set one"
+        yield (
+            "kopt changes no clocks. Locked ones make times repeat better, and are lower than the highest:"
+            f" list them with “nvidia-smi -i {self.index} -q -d SUPPORTED_CLOCKS”,"
+            f" lock with “sudo nvidia-smi -i {self.index} -lgc MHZ”, undo with “sudo nvidia-smi -i {self.index} -rgc”"
+        )
+        yield "every receipt has the clocks that were seen while it was timed, and why they were held back"
+
+
 class EnvNote(FrozenModel):
     """env.json: the machine and programs at the start of a run."""
 
     device: str
     device_name: str
     checks: tuple[Check, ...]
+    clocks: ClockNote | None = None
+    """None on the CPU, and in a note of before."""
 
 
 def trusted(specs: Iterable[Spec], least: str) -> list[Spec]:

@@ -263,7 +263,7 @@ class Driver:
     def difference(self, target: Path) -> str:
         """What `apply` would change in the user's file, as a unified diff; empty if it is the best version already."""
         kernel = self.run.version_kernel(self._best())
-        before = _read_target(target).decode("utf-8", "replace")
+        before = _read_target(target, self.record.first is not None).decode("utf-8", "replace")
         lines = difflib.unified_diff(
             before.splitlines(keepends=True),
             kernel.text.splitlines(keepends=True),
@@ -279,7 +279,7 @@ class Driver:
         `target_language`, `nothing_to_apply`.
         """
         number = self._best()
-        kernel, before = self.run.version_kernel(number), _read_target(target)
+        kernel, before = self.run.version_kernel(number), _read_target(target, self.record.first is not None)
         if (target.suffix == ".cu") != (kernel.name == KERNELS["cuda"]):
             raise UsageError(
                 f"v{number} is {kernel.name}, but {target} is in another language",
@@ -340,15 +340,24 @@ def _hints_words(found: HintsRead) -> str:
     return f"HINTS.md was read; directives and lines: {', '.join(filter(None, said))}"
 
 
-def _read_target(target: Path) -> bytes:
+def _read_target(target: Path, made: bool) -> bytes:
+    """The bytes of a file; `made`: none where it is not there, because the user had a reference alone."""
     try:
         return target.read_bytes()
+    except FileNotFoundError as error:
+        if made:
+            return b""
+        raise _unreadable(target, error) from error
     except OSError as error:
-        raise UsageError(
-            f"{target} cannot be read: {error.strerror or error}",
-            code="file_unreadable",
-            hint="Give the kernel that the run was started with, or another file to copy over.",
-        ) from error
+        raise _unreadable(target, error) from error
+
+
+def _unreadable(target: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"{target} cannot be read: {error.strerror or error}",
+        code="file_unreadable",
+        hint="Give the kernel that the run was started with, or another file to copy over.",
+    )
 
 
 def _check_record(folder: RunFolder, state: RunState) -> None:

@@ -223,7 +223,8 @@ def _fitting(run: Run, data: bytes, kernel: Kernel, schedule: SeedSchedule) -> R
     except UsageError:
         return None
     candidate = SourceFile(name=kernel.name, text=kernel.text)
-    same = receipt.candidate.hash == candidate.hash and receipt.problem.hash == run.record.problem_hash
+    wanted = run.record.problem_of(candidate.hash)
+    same = receipt.candidate.hash == candidate.hash and receipt.problem.hash == wanted
     return receipt if same and schedule.matches(receipt.plan.seed_commitment) else None
 
 
@@ -307,7 +308,8 @@ def _why_failed(run: Run, version: VersionState) -> str:
         return f"the gate: {', '.join(version.gated.rules)} (`kopt run gate v{version.number}` says where)"
     tried = [found.evaluated for found in version.attempts if found.evaluated is not None]
     if version.number == 0:
-        return f"version 0, the user's kernel, is {tried[0].verdict}: {tried[0].reason}"
+        what = run.record.first.words if run.record.first else "the user's kernel"
+        return f"version 0, {what}, is {tried[0].verdict}: {tried[0].reason}"
     said = "; ".join(f"a{found.attempt} {found.verdict}: {found.reason}" for found in tried)
     if len(tried) >= run.record.attempts:
         return f"{len(tried)} attempts, none accepted: {said}"

@@ -339,13 +339,14 @@ def apply(
     """
     import hashlib
 
+    from kbs.common.files import read_if_there
     from kopt.services.results.runs import RunApplyData
 
     with _held(run) as at:
         target = to.absolute() if to is not None else at.kernel
         state = at.driver.state
         difference = at.driver.difference(target)
-        expect = hashlib.sha256(target.read_bytes()).hexdigest()
+        expect = hashlib.sha256(read_if_there(target) or b"").hexdigest()
         best = state.final.version if state.final else state.best or 0
         data = RunApplyData(version=best, target=str(target), diff=difference, applied=False)
         if not difference:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from kopt.services.engine import Engine
     from loop.journal.language_model import ModelChoice
     from loop.journal.record import BenchmarkWords, BuildWords
-    from loop.planning.plan import ResolvedPlan, Wanted
+    from loop.planning.plan import ResolvedPlan
+    from loop.planning.wanted import Wanted
     from loop.proposals.few_words import Words
 
 RunOption = Annotated[
@@ -225,7 +226,7 @@ class PlanOptions:
         from kbs.common.errors import UsageError
         from kopt.services.arguments import read_baselines, read_dims, read_seconds, read_tolerance
         from kopt.services.bench.request import read_workloads
-        from loop.planning.plan import Wanted
+        from loop.planning.wanted import Wanted
         from loop.proposers.command import split_command
 
         self._check()

@@ -8,7 +8,6 @@ from pathlib import Path
 from evaluator.request import Request, check_device
 from evaluator.sandbox.fork_server import ForkServer
 from evaluator.source.forms import Form
-from evaluator.source.source_file import SourceFile, read_source
 from evaluator.workloads import check_declared, check_dims, workloads
 from kbs.common.errors import KoptError, NoGpuError, UsageError
 from kbs.evidence.vocabulary import PEAK_RATES
@@ -16,13 +15,13 @@ from kbs.index.overrides import override_notes
 from kopt import __version__
 from kopt.services.engine import Engine
 from kopt.services.gpus import BANDWIDTH, product_named, product_of_device
-from kopt.services.runs.request import make_request
+from kopt.services.runs.request import request_of
 from loop.journal.record import Grade, PinnedWiki
 from loop.planning.hints import Hints
-from loop.planning.inventory import Inventory
 from loop.planning.methods import REWRITE, read_methods
-from loop.planning.plan import RunEnvironment, Wanted, kept_names, problem_words
 from loop.planning.step0 import SPECS, trusted
+from loop.planning.wanted import RunEnvironment, Wanted
+from loop.workspace.inventory import Inventory
 
 
 def methods_of(engine: Engine) -> tuple[str, ...]:
@@ -56,9 +55,12 @@ def survey(
 
     name = device_name(device) if device != "cpu" else ""
     product, said = _product(engine, gpu, name)
-    request = _request(inventory, wanted, device)
+    request = request_of(inventory, wanted, device)
     grade, why = probe(engine, request, hints)
     problem, outputs = _problem(engine, request)
+    library = None
+    if inventory.made is not None and inventory.made.library:
+        library, problem = problem, _without_library(request, outputs)
     return RunEnvironment(
         device=device,
         device_name=name or "",
@@ -70,6 +72,7 @@ def survey(
         knowledge=tuple(wiki.name for wiki in engine.run_notes),
         methods=methods_of(engine),
         problem_hash=problem,
+        library_hash=library,
         outputs=outputs,
         kopt=__version__,
     )
@@ -128,23 +131,6 @@ def _product(engine: Engine, gpu: str | None, device_name: str) -> tuple[str, st
     return found, "the GPU that is present" if found else f"no page is about {device_name}, or its name is several's"
 
 
-def _request(inventory: Inventory, wanted: Wanted, device: str) -> Request:
-    """The request of the kernel as it came, with the names that its files will have in the run's folder."""
-    names = kept_names(inventory)
-    kernel, reference = read_source(inventory.kernel, "kernel"), read_source(inventory.reference, "reference")
-    inputs = None
-    if inventory.inputs is not None:
-        inputs = (names["inputs"], inventory.inputs.read_bytes())
-    return make_request(
-        SourceFile(name=names["kernel"], text=kernel.text),
-        SourceFile(name=names["reference"], text=reference.text),
-        inputs,
-        problem_words(wanted, wanted.outputs),
-        device,
-        build=wanted.build,
-    )
-
-
 def _problem(engine: Engine, request: Request) -> tuple[str, tuple[str, ...]]:
     """(hash of the problem, names of its outputs), as every receipt of the run will have them."""
     from evaluator.recording import problem
@@ -158,6 +144,14 @@ def _problem(engine: Engine, request: Request) -> tuple[str, tuple[str, ...]]:
     kind = "cpu" if request.device == "cpu" else "cuda"
     with ForkServer(kind, request.python, request.environment) as server:
         return _named_by_setup(engine, request, server)
+
+
+def _without_library(request: Request, outputs: tuple[str, ...]) -> str:
+    """The hash of the problem for kernels that may not call the library."""
+    from evaluator.recording import problem
+
+    asked = request.model_copy(update={"allow_library": False})
+    return problem(asked, asked.recognised(), workloads(asked), outputs, None).hash
 
 
 def _named_by_setup(engine: Engine, request: Request, server: ForkServer) -> tuple[str, tuple[str, ...]]:

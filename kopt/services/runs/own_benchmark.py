@@ -16,8 +16,8 @@ from kbs.common.files import write_whole
 from kopt import __version__
 from loop.journal.folder import JOURNAL, RECORD
 from loop.journal.record import BenchmarkWords, RunRecord
-from loop.planning.inventory import DEEP
 from loop.planning.plan import RUNS
+from loop.workspace.inventory import DEEP
 
 COPIED = 4_000_000
 """Larger files are not copied, but linked to."""

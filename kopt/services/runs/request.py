@@ -8,8 +8,10 @@ from pathlib import Path
 from evaluator.receipt.plan import BaselineChoice
 from evaluator.request import InputsFile, Request
 from evaluator.sandbox.fork_server import passed_environment
-from evaluator.source.source_file import SourceFile, is_cuda
+from evaluator.source.source_file import SourceFile, is_cuda, read_source
 from loop.journal.record import BuildWords, ProblemWords
+from loop.planning.wanted import Wanted, kept_names, problem_words
+from loop.workspace.inventory import Inventory
 
 
 def make_request(
@@ -45,3 +47,23 @@ def parent_file(text: str) -> SourceFile:
     """The parent's file, whose language its text says."""
     ending = "cu" if is_cuda(SourceFile(name="parent", text=text)) else "py"
     return SourceFile(name=f"parent.{ending}", text=text)
+
+
+def request_of(inventory: Inventory, wanted: Wanted, device: str) -> Request:
+    """The request of the kernel as it came, with the names that its files will have in the run's folder."""
+    names = kept_names(inventory)
+    kernel, reference = inventory.kernel_source, read_source(inventory.reference, "reference")
+    inputs = None
+    if inventory.inputs is not None:
+        inputs = (names["inputs"], inventory.inputs.read_bytes())
+    words = problem_words(wanted, wanted.outputs)
+    if inventory.made is not None and inventory.made.library:
+        words = words.model_copy(update={"allow_library": True, "baselines": ()})
+    return make_request(
+        SourceFile(name=names["kernel"], text=kernel.text),
+        SourceFile(name=names["reference"], text=reference.text),
+        inputs,
+        words,
+        device,
+        build=wanted.build,
+    )

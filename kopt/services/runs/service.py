@@ -16,6 +16,7 @@ from kbs.common.errors import UsageError
 from kopt.services.engine import Engine
 from kopt.services.knowledge.log_search import searched_log
 from kopt.services.runs.environment import device_of, methods_of, plan_overrides, survey
+from kopt.services.runs.first_kernel import choose_first
 from kopt.services.runs.handing_in import propose
 from kopt.services.runs.knowledge import use_knowledge, use_pinned_knowledge
 from kopt.services.runs.lookup import find_run
@@ -30,9 +31,9 @@ from loop.journal.repository import check_git, check_in_place
 from loop.journal.state import Phase
 from loop.pages import final_files
 from loop.pages.run import plan as plan_page
-from loop.planning.inventory import take
 from loop.planning.methods import read_methods
-from loop.planning.plan import ResolvedPlan, Wanted, read_hints, resolve, run_id
+from loop.planning.plan import ResolvedPlan, read_hints, resolve, run_id
+from loop.planning.wanted import Wanted
 from loop.proposals.briefing import brief
 from loop.proposals.few_words import Words
 from loop.proposals.proposal import Proposal
@@ -41,6 +42,7 @@ from loop.proposers import command
 from loop.run.driver import Driver, View, create_run, read_run
 from loop.run.open_run import Progress as Steps
 from loop.run.parts import Parts
+from loop.workspace.inventory import take
 
 _LETTERS = 4
 """At the end of a run's id."""
@@ -63,11 +65,14 @@ def plan(
     check_git()
     branch = check_in_place(workspace, found.kernel.stem) if wanted.in_place else None
     hints = read_hints(found, wanted, methods_of(engine))
+    made: list[str] = []
+    if found.made is not None:
+        found, made = choose_first(engine, found, wanted, chosen)
     here = survey(engine, found, wanted, hints[0], device=chosen, gpu=gpu)
     resolved = resolve(found, wanted, here, hints, engine.settings.home)
     overrides = plan_overrides(engine, here.gpu, wanted.least_confidence)
     engine.warn(overrides)
-    resolved = replace(resolved, notes=(*resolved.notes, *unread, *overrides, *engine.left_out))
+    resolved = replace(resolved, notes=(*made, *resolved.notes, *unread, *overrides, *engine.left_out))
     return resolved if branch is None else replace(resolved, branch=branch)
 
 

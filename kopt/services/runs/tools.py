@@ -6,7 +6,6 @@ torch is imported when something is measured, and not before.
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from evaluator.diagnosis.from_receipt import launch_of
 from evaluator.diagnosis.symptoms import Finding
 from evaluator.external.record import ExternalReceipt
 from evaluator.profiling.profile import Chosen, read_profile
-from evaluator.receipt.environment import cpu_model, driver_version, gpu_capability, nvcc_version, package_version
+from evaluator.receipt.environment import gpu_capability
 from evaluator.receipt.plan import SeedSchedule
 from evaluator.receipt.receipt import Receipt
 from evaluator.receipt.timing import CitedPeak
@@ -40,6 +39,7 @@ from kopt.services.gpus import BANDWIDTH, cited_peak
 from kopt.services.plots.run import paint
 from kopt.services.results.diagnosis_text import lines
 from kopt.services.roofline import demand_of, roofline
+from kopt.services.runs.machine import environment_of
 from kopt.services.runs.own_benchmark import run_benchmark
 from kopt.services.runs.request import make_request, parent_file
 from kopt.services.work_counts import ProblemWork, count, declared_work, operators
@@ -48,7 +48,7 @@ from loop.journal.record import RunRecord
 from loop.pages import Drawing
 from loop.planning import instructions
 from loop.planning.methods import Methods, read_methods
-from loop.planning.step0 import SPECS, Check, EnvNote, spec_notes, targets_of, trusted, unknown_targets
+from loop.planning.step0 import SPECS, EnvNote, spec_notes, targets_of, trusted, unknown_targets
 from loop.tools import DiagnosisNote, FoundPassage, InstructionNote, MachineNote, Named, Search, TakenProfile, Targets
 
 if TYPE_CHECKING:
@@ -100,8 +100,12 @@ class RunTools:
         if Path(kernel_name).suffix != Path(self.record.kernel.name).suffix:
             # Another language: what was said of version 0 does not hold.
             problem = problem.model_copy(update={"backend": None, "entry": None})
+        candidate = SourceFile(name=kernel_name, text=kernel_text)
+        if self.record.problem_of(candidate.hash) != self.record.problem_hash:
+            # Version 0 is the library itself: it may call it, and is compared with nothing.
+            problem = problem.model_copy(update={"allow_library": True, "baselines": ()})
         return make_request(
-            SourceFile(name=kernel_name, text=kernel_text),
+            candidate,
             reference,
             None if inputs is None or content is None else (inputs.name, content),
             problem,
@@ -238,26 +242,7 @@ class RunTools:
 
     def environment(self) -> EnvNote:
         """The machine and the programs that matter to a run."""
-        record = self.record
-        build = record.build
-        nvcc = shutil.which(f"{build.cuda_home}/bin/nvcc") if build.cuda_home else shutil.which("nvcc")
-        gpu = record.device_name or record.device != "cpu"
-        driver = driver_version() if gpu else None
-        toolkit = (nvcc_version(Path(nvcc)) or "unknown version") if nvcc else None
-        checks = (
-            Check(name="kopt", found=record.kopt),
-            Check(name="processor", found=cpu_model()),
-            Check(name="GPU", found=record.device_name, why="" if gpu else "no time is taken"),
-            Check(name="driver", found=driver or "", why="" if gpu else "needs a GPU"),
-            Check(name="PyTorch", found=package_version("torch") or ""),
-            _check("Triton", package_version("triton"), "Triton kernels cannot run without it"),
-            *([Check(name="interpreter of the kernels", found=build.python)] if build.python else []),
-            _check("nvcc", toolkit, "kernels in .cu files cannot be compiled"),
-            Check(name="ncu", found="on the PATH" if shutil.which("ncu") else "", why=record.profile_why),
-            _check("git", "on the PATH" if shutil.which("git") else None, "a run needs it"),
-            _check("matplotlib", package_version("matplotlib"), "no pictures are drawn"),
-        )
-        return EnvNote(device=record.device, device_name=record.device_name, checks=checks)
+        return environment_of(self.record)
 
     # --- looking up -------------------------------------------------------------------------------------------------
 
@@ -341,10 +326,6 @@ class RunTools:
     def pictures(self, drawing: Drawing) -> dict[str, bytes]:
         """PNG and SVG of what a run came to; nothing where matplotlib is not installed."""
         return paint(drawing)
-
-
-def _check(name: str, found: str | None, without: str) -> Check:
-    return Check(name=name, found=found or "", why="" if found else without)
 
 
 def _note(name: str, chosen: Chosen, found: Diagnosed) -> DiagnosisNote:

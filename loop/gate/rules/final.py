@@ -91,7 +91,7 @@ def final_receipt(context: GateContext) -> Iterator[Broken]:
     for wrong, message in (
         (receipt.id != final.receipt, "it is not the receipt that the journal has"),
         (receipt.candidate.hash != kernel, f"it is not of the kernel of v{context.version}"),
-        (receipt.problem.hash != context.record.problem_hash, "it is not of the run's problem"),
+        (receipt.problem.hash != context.record.problem_of(receipt.candidate.hash), "it is not of the run's problem"),
         (receipt.plan.name != "verdict", "its plan accepts nothing"),
     ):
         if wrong:

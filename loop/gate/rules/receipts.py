@@ -76,7 +76,9 @@ def receipt_kernel(context: GateContext) -> Iterator[Broken]:
 def receipt_problem(context: GateContext) -> Iterator[Broken]:
     """Measure the run's problem, under the plan `verdict`, with secret seeds.
 
-    What it checks: the receipt has the problem hash of run.json, the plan `verdict`, and seeds that were secret.
+    What it checks: the receipt has the problem hash of run.json, the plan `verdict`, and seeds that were secret. Where
+    version 0 is the library itself, because the user had a reference alone, its receipt, and no other, has the hash of
+    the problem that allows libraries.
 
     Why: a kernel that is correct for other sizes, another reference or a looser tolerance may be wrong here, and a
     kernel that could know its inputs proves nothing.
@@ -88,8 +90,9 @@ def receipt_problem(context: GateContext) -> Iterator[Broken]:
     if receipt is None:
         return
     fix = "Have the version measured again in this run."
-    if receipt.problem.hash != context.record.problem_hash:
-        message = f"its problem is {receipt.problem.hash[:16]}, but the run's is {context.record.problem_hash[:16]}"
+    wanted = context.record.problem_of(receipt.candidate.hash)
+    if receipt.problem.hash != wanted:
+        message = f"its problem is {receipt.problem.hash[:16]}, but the run's is {wanted[:16]}"
         yield broken(path, message, fix)
     if receipt.plan.name != "verdict":
         yield broken(path, f"its plan is `{receipt.plan.name}`, which accepts nothing", fix)

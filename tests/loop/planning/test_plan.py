@@ -9,9 +9,10 @@ import pytest
 from kbs.common.errors import UsageError
 from loop.journal.record import PinnedWiki
 from loop.pages.run import plan as plan_page
-from loop.planning.inventory import take
-from loop.planning.plan import ResolvedPlan, RunEnvironment, Wanted, read_hints, resolve, run_id, slug
-from tests.loop.planning.test_inventory import MODEL, TRITON, write
+from loop.planning.plan import ResolvedPlan, read_hints, resolve, run_id, slug
+from loop.planning.wanted import RunEnvironment, Wanted
+from loop.workspace.inventory import take
+from tests.loop.workspace.test_inventory import MODEL, TRITON, write
 
 METHODS = ("split_k", "rewrite")
 
@@ -142,7 +143,7 @@ def test_a_folder_that_is_there_is_refused(workspace: Path, tmp_path: Path) -> N
 
 
 def test_raw_numbers_beside_a_json_are_refused(tmp_path: Path) -> None:
-    from tests.loop.planning.test_inventory import FUNCTION, PLAIN
+    from tests.loop.workspace.test_inventory import FUNCTION, PLAIN
 
     write(tmp_path, a_dot_py=FUNCTION, b_dot_py=PLAIN, d_dot_json='{"file": "d.bin", "tensors": []}')
     with pytest.raises(UsageError) as caught:

@@ -10,7 +10,8 @@ import pytest
 from kbs.answers.kernel_roofline import Demand, Roof, Term, place
 from kbs.evidence.spec import Spec
 from kbs.evidence.vocabulary import vocabulary
-from loop.planning.step0 import spec_notes, stop_conditions, targets_of, trusted, unknown_targets
+from loop.pages.run import environment_page
+from loop.planning.step0 import ClockNote, EnvNote, spec_notes, stop_conditions, targets_of, trusted, unknown_targets
 from tests.loop.tools import run_record
 from wiki.library import Wikis, bundled_wiki
 
@@ -96,3 +97,20 @@ def test_an_unknown_floor_is_not_used(tmp_path: Path) -> None:
     shown = list(stop_conditions(run_record(tmp_path), unknown_targets("no GPU is named")))
     assert "without one it is not used" in shown[1]
     assert len(shown) == 4
+
+
+@pytest.mark.parametrize(
+    ("locked", "detail", "said"),
+    [
+        ("yes", "", "1500 MHz now; locked: an applications clock is set"),
+        ("no", "", "1500 MHz now; not locked: the applications clock is the usual one"),
+        ("unknown", "NVML is not there", "1500 MHz now; not known whether locked: NVML is not there"),
+    ],
+)
+def test_the_environment_says_whether_clocks_are_locked_and_how_to(locked: str, detail: str, said: str) -> None:
+    clocks = ClockNote.model_validate({"locked": locked, "megahertz": 1500, "detail": detail, "index": 2})
+    page = environment_page(EnvNote(device="cuda:2", device_name="X", checks=(), clocks=clocks)).decode()
+    assert said in page
+    assert "sudo nvidia-smi -i 2 -lgc MHZ" in page
+    assert "sudo nvidia-smi -i 2 -rgc" in page
+    assert "Clocks" not in environment_page(EnvNote(device="cpu", device_name="", checks=())).decode()

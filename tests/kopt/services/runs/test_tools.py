@@ -13,19 +13,24 @@ from evaluator.receipt.plan import SeedSchedule
 from evaluator.receipt.receipt import render
 from evaluator.receipt.verdict import Verdict
 from evaluator.store.seal import load_key, verify
+from evaluator.timing import gpu_clocks
 from kbs.common.errors import ConfigurationError, NoGpuError, UsageError
 from kbs.evidence.checking import Status, check_text
 from kopt.services.engine import Engine
 from kopt.services.runs import environment as surroundings
+from kopt.services.runs import machine
 from kopt.services.runs import tools as run_tools
 from kopt.services.runs.tools import RunTools
 from kopt.services.settings import load_settings
 from loop.journal.folder import RunFolder
 from loop.journal.record import BuildWords
 from loop.pages import step0_files
-from loop.planning import inventory
 from loop.planning.hints import parse_hints
-from loop.planning.plan import ResolvedPlan, Wanted, read_hints, resolve, run_id
+from loop.planning.plan import ResolvedPlan, read_hints, resolve, run_id
+from loop.planning.step0 import ClockNote
+from loop.planning.wanted import Wanted
+from loop.workspace import inventory
+from tests.evaluator.timed_processes import Nvml
 
 KERNEL = """import torch
 import triton
@@ -204,6 +209,15 @@ def test_without_a_gpu_targets_are_unknown_and_the_work_is_counted(bench: RunToo
     found = other.targets()
     assert (found.bytes, found.operations, found.floor_us) == (2400, 300, None)
     assert found.lines[-1].startswith("bound, floor and target: UNKNOWN: no GPU is named")
+
+
+def test_clocks_are_read_and_never_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml = Nvml(1755, applications=(1500, 1980))
+    monkeypatch.setattr(gpu_clocks, "load_nvml", lambda: nvml)
+    assert machine.clocks_of("cuda:3") == ClockNote(locked="yes", megahertz=1755, detail="", index=3)
+    assert not any("Set" in name for name, _ in nvml.calls)
+    nvml.broken.add("nvmlDeviceGetApplicationsClock")
+    assert machine.clocks_of("cuda:0").locked == "unknown"
 
 
 def test_search_cites_lines_with_their_hash(bench: RunTools) -> None:

@@ -8,19 +8,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from evaluator.source.cuda_signature import exported_functions
 from evaluator.source.forms import Backend, Form, Recognised, recognise
-from evaluator.source.python_source import Definitions, definitions, has_triton_kernel, parse
+from evaluator.source.python_source import Definitions, definitions, has_triton_kernel, imported, parse
 from evaluator.source.source_file import MAX_BYTES, SourceFile, is_cuda, read_source
 from kbs.common.errors import UsageError
 from kbs.common.visible_text import visible
-from loop.journal.folder import JOURNAL, RECORD
-from loop.planning.data_files import DATA, kind_of_data
-from loop.planning.hints import NAME as HINTS
+from loop.journal.folder import HINTS, JOURNAL, RECORD
+from loop.workspace.data_files import DATA, kind_of_data
+from loop.workspace.first_kernel import FirstKernel, file_name, of_reference
 
 DEEP = 3
 """Levels of folders below the workspace that are searched."""
@@ -55,6 +55,7 @@ class Inventory:
 
     workspace: Path
     kernel: Path
+    """Where there is no kernel: the file that one would have."""
     reference: Path
     inputs: Path | None
     hints: Path | None
@@ -66,6 +67,21 @@ class Inventory:
     """Other files that could have been one of them, each with what it is."""
     strays: tuple[str, ...] = ()
     """Files of data and text that lie about, each with what it is."""
+    made: FirstKernel | None = None
+    """The kernel that is made where there is none; None where there is one."""
+
+    @property
+    def kernel_source(self) -> SourceFile:
+        """The kernel, as it is in its file or as it was made. Raises `UsageError` where it cannot be read."""
+        return self.made.file if self.made is not None else read_source(self.kernel, "kernel")
+
+    def starting_from(self, first: FirstKernel) -> Inventory:
+        """The same files with another made kernel. Raises `UsageError` where it does not fit the reference."""
+        found = recognise(
+            first.file, read_source(self.reference, "reference"), inputs=self.inputs.name if self.inputs else None,
+            entry=None, backend=None,
+        )  # fmt: skip
+        return replace(self, made=first, recognised=found, why={**self.why, "kernel": first.why})
 
     @property
     def not_used(self) -> tuple[str, ...]:
@@ -120,13 +136,19 @@ def take(
     _look(search)
     kernels = [_named(kernel, "kernel")] if kernel else [one for one in search.sources if one.kernel]
     references = [_named(reference, "reference")] if reference else [one for one in search.sources if one.reference]
-    if not kernels:
+    made = _made(search, references) if not kernels else {}
+    if not kernels and not made:
         raise _none(search, "kernel", 'one with a Triton kernel, ModelNew, run_kernel, or extern "C" in a .cu file')
     if not references:
         raise _none(search, "reference", "one with Model and get_inputs, reference(...), or the kernel's own function")
     fits, against = _fits(search, kernels, references, inputs)
+    for one, reference_of_it in made.values():
+        found, why_not = _fits(search, [one], [reference_of_it], inputs)
+        fits, against = [*fits, *found], [*against, *why_not]
     if not fits:
-        raise _misfit(search, kernels, references, against)
+        raise _misfit(search, kernels or [one for one, _ in made.values()], references, against)
+    if made:  # which reference it is says which kernel is made
+        fits = _one(fits, "reference", lambda fit: fit.reference.path, lambda fit: fit.reference.reference, search)
     # A Triton or CUDA kernel is preferred to plain PyTorch.
     strong = [fit for fit in fits if fit.kernel.kernel and fit.recognised.backend is not Backend.TORCH]
     chosen = _one(strong or fits, "kernel", lambda fit: fit.kernel.path, lambda fit: fit.kernel.kernel, search)
@@ -145,7 +167,11 @@ def take(
             hint="Move setup(**dims) into the reference, or into a file that --inputs names.",
         )
     hints = _hints(search)
-    why = {"kernel": fit.kernel.kernel or "named", "reference": fit.reference.reference or "named"}
+    first = of_reference(fit.reference.file, fit.kernel.path.name, compiled=False) if made else None
+    why = {
+        "kernel": first.why if first else fit.kernel.kernel or "named",
+        "reference": fit.reference.reference or "named",
+    }
     if fit.inputs is not None:
         why["inputs"] = "named" if inputs else "the only inputs of this workspace"
     if hints is not None:
@@ -161,7 +187,24 @@ def take(
     return Inventory(
         workspace, fit.kernel.path, fit.reference.path, fit.inputs, hints, fit.recognised, why, tuple(others),
         (*strays[:STRAYS], *([f"{len(strays) - STRAYS} more files of data or text"] if len(strays) > STRAYS else [])),
+        first,
     )  # fmt: skip
+
+
+def _made(search: _Search, references: Sequence[Source]) -> dict[Path, tuple[Source, Source]]:
+    """Path → (the reference as a kernel, the reference). None where a file was meant as a kernel: it is not passed over
+    in silence."""
+    if search.unread or any(_meant_as_kernel(one.file) for one in search.sources):
+        return {}
+    found = {}
+    for reference in references:
+        if is_cuda(reference.file):
+            continue
+        path = search.workspace / file_name(reference.path)
+        first = of_reference(reference.file, path.name, compiled=False)
+        if first is not None and not path.exists():
+            found[path] = (Source(path, first.file, first.why, "", ""), reference)
+    return found
 
 
 # --- looking ----------------------------------------------------------------------------------------------------------
@@ -222,6 +265,11 @@ def _sort(search: _Search, path: Path, depth: int) -> None:
         search.sources.append(found)
     elif suffix in DATA:
         search.strays.append(path)
+
+
+def _meant_as_kernel(file: SourceFile) -> bool:
+    """Whether a file is in a language of kernels, whatever it lacks to be one."""
+    return is_cuda(file) or any(name.partition(".")[0] == "triton" for name in imported(parse(file.name, file.text)))
 
 
 def _describes_inputs(path: Path) -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from evaluator.source.forms import Form
 from kbs.common.errors import UsageError
-from loop.planning.inventory import take
+from loop.workspace.inventory import take
 
 TRITON = """import triton
 import triton.language as tl
@@ -102,7 +102,6 @@ def test_a_kernel_in_plain_pytorch_yields_to_one_in_triton(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("files", "code"),
     [
-        ({"r_dot_py": MODEL}, "kernel_not_found"),
         ({"a_dot_py": TRITON}, "reference_not_found"),
         ({"a_dot_py": FUNCTION, "b_dot_py": "def other(x):\n    return x\n"}, "reference_not_found"),
         ({}, "kernel_not_found"),
