@@ -64,7 +64,7 @@ class Wanted(ProblemWords):
 
 @dataclass(frozen=True)
 class RunEnvironment:
-    """The device, GPU, wikis and problem that `kopt.services.runs.environment` found."""
+    """The device, GPU, wikis and problem that `kopt.services.runs.planning.environment` found."""
 
     device: str
     """`cpu` or `cuda:N`."""

@@ -15,11 +15,11 @@ from ingest.progress import Progress
 from kbs.common.errors import UsageError
 from kopt.services.engine import Engine
 from kopt.services.knowledge.log_search import searched_log
-from kopt.services.runs.environment import device_of, methods_of, plan_overrides, survey
-from kopt.services.runs.first_kernel import choose_first
 from kopt.services.runs.handing_in import propose
-from kopt.services.runs.knowledge import use_knowledge, use_pinned_knowledge
 from kopt.services.runs.lookup import find_run
+from kopt.services.runs.planning.environment import device_of, methods_of, plan_overrides, survey
+from kopt.services.runs.planning.first_kernel import choose_first
+from kopt.services.runs.planning.knowledge import use_knowledge, use_pinned_knowledge
 from kopt.services.runs.tools import RunTools
 from kopt.services.settings import ModelServices, load_settings
 from loop.gate.context import GateContext, Stage

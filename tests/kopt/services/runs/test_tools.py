@@ -17,9 +17,9 @@ from evaluator.timing import gpu_clocks
 from kbs.common.errors import ConfigurationError, NoGpuError, UsageError
 from kbs.evidence.checking import Status, check_text
 from kopt.services.engine import Engine
-from kopt.services.runs import environment as surroundings
 from kopt.services.runs import machine
 from kopt.services.runs import tools as run_tools
+from kopt.services.runs.planning import environment as surroundings
 from kopt.services.runs.tools import RunTools
 from kopt.services.settings import load_settings
 from loop.journal.folder import RunFolder
@@ -268,6 +268,6 @@ def test_ncu_is_probed_with_its_reason(bench: RunTools, monkeypatch: pytest.Monk
 
 @pytest.mark.processes
 def test_torch_is_not_imported_before_it_is_needed() -> None:
-    modules = "kopt.services.runs.tools, kopt.services.runs.environment, loop.run.parts, loop.pages"
+    modules = "kopt.services.runs.tools, kopt.services.runs.planning.environment, loop.run.parts, loop.pages"
     code = f"import sys, {modules}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
