@@ -25,10 +25,11 @@ fix:
     {{venv}}/bin/ruff check --fix .
     {{venv}}/bin/kopt wiki lint --wiki gpu-wiki --fix --yes
 
-# write the generated pages of docs/ again (commands, gate rules, lint rules, cheats), and the figures of the wiki
+# write the generated pages of docs/ again (commands, gate rules, lint rules, cheats), the figures of the wiki, and what the example notebook shows
 docs:
     {{venv}}/bin/python -m scripts.generated_docs
     {{venv}}/bin/python -m scripts.figures
+    {{venv}}/bin/python -m scripts.notebook
 
 # record what commands print where tests/kopt/test_contract.py says that it differs, and that is meant
 record *GROUPS:

@@ -121,6 +121,13 @@ _OPEN: dict[tuple[str, str], _Open] = {}
 """(where, collection) → what this process has open for reading."""
 
 
+def close_all() -> None:
+    """Close all that this process has open for reading; the next search opens it again."""
+    for there in [_OPEN.pop(key) for key in list(_OPEN)]:
+        with contextlib.suppress(Exception):
+            there.client.close()
+
+
 class VectorIndex:
     """One collection: on disk in `folder`, or on a server."""
 

@@ -144,12 +144,15 @@ def debug_requested() -> bool:
     return os.environ.get("KOPT_DEBUG", "") not in ("", "0")
 
 
-def load_settings(flags: Mapping[str, Any] | None = None, workspace: Path | None = None) -> LoadedSettings:
-    """Read all sources. Raises `ConfigurationError` naming the file or variable that is wrong."""
-    home, folder = kopt_home(), workspace or Path.cwd()
+def load_settings(
+    flags: Mapping[str, Any] | None = None, workspace: Path | None = None, home: Path | None = None
+) -> LoadedSettings:
+    """Read all sources; `home`: another KOPT_HOME. Raises `ConfigurationError` naming the file or variable that is
+    wrong."""
+    home, folder = home or kopt_home(), workspace or Path.cwd()
     given = {key: value for key, value in (flags or {}).items() if value is not None}
-    environment, brought = _environment(), _read_file(folder / WORKSPACE_FILE, WORKSPACE_SETTINGS)
-    own = _below(home, _read_file(home / HOME_FILE, frozenset(Settings.model_fields)))
+    environment, brought = _environment(), _read_file(folder / WORKSPACE_FILE, home, WORKSPACE_SETTINGS)
+    own = _below(home, _read_file(home / HOME_FILE, home, frozenset(Settings.model_fields)))
     named = _folders(brought.pop("wikis", []), folder)
     layers: list[tuple[str, dict[str, Any]]] = [
         ("flag", given),
@@ -210,7 +213,7 @@ def _environment() -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _read_file(path: Path, allowed: frozenset[str]) -> dict[str, Any]:
+def _read_file(path: Path, home: Path, allowed: frozenset[str]) -> dict[str, Any]:
     try:
         with path.open("rb") as stream:
             content = tomllib.load(stream)
@@ -236,6 +239,6 @@ def _read_file(path: Path, allowed: frozenset[str]) -> dict[str, Any]:
             raise ConfigurationError(
                 f"{path} sets {name!r}, which a workspace may not set",
                 code="setting_not_allowed",
-                hint=f"Set it in {kopt_home() / HOME_FILE} or as KOPT_{name.upper()}.",
+                hint=f"Set it in {home / HOME_FILE} or as KOPT_{name.upper()}.",
             )
     return content

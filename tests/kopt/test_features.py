@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +64,11 @@ class Typist:
             done = self.run(self.home, *shlex.split(filled)[1:], cwd=self.folder)
             code, printed = done.code, done.out + done.err
         else:
-            made = subprocess.run(["sh", "-c", filled], cwd=self.folder, capture_output=True, text=True, timeout=60)
+            path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+            environment = {**os.environ, "PATH": path, "KOPT_HOME": str(self.home)}
+            made = subprocess.run(
+                ["sh", "-c", filled], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=60
+            )
             code, printed = made.returncode, made.stdout + made.stderr
         for name, pattern in (("REF", _REFERENCE), ("ID", _ULID)):
             if last := pattern.findall(printed):

@@ -16,7 +16,7 @@ from evaluator.source.source_file import read_source
 from evaluator.store.replay import differences
 from evaluator.store.seal import ensure_key, seal
 from evaluator.store.store import check_chosen, read_receipt, save_plan, save_receipt
-from kopt import __version__
+from kopt.version import VERSION
 
 if TYPE_CHECKING:
     from evaluator.evaluate import Progress
@@ -45,7 +45,7 @@ def evaluate_and_keep(
     def keep(plan: Plan) -> None:
         save_plan(home, plan)
 
-    found = evaluate(request, kopt=__version__, server=server, on_plan=keep, progress=progress, schedule=schedule)
+    found = evaluate(request, kopt=VERSION, server=server, on_plan=keep, progress=progress, schedule=schedule)
     sealed = seal(found, key)
     return sealed, save_receipt(home, sealed, receipt)
 
@@ -124,7 +124,7 @@ def run_own_benchmark(
         plan="signal" if plan == "signal" else "verdict",
         seconds=TIME_LIMIT if seconds is None else seconds,
         patterns=patterns,
-        kopt=__version__,
+        kopt=VERSION,
     )
     sealed = seal(ran, key)
     return sealed, save_receipt(home, sealed, receipt)

@@ -10,13 +10,12 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-import kopt
 from kbs.common.errors import ConfigurationError, UsageError
 
 Kind = Literal["answerable", "wrong-premise", "unanswerable"]
 Fact = tuple[str, ...]
 """Regular expressions, one of which must match."""
-_TESTS = Path(kopt.__file__).resolve().parents[1] / "tests"
+_TESTS = Path(__file__).resolve().parents[3] / "tests"
 SETS = {"development": (_TESTS / "questions", "*.jsonl"), "golden": (_TESTS / "golden", "questions.jsonl")}
 """Name → folder of a checkout and its files. An installed kopt brings none."""
 

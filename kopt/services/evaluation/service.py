@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import kopt
 from kbs.answers.model import Answer
 from kbs.common.json_model import JsonDataclass
 from kbs.evidence.checking import CheckedCitation, Status, check_citation
@@ -34,6 +33,7 @@ from kopt.services.evaluation.questions import Question
 from kopt.services.evaluation.quiet import QuietEngine
 from kopt.services.evaluation.retrieval import Found, search_all
 from kopt.services.knowledge.citations import check
+from kopt.version import VERSION
 
 PLANTED = 1000
 
@@ -123,7 +123,7 @@ def evaluate(engine: Engine, plan: Plan) -> Evaluation:
         "citations.accepted": float(sum(one.accepted for one in planted)),
     }
     return Evaluation(
-        kopt=kopt.__version__,
+        kopt=VERSION,
         wikis={wiki.name: wiki.revision for wiki in engine.wikis},
         model=model,
         seconds=round(time.perf_counter() - start, 1),

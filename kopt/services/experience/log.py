@@ -49,6 +49,7 @@ def recommended(
     limit: int,
     *,
     explain: bool = False,
+    settings: LoadedSettings | None = None,
 ) -> tuple[dict[str, Any], Advice]:
     """(how the words were read, the methods that helped in similar experiments). Raises `UsageError`."""
     from datetime import UTC, datetime
@@ -58,7 +59,7 @@ def recommended(
     from kopt.services.experience.filters import read_bottleneck
 
     asked = Situation.of(kernel, backend, chip, read_bottleneck(bottleneck), dims, dtype)
-    with open_log().index() as index:
+    with open_log(settings).index() as index:
         return asdict(asked), recommend(asked, index.trials(), datetime.now(UTC), limit, explain=explain)
 
 

@@ -13,7 +13,7 @@ from evaluator.source.source_file import SourceFile
 from evaluator.store.seal import ensure_key, seal
 from evaluator.store.store import save_receipt
 from kbs.common.files import write_whole
-from kopt import __version__
+from kopt.version import VERSION
 from loop.journal.folder import JOURNAL, RECORD
 from loop.journal.record import BenchmarkWords, RunRecord
 from loop.planning.plan import RUNS
@@ -46,7 +46,7 @@ def run_benchmark(
             plan="verdict",
             seconds=TIME_LIMIT,
             patterns=read_patterns([f"{name}={pattern}" for name, pattern in asked.patterns.items()]),
-            kopt=__version__,
+            kopt=VERSION,
             folder=folder,
         )
     sealed = seal(ran, ensure_key(home))

@@ -12,10 +12,10 @@ from evaluator.workloads import check_declared, check_dims, workloads
 from kbs.common.errors import KoptError, NoGpuError, UsageError
 from kbs.evidence.vocabulary import PEAK_RATES
 from kbs.index.overrides import override_notes
-from kopt import __version__
 from kopt.services.engine import Engine
 from kopt.services.gpus import BANDWIDTH, product_named, product_of_device
 from kopt.services.runs.request import request_of
+from kopt.version import VERSION
 from loop.journal.record import Grade, PinnedWiki
 from loop.planning.hints import Hints
 from loop.planning.methods import REWRITE, read_methods
@@ -74,7 +74,7 @@ def survey(
         problem_hash=problem,
         library_hash=library,
         outputs=outputs,
-        kopt=__version__,
+        kopt=VERSION,
     )
 
 
@@ -159,7 +159,7 @@ def _named_by_setup(engine: Engine, request: Request, server: ForkServer) -> tup
     from evaluator.evaluate import evaluate
 
     quick = request.model_copy(update={"plan": "signal"})
-    found = evaluate(quick, kopt=__version__, server=server, progress=engine.progress)
+    found = evaluate(quick, kopt=VERSION, server=server, progress=engine.progress)
     outputs = found.problem.outputs
     if not outputs:
         raise UsageError(

@@ -1,0 +1,1 @@
+"""The door for Python programs and notebooks; `import kopt` has its public names."""

@@ -1,0 +1,125 @@
+"""Python gets what `--json` prints, with its status and warnings; errors are KoptErrors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+import kopt
+from kbs.common.json_model import json_value
+from kopt.python.session import opened, settings
+from tests.conftest import ROOT, Run
+
+FILES = ROOT / "tests" / "golden" / "contract" / "files"
+WRONG = "H100 SXM HBM bandwidth: 9.9 TB/s <- gpu-wiki/hardware/h100-sxm.md:L61"
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    kopt.close()
+
+
+def beside(result: BaseModel) -> tuple[Any, Any, Any]:
+    """(data, status, warnings) as the envelope has them."""
+    data = json_value(result)
+    return data, data.pop("status"), data.pop("warnings")
+
+
+@pytest.mark.slow
+def test_every_function_gives_what_its_command_prints(
+    home: Path, run: Callable[..., Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    why, report = "why is my softmax memory-bound on H100", str(FILES / "report.csv")
+    sizes, typed = {"M": 4096, "N": 8192}, ["--dims", "M=4096,N=8192", "--bytes", "8*M*N"]
+    pairs: list[tuple[Callable[[], BaseModel], list[str]]] = [
+        (lambda: kopt.ask(why, home=home), ["ask", why]),
+        (lambda: kopt.ask(why, gpu="h200", evidence=True, home=home), ["ask", why, "--gpu", "h200", "--evidence"]),
+        (lambda: kopt.ask("best pizza in Rome", home=home), ["ask", "best pizza in Rome"]),
+        (
+            lambda: kopt.search("bank conflict", kind="profiling", k=2, home=home),
+            ["search", "bank conflict", "--kind", "profiling", "--k", "2"],
+        ),
+        (lambda: kopt.spec("h100-sxm", "hbm_bandwidth", home=home), ["spec", "h100-sxm", "hbm_bandwidth"]),
+        (lambda: kopt.spec(["h100-sxm", "h200"], home=home), ["spec", "compare", "h100-sxm", "h200"]),
+        (lambda: kopt.spec("h100-sxm", "l2_bandwidth", home=home), ["spec", "h100-sxm", "l2_bandwidth"]),
+        (lambda: kopt.spec(home=home), ["spec", "--list"]),
+        (lambda: kopt.cite(WRONG, home=home), ["cite", WRONG]),
+        (lambda: kopt.cite("nothing is cited", home=home), ["cite", "nothing is cited"]),
+        (lambda: kopt.diagnose(report, dims=sizes, bytes="8*M*N", home=home), ["diagnose", report, *typed]),
+        (lambda: kopt.recommend("softmax", home=home), ["log", "recommend", "--kernel", "softmax"]),
+    ]
+    for call, words in pairs:
+        result, envelope = call(), run(home, *words, "--json", cwd=tmp_path).json
+        assert beside(result) == (envelope["data"], envelope["status"], envelope["warnings"]), words
+        assert result._repr_html_().startswith("<div")  # type: ignore[operator]
+        assert result._repr_markdown_()  # type: ignore[operator]
+        assert str(result)
+        assert repr(result).startswith(f"<{type(result).__name__} {envelope['status']}: ")
+
+
+@pytest.mark.processes
+@pytest.mark.slow
+def test_a_kernel_is_checked_and_its_receipt_kept(tmp_path: Path) -> None:
+    steps: list[str] = []
+    receipt = tmp_path / "receipt.json"
+    given = {"device": "cpu", "plan": "signal", "home": tmp_path / "home", "wikis": []}
+    right = kopt.bench(
+        FILES / "kernel.py", FILES / "ref.py", receipt=receipt, progress=lambda step, *_: steps.append(step), **given
+    )
+    assert (right.status, right.verdict, right.receipt, right.timing) == ("ok", "accepted", str(receipt), None)
+    assert receipt.exists()
+    assert steps
+    wrong = kopt.bench(FILES / "wrong.py", FILES / "ref.py", **given)
+    assert (wrong.status, wrong.verdict) == ("rejected", "incorrect")
+    assert Path(wrong.receipt).is_relative_to(tmp_path / "home")
+    assert "incorrect" in wrong._repr_html_()
+    with pytest.raises(kopt.UsageError, match=r"not timed|no time"):
+        kopt.diagnose(receipt, home=tmp_path / "home")
+
+
+def test_errors_say_what_to_do(home: Path, tmp_path: Path) -> None:
+    wrong: list[tuple[str, Callable[[], object]]] = [
+        ("empty_question", lambda: kopt.ask(" ", home=home)),
+        ("metric_unknown", lambda: kopt.spec("h100-sxm", "no such metric", home=home)),
+        ("filter_unknown", lambda: kopt.search("x", kinds="profiling", home=home)),
+        ("argument_invalid", lambda: kopt.search("x", k=0, home=home)),
+        ("argument_invalid", lambda: kopt.recommend("softmax", limit=0, home=home)),
+        ("argument_invalid", lambda: kopt.bench("k.py", restarts=1, home=home)),
+        ("dims_invalid", lambda: kopt.ask("x", dims={"M": 0}, home=home)),
+        ("dims_invalid", lambda: kopt.recommend("softmax", dims={"M": object()}, home=home)),  # type: ignore[dict-item]
+        ("no_kernel", lambda: kopt.ask("why", launch="softmax", home=home)),
+        ("no_kernel", lambda: kopt.ask("why", kernel="k.py", peak="tf32_tensor_throughput", home=home)),
+    ]
+    for code, call in wrong:
+        with pytest.raises(kopt.UsageError) as error:
+            call()
+        assert error.value.code == code
+        assert error.value.hint
+    (tmp_path / "kopt.toml").write_text('answer_model = "openai:x"\n', "utf-8")
+    with pytest.raises(kopt.ConfigurationError) as refused:
+        kopt.spec("h100-sxm", home=home, workspace=tmp_path)
+    assert str(home) in refused.value.hint
+
+
+@pytest.mark.slow
+def test_what_changes_is_seen_by_the_next_call(home: Path, tmp_path: Path, page: Callable[..., str]) -> None:
+    wiki = tmp_path / "mine"
+    (wiki / "technique").mkdir(parents=True)
+    file = wiki / "technique" / "mine.md"
+
+    def said(number: int) -> bool:
+        file.write_text(page("technique/mine", f"Zorkulation of warps takes {number} fortnights.[^src]\n\n[^src]: src"))
+        found = kopt.search("zorkulation of warps", k=3, home=home, wikis=[wiki])
+        return f"{number} fortnights" in "".join(one.text for one in found.passages)
+
+    assert said(3)
+    assert said(41)
+    with opened(settings(home, [wiki], None)) as engine:
+        assert [one.name for one in engine.wikis] == ["gpu-wiki", "mine"]
+    assert "fortnights" not in str(kopt.search("zorkulation of warps", k=3, home=home, workspace=tmp_path))
