@@ -9,10 +9,10 @@ from evaluator.sandbox.fork_server import ForkServer
 from evaluator.source.source_file import read_source
 from kbs.common.errors import KoptError
 from kbs.experience.transfer.operators import operation_of
-from kopt import __version__
 from kopt.services.engine import Engine
 from kopt.services.runs.request import request_of
 from kopt.services.work_counts import count, declared_work, operators
+from kopt.version import VERSION
 from loop.planning.wanted import Wanted
 from loop.workspace.first_kernel import FirstKernel, of_code, of_reference
 from loop.workspace.inventory import Inventory
@@ -78,7 +78,7 @@ def _against(engine: Engine, inventory: Inventory, wanted: Wanted, device: str, 
 
     request = request_of(inventory, wanted, device).model_copy(update={"plan": "signal", "baselines": ()})
     try:
-        found = evaluate(request, kopt=__version__, server=server, progress=engine.progress)
+        found = evaluate(request, kopt=VERSION, server=server, progress=engine.progress)
     except KoptError as error:
         return error.message
     return "" if found.verdict is Verdict.ACCEPTED else f"{found.verdict.value}: {found.reason}"
