@@ -215,11 +215,13 @@ class ExperienceIndex:
         where, values = wanted.where()
         return int(self.db.execute(f"SELECT count(*) FROM entries WHERE {where}", values).fetchone()[0])
 
-    def entries(self, wanted: Filter = ALL, limit: int = -1, *, newest: bool = False) -> Iterator[Entry]:
-        """Experiments by their ids, the oldest first, or the newest."""
+    def entries(self, wanted: Filter = ALL, limit: int = -1, *, newest: bool = False, skip: int = 0) -> Iterator[Entry]:
+        """Experiments by their ids, the oldest first, or the newest, without the first `skip`."""
         where, values = wanted.where()
         order = "DESC" if newest else "ASC"
-        rows = self.db.execute(f"SELECT row FROM entries WHERE {where} ORDER BY id {order} LIMIT ?", (*values, limit))
+        rows = self.db.execute(
+            f"SELECT row FROM entries WHERE {where} ORDER BY id {order} LIMIT ? OFFSET ?", (*values, limit, skip)
+        )
         for (row,) in rows.fetchall():
             yield self._entry(row)
 

@@ -102,6 +102,11 @@ class Store(Passages, Rows):
         self.put_passages(page, passages)
         self.put_rows(page, specs, rows)
 
+    def titles(self) -> list[tuple[str, str, str, str, str]]:
+        """(wiki, path, kind, title, confidence) of every page, records of the log left out."""
+        query = "SELECT wiki, path, kind, title, confidence FROM pages WHERE wiki != ? ORDER BY wiki, path"
+        return [(str(a), str(b), str(c), str(d), str(e)) for a, b, c, d, e in self.db.execute(query, (LOG,))]
+
     def hide_overridden(self, page_ids: Collection[str] | None = None) -> None:
         """Hide pages whose id a later wiki has too: of all pages, or of those with one of these ids."""
         some = "" if page_ids is None else "AND page_id = ?"

@@ -21,19 +21,12 @@ def doctor() -> Reply:
     """
     from kbs.common.errors import ExitCode
     from kopt.services.doctor import examine
-    from kopt.services.results.installation import DoctorData, SettingData
+    from kopt.services.results.installation import DoctorData
     from kopt.services.settings import load_settings
 
     loaded = load_settings()
     checks = examine(loaded)
-    data = DoctorData(
-        home=str(loaded.home),
-        checks=checks,
-        settings=[
-            SettingData(name=name, value=value, origin=loaded.origins[name])
-            for name, value in loaded.values.model_dump(mode="json").items()
-        ],
-    )
+    data = DoctorData.of(loaded, checks)
     broken = any(check.status == "error" for check in checks)
     return Reply(data, print_lines(_lines(data)), ExitCode.CONFIGURATION if broken else ExitCode.OK)
 

@@ -38,6 +38,7 @@ _COMMANDS = {
     "log": "log.commands:log",
     "run": "run.commands:run",
     "mcp": "mcp:mcp",
+    "web": "web:web",
     "skill": "skill:skill",
 }
 """Commands and groups of commands, in the order of the help: module under `kopt.cli`, and name in it."""

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 7879
 TOKEN = "KOPT_MCP_TOKEN"
 """Environment variable of the token, where a client's settings must name one that stays."""
-_LEAST = 16
 
 
 @command("mcp", reads_wikis=True)
@@ -65,19 +64,11 @@ def mcp(
 
 
 def _serve_http(port: int, folder: Path) -> str:
-    import secrets
+    from kopt.mcp.serve import PATH, serve_http
+    from kopt.services.serving.port import listen
+    from kopt.services.serving.token import token_of
 
-    from kbs.common.errors import UsageError
-    from kopt.mcp.serve import PATH, listen, serve_http
-
-    given = os.environ.get(TOKEN, "")
-    if given and (len(given) < _LEAST or not given.isascii() or not given.isprintable() or " " in given):
-        raise UsageError(
-            f"{TOKEN} must have at least {_LEAST} printable characters",
-            code="token_weak",
-            hint="Unset it, and kopt makes one for each start; or: openssl rand -hex 16",
-        )
-    token = given or secrets.token_urlsafe(24)
+    token, given = token_of(TOKEN)
     bound = listen(port)
     address = f"http://127.0.0.1:{bound.getsockname()[1]}{PATH}"
     shown = f"the token in {TOKEN}" if given else token

@@ -75,6 +75,7 @@ COMMANDS = {
     "run list": "runs.RunListData",
     "run show": "runs.RunShowData",
     "mcp": "installation.McpData",
+    "web": "installation.WebData",
     "skill install": "installation.SkillData",
     "doctor": "installation.DoctorData",
 }

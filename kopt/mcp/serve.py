@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hmac
 import socket
 from collections.abc import Callable
@@ -16,10 +15,9 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from kbs.common.errors import KoptError, UsageError
 from kopt.mcp.server import make_server
+from kopt.services.serving.port import names
 
-HOST = "127.0.0.1"
 PATH = "/mcp"
 _GRACE = 2
 """Seconds that open answers have to end when the server is stopped."""
@@ -36,32 +34,6 @@ async def _stdio(root: Path) -> None:
         await server.run(read, write, server.create_initialization_options())
 
 
-def listen(port: int) -> socket.socket:
-    """A socket on a port of this machine; 0 means any that is free.
-
-    Raises `UsageError` (`port_taken`), `KoptError` (`port_refused`).
-    """
-    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        made.bind((HOST, port))
-        made.listen(128)
-    except OSError as error:
-        made.close()
-        if error.errno == errno.EADDRINUSE:
-            raise UsageError(
-                f"port {port} is taken: another program listens there",
-                code="port_taken",
-                hint="Choose another with --port; 0 takes any that is free.",
-            ) from error
-        raise KoptError(
-            f"cannot listen on port {port}: {error.strerror or error}",
-            code="port_refused",
-            hint="Choose a port above 1023 with --port.",
-        ) from error
-    return made
-
-
 def serve_http(bound: socket.socket, root: Path, token: str) -> None:
     """Serve HTTP clients that send the token, until Ctrl-C or SIGTERM."""
     import uvicorn
@@ -75,8 +47,8 @@ def serve_http(bound: socket.socket, root: Path, token: str) -> None:
 
 def make_app(make: Callable[[], Server], port: int, token: str) -> ASGIApp:
     """The application: a request needs the token, a `Host` of this machine, and an `Origin` of it if it has one."""
-    names = [f"{name}:{port}" for name in (HOST, "localhost")]
-    security = TransportSecuritySettings(allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names])
+    hosts = names(port)
+    security = TransportSecuritySettings(allowed_hosts=[*hosts], allowed_origins=[f"http://{name}" for name in hosts])
     return _Guard(make().streamable_http_app(streamable_http_path=PATH, transport_security=security), token)
 
 

@@ -29,7 +29,7 @@ def answer_text(answer: Answer, *, long: bool = False) -> str:
     all.
     """
     sources = Sources(most=None if long else MARKS)
-    shown = answer.sections if long else _shortened(answer.sections)
+    shown = answer.sections if long else shortened(answer.sections)
     out = reading_lines(answer)
     for section in shown:
         if section.title:
@@ -44,7 +44,7 @@ def answer_text(answer: Answer, *, long: bool = False) -> str:
     return "\n".join([*out, *ending(answer, sources)])
 
 
-def _shortened(sections: Sequence[Section]) -> list[Section]:
+def shortened(sections: Sequence[Section]) -> list[Section]:
     """The sections with `LINES` claims beside the direct one: two of each first, then more of the earlier ones."""
     if not sections:
         return []
@@ -98,6 +98,10 @@ class Sources:
 
     def marks(self, *claims: Claim) -> str:
         """The numbers of what the claims cite: `[1][3]`; new ones are given out."""
+        return "".join(f"[{number}]" for number in self.numbers(*claims))
+
+    def numbers(self, *claims: Claim) -> list[int]:
+        """The numbers of what the claims cite, each once; new ones are given out."""
         keys: list[str] = []
         for claim in claims:
             self._learn(claim)
@@ -109,7 +113,7 @@ class Sources:
             keys += [*(c.reference for c in cited), *(_own_key(item) for item in own)]
         for key in keys:
             self._numbers.setdefault(key, len(self._numbers) + 1)
-        return "".join(f"[{self._numbers[key]}]" for key in dict.fromkeys(keys))
+        return [self._numbers[key] for key in dict.fromkeys(keys)]
 
     def _learn(self, claim: Claim) -> None:
         for line, citation in zip(source_lines(claim), claim.citations, strict=True):
@@ -117,10 +121,14 @@ class Sources:
             if len(line) > len(self._lines.get(citation.reference, "")):
                 self._lines[citation.reference] = line
 
+    def listed(self) -> list[tuple[int, str, str]]:
+        """(number, reference, line) of each source, in the order of the numbers."""
+        stated = self._lines | {key: _count_line(list(rows)) for key, rows in self._rows.items()}
+        return [(number, key, stated[key]) for key, number in self._numbers.items()]
+
     def lines(self) -> list[str]:
         """The list of sources; empty where nothing is cited."""
-        stated = self._lines | {key: _count_line(list(rows)) for key, rows in self._rows.items()}
-        listed = [f"  [{number}] {stated[key]}" for key, number in self._numbers.items()]
+        listed = [f"  [{number}] {line}" for number, _, line in self.listed()]
         return ["", "Sources", *listed] if listed else []
 
 

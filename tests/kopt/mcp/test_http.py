@@ -15,7 +15,7 @@ import httpx2
 import psutil
 import pytest
 
-from kopt.mcp.serve import listen
+from kopt.services.serving.port import listen
 from tests.conftest import run_kopt
 from tests.kopt.mcp.client import TOKEN, call, environment, over_http, served
 from tests.kopt.run_workspace import KERNEL, workspace

@@ -13,7 +13,7 @@ import pytest
 from kbs.evidence.vocabulary import vocabulary
 from kopt.services.publishing.site import build_site, write_site
 from scripts.figures import FIGURES, FOLDER, WIDTH
-from tests.kopt.services.publishing.browser import NAMES, Browser, installed
+from tests.browser import NAMES, Browser, installed
 from wiki.library import Wiki, bundled_wiki
 
 pytestmark = [
