@@ -65,7 +65,8 @@ def make_site(built_home: Path, folder: Path) -> Site:
     _harm_run(shutil.copytree(RUN, root / "runs" / "harm-run"))
     harm = (
         f"# Harm\n\n{HARM} zebra stripes and banks [src]\n\n[x](javascript:document.title='ran') [y](file:///etc/passwd)"
-        f" ![far](https://example.invalid/x.png) ![up](../../../secret.png)\n\n| {HARM} | b |\n|---|---|\n| `{HARM}` | c |\n"
+        f" ![far](https://example.invalid/x.png) ![up](../../../secret.png)\n\n"
+        f"| {HARM} | b |\n|---|---|\n| `{HARM}` | c |\n"
     )
     (wiki / "technique").mkdir(parents=True)
     (wiki / "technique" / "harm.md").write_text(
