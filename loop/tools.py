@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -163,6 +164,9 @@ class Tools(Protocol):
 
     def evaluate(self, request: Request, schedule: SeedSchedule) -> Receipt:
         """A sealed receipt."""
+
+    def ahead(self, asked: Sequence[tuple[Request, SeedSchedule]]) -> None:
+        """Several evaluations that are asked for next, one by one: what can be done at once is begun."""
 
     def benchmark(self, kernel_text: str, kernel_name: str) -> ExternalReceipt | None:
         """A sealed record of what the user's own benchmark printed with this kernel in place of theirs; None where

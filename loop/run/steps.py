@@ -67,9 +67,12 @@ def open_next(run: Run) -> None:
 
 
 def signal(run: Run) -> None:
-    """Measure the next candidate quickly and alone, to rank it."""
+    """Measure the next candidate quickly and alone, to rank it; where there are several devices, all are begun."""
     attempt = _attempt(run)
-    _measure(run, attempt, "signal", attempt.pending("signal")[0])
+    pending = attempt.pending("signal")
+    if len(pending) > 1:
+        run.tools.ahead([_asked(run, attempt, "signal", name)[1:] for name in pending])
+    _measure(run, attempt, "signal", pending[0])
 
 
 def evaluate(run: Run) -> None:
@@ -139,11 +142,8 @@ def _place(run: Run, attempt: Attempt, what: str, name: str) -> Path:
 def _measure(run: Run, attempt: Attempt, what: Literal["signal", "verdict"], name: str) -> None:
     """Measure a candidate, and keep a copy of its kernel. If the evaluator can take none of them, take the attempt
     back: nothing ran."""
-    version, kernel = run.version, _candidate(run, attempt, name)
-    folder = _place(run, attempt, what, name)
-    parent = None if version.parent is None or what == "signal" else run.version_kernel(version.parent).text
-    request = run.tools.request(kernel.text, kernel.name, parent).model_copy(update={"plan": what})
-    schedule = seeds.schedule(run.master, version.number, attempt.number, _purpose(what, name, version.taken_back))
+    version, folder = run.version, _place(run, attempt, what, name)
+    kernel, request, schedule = _asked(run, attempt, what, name)
     suffix = "" if name == MAIN else f"-{name}"
     copy = run.folder.trajectory / f"v{version.number}-a{attempt.number}{suffix}.{kernel.name.rpartition('.')[2]}"
     kept = {run.folder.relative(copy): kernel.data}
@@ -159,6 +159,15 @@ def _measure(run: Run, attempt: Attempt, what: Literal["signal", "verdict"], nam
             run.happened(_not_taken(version.number, attempt.number, what, name, error.message))
         return
     run.happened(_found(version.number, attempt.number, what, name, receipt, made | run.put(kept)))
+
+
+def _asked(run: Run, attempt: Attempt, what: str, name: str) -> tuple[Kernel, Request, SeedSchedule]:
+    """The kernel of a candidate, how it is measured, and the seeds."""
+    version, kernel = run.version, _candidate(run, attempt, name)
+    parent = None if version.parent is None or what == "signal" else run.version_kernel(version.parent).text
+    request = run.tools.request(kernel.text, kernel.name, parent).model_copy(update={"plan": what})
+    schedule = seeds.schedule(run.master, version.number, attempt.number, _purpose(what, name, version.taken_back))
+    return kernel, request, schedule
 
 
 def _purpose(what: str, name: str, taken_back: int) -> str:

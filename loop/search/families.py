@@ -6,14 +6,17 @@ first; then the best of them gets more configurations, until a turn brings nothi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from loop.search.study import Candidate, Outcome, Study, digest, ordered, read_config
 from loop.search.variant import Config, Variant
 
-Measure = Callable[[str], Outcome]
-"""The text of a kernel → what a quick measurement says of it, within a limit of time."""
+Measure = Callable[[Iterable[str]], Iterator[tuple[int, Outcome]]]
+"""The texts of kernels → (place, what a quick measurement says), in the order in which they are done.
+
+A text is taken when a device is free for it, and not before: whoever gives the texts can stop at any of them.
+"""
 LOOK = 2
 """Configurations of each family that the first look takes."""
 TURN = 4
@@ -22,6 +25,11 @@ _IDLE = 2
 """After so many turns that brought nothing, the family is left."""
 _GAIN = 0.99
 """A turn brought something if the best time fell below this part of the one before."""
+
+
+def one_by_one(measure: Callable[[str], Outcome]) -> Measure:
+    """Measure on one device."""
+    return lambda texts: ((place, measure(text)) for place, text in enumerate(texts))
 
 
 @dataclass
@@ -41,6 +49,8 @@ class Families:
     """Families that this run proposed before: they come last, wherever time does not say otherwise."""
     told: Callable[[str], None] = lambda _: None
     """Called with a line for each measurement."""
+    width: int = 1
+    """Kernels that are measured at a time."""
 
     def key(self, variant: Variant) -> str:
         """The name of the family's study."""
@@ -65,11 +75,9 @@ class Families:
         """Measure configurations for so many seconds. `without`: hashes of kernels that are not to be proposed."""
         until = self.study.seconds() + seconds
         best = parent_us or float("inf")
-        for variant in self.order:
-            if self.study.trials(self.key(variant)) == 0:
-                if self.study.seconds() >= until:
-                    return
-                self._turn(variant, LOOK, measure, until)
+        fresh = [variant for variant in self.order if self.study.trials(self.key(variant)) == 0]
+        rest = (variant for variant in fresh if self.study.seconds() < until)
+        self._look(((variant, one) for variant in rest for one in self._asked(variant, LOOK)), measure, until)
         idle = dict[str, int]()
         while self.study.seconds() < until:
             leader = next(
@@ -78,25 +86,34 @@ class Families:
             if leader is None:
                 return
             before = self._best(leader.variant)
-            if not self._turn(leader.variant, TURN, measure, until):
+            asked = self._asked(leader.variant, max(TURN, 2 * self.width))
+            self._look(((leader.variant, one) for one in asked), measure, until)
+            if not asked:
                 idle[leader.variant.name] = _IDLE
             after = self._best(leader.variant)
             if after > min(before, best) * _GAIN:
                 idle[leader.variant.name] = idle.get(leader.variant.name, 0) + 1
 
-    def _turn(self, variant: Variant, count: int, measure: Measure, until: float) -> bool:
-        """Measure some configurations of a family; False where it has none left."""
-        key = self.key(variant)
-        asked = self.study.ask(variant, key, count, self._past(variant))
-        for one in asked:
-            if self.study.seconds() >= until:
-                self.study.let_go(key, one)
-                continue
-            outcome = measure(one.text)
-            self.study.tell(key, one, outcome)
+    def _asked(self, variant: Variant, count: int) -> list[Candidate]:
+        return self.study.ask(variant, self.key(variant), count, self._past(variant))
+
+    def _look(self, asked: Iterable[tuple[Variant, Candidate]], measure: Measure, until: float) -> None:
+        """Measure configurations as long as there are seconds left; the others may be asked for again."""
+        given = list[tuple[Variant, Candidate]]()
+
+        def texts() -> Iterator[str]:
+            for variant, one in asked:
+                if self.study.seconds() >= until:
+                    self.study.let_go(self.key(variant), one)
+                    continue
+                given.append((variant, one))
+                yield one.text
+
+        for place, outcome in measure(texts()):
+            variant, one = given[place]
+            self.study.tell(self.key(variant), one, outcome)
             shown = outcome.why or f"{outcome.us:.4g} µs"
             self.told(f"{variant.name}, {one.shown}: {shown}")
-        return bool(asked)
 
     def _results(self, variant: Variant, without: Collection[str]) -> Iterable[tuple[float, Candidate]]:
         return (one for one in self.study.results(self.key(variant), variant) if one[1].hash not in without)

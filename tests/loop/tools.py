@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,8 @@ class FakeTools:
     record: RunRecord
     asked: list[str] = field(default_factory=list)
     """Each evaluation, by the hash of its kernel."""
+    begun: list[int] = field(default_factory=list)
+    """How many evaluations were asked for at once, each time."""
 
     def request(self, kernel_text: str, kernel_name: str, parent: str | None) -> Request:
         return Request(
@@ -156,6 +159,9 @@ class FakeTools:
             device=self.record.device,
             baselines=BASELINES,
         )
+
+    def ahead(self, asked: Sequence[tuple[Request, SeedSchedule]]) -> None:
+        self.begun.append(len({schedule.commitment for _, schedule in asked}))
 
     def evaluate(self, request: Request, schedule: SeedSchedule) -> Receipt:
         if said(request.candidate.text, "unfit", ""):

@@ -20,8 +20,10 @@ from kopt.cli.run import text
 from kopt.cli.run.options import (
     SEARCH_SECONDS,
     CommandTimeoutOption,
+    DevicesOption,
     PlanOptions,
     RunOption,
+    SchedulerOption,
     SearchSecondsOption,
     VersionArgument,
     WordOptions,
@@ -33,6 +35,7 @@ from kopt.services.arguments import read_version
 if TYPE_CHECKING:
     from kbs.common.json_model import JsonModel
     from kopt.services.engine import Engine
+    from kopt.services.runs.devices.choice import Choice
     from kopt.services.runs.service import Driving
     from loop.journal.state import Phase
     from loop.planning.plan import ResolvedPlan
@@ -80,7 +83,7 @@ def start(
     if not _confirmed(f"{shown.text}\n", "Start the run?", yes=yes, json=json):
         return _reply(RunStartData(plan=shown, run=None), ["nothing was created"], engine.warnings, ExitCode.ABSTAINED)
     root = begin(engine, resolved)
-    with _held(str(root)) as at:
+    with _held(str(root), options.choice) as at:
         at.advance(options.proposer.command_timeout, options.proposer.search_seconds)
         reply = _run_reply(at)
         assert isinstance(reply.data, RunData)
@@ -137,12 +140,14 @@ def submit(
     show: Annotated[
         bool, typer.Option("--show", "--dry-run", help="Show the proposal and what the gate says; submit nothing.")
     ] = False,
+    devices: DevicesOption = "",
 ) -> Reply:
     """Submit a proposal: it is gated, evaluated, profiled, gated again, and committed.
 
     A proposal is a JSON file (`kopt schema run-proposal`), or is made from --kernel, --method and --why. Exit code 4 if
     the gate refuses it (this does not count as an attempt), if it is not accepted, or if the version fails.
     """
+    from kopt.services.runs.devices.choice import Choice
     from kopt.services.runs.submission import hand_in
 
     if words.given == (proposal is not None):
@@ -153,7 +158,7 @@ def submit(
         )
     data = b"" if proposal is None else _read(proposal)
     typed = words.words() if words.given else None
-    with _held(run) as at:
+    with _held(run, Choice(devices)) as at:
         said, notes = hand_in(at, data, None if typed is None else (typed[0], typed[2]), show=show)
         code = ExitCode.OK if said.outcome in ("passed", "shown") else ExitCode.REJECTED
         return _reply(said, text.submit_lines(said, typed[1] if typed else None), notes, code)
@@ -262,6 +267,8 @@ def resume(
     run: RunOption = None,
     command_timeout: CommandTimeoutOption = 900.0,
     search_seconds: SearchSecondsOption = SEARCH_SECONDS,
+    devices: DevicesOption = "",
+    scheduler: SchedulerOption = "",
 ) -> Reply:
     """Continue an interrupted or waiting run until it needs a proposal, or to its end.
 
@@ -269,7 +276,9 @@ def resume(
     not repeated. Exit codes: 3 if nothing is left to do or the run waits for an agent, 4 if version 0 was not
     accepted, 1 if no answer of the program or the model was a proposal.
     """
-    with _held(run) as at:
+    from kopt.services.runs.devices.choice import Choice
+
+    with _held(run, Choice(devices, scheduler)) as at:
         before = len(at.driver.state.entries)
         at.advance(command_timeout, search_seconds)
         return _run_reply(at, idle=len(at.driver.state.entries) == before)
@@ -411,15 +420,16 @@ def report(run: RunOption = None) -> Reply:
 
 
 @contextmanager
-def _held(run: str | None) -> Iterator[Driving]:
-    """The run that is meant, locked; each step is reported on stderr."""
+def _held(run: str | None, choice: Choice | None = None) -> Iterator[Driving]:
+    """The run that is meant, locked; each step is reported on stderr. `choice`: further devices."""
+    from kopt.services.runs.devices.choice import ALONE
     from kopt.services.runs.service import driving
 
     def step(phase: Phase, words: str) -> None:
         sys.stderr.write(f"{phase.value} {visible(words)}".rstrip() + "\n")
         sys.stderr.flush()
 
-    with progress_bar() as bar, driving(run, bar, step) as at:
+    with progress_bar() as bar, driving(run, bar, step, choice or ALONE) as at:
         yield at
 
 

@@ -21,6 +21,7 @@ from kopt.cli.options import (
 
 if TYPE_CHECKING:
     from kopt.services.engine import Engine
+    from kopt.services.runs.devices.choice import Choice
     from loop.journal.language_model import ModelChoice
     from loop.journal.record import BenchmarkWords, BuildWords
     from loop.planning.plan import ResolvedPlan
@@ -37,6 +38,19 @@ SearchSecondsOption = Annotated[
     float, typer.Option("--search-seconds", help="Seconds of quick measurements in the whole run.", min=0, max=86400)
 ]
 SEARCH_SECONDS = 300.0
+DevicesOption = Annotated[
+    str,
+    typer.Option(
+        "--devices", help="GPUs that rank candidates: all, or 0,1. A verdict is measured on the run's device alone."
+    ),
+]
+SchedulerOption = Annotated[
+    str,
+    typer.Option(
+        "--scheduler", help="tcp://HOST:PORT of a dask scheduler whose workers measure for the search.",
+        rich_help_panel=RARE,
+    ),
+]  # fmt: skip
 VersionArgument = Annotated[str, typer.Argument(help="A version, such as v3.")]
 
 
@@ -170,6 +184,8 @@ class PlaceOptions:
     in_place: Annotated[
         bool, typer.Option("--in-place", help="Commit to branch opt/KERNEL of the workspace's repository.")
     ] = False
+    devices: DevicesOption = ""
+    scheduler: SchedulerOption = ""
 
 
 @dataclass(frozen=True)
@@ -203,11 +219,18 @@ class PlanOptions:
     ] = None
     figure: FigureOption = None
 
+    @property
+    def choice(self) -> Choice:
+        """Where candidates are measured quickly."""
+        from kopt.services.runs.devices.choice import Choice
+
+        return Choice(self.place.devices, self.place.scheduler)
+
     def resolve(self, engine: Engine) -> ResolvedPlan:
         """The plan of the run. Raises `KoptError`."""
         from kopt.services.runs.service import plan
 
-        return plan(
+        resolved = plan(
             engine,
             self.wanted(engine),
             self.workspace.absolute(),
@@ -217,6 +240,8 @@ class PlanOptions:
             reference=self.ref,
             inputs=self.problem.inputs,
         )
+        self.choice.check(resolved.environment.device, self.proposer.proposer)
+        return resolved
 
     def wanted(self, engine: Engine) -> Wanted:
         """What the options ask for. Raises `KoptError`."""

@@ -15,6 +15,7 @@ from ingest.progress import Progress
 from kbs.common.errors import UsageError
 from kopt.services.engine import Engine
 from kopt.services.knowledge.log_search import searched_log
+from kopt.services.runs.devices.choice import ALONE, Choice
 from kopt.services.runs.handing_in import propose
 from kopt.services.runs.lookup import find_run
 from kopt.services.runs.planning.environment import device_of, methods_of, plan_overrides, survey
@@ -94,6 +95,7 @@ class Driving:
     driver: Driver
     engine: Engine
     steps: Steps
+    tools: RunTools
 
     @property
     def view(self) -> View:
@@ -134,7 +136,8 @@ class Driving:
     def _search(self, request: NextRequest, seconds: float) -> None:
         from kopt.services.runs.proposers.searching import propose  # imports optuna
 
-        found = propose(self.driver, request, seconds, lambda line: self.steps(Phase.PROPOSE, line))
+        several = self.tools.several
+        found = propose(self.driver, request, seconds, lambda line: self.steps(Phase.PROPOSE, line), several)
         self.driver.submit(found, found.model_dump_json().encode() if isinstance(found, Proposal) else b"")
 
     def _ask_program(self, request: NextRequest, seconds: float) -> None:
@@ -153,18 +156,22 @@ class Driving:
 
 
 @contextmanager
-def driving(given: str | None, progress: Progress, steps: Steps) -> Iterator[Driving]:
-    """Hold the run that is meant (`kopt.services.runs.lookup.find_run`), with its tools. Raises `KoptError`."""
+def driving(given: str | None, progress: Progress, steps: Steps, choice: Choice = ALONE) -> Iterator[Driving]:
+    """Hold the run that is meant (`kopt.services.runs.lookup.find_run`), with its tools. Raises `KoptError`.
+
+    `choice`: where candidates are measured quickly.
+    """
     engine = Engine(load_settings(), progress=progress)
     home = engine.settings.home
     folder = find_run(given, Path.cwd(), home)
     record = read_run(folder.root).record
+    choice.check(record.device, record.proposer)
     use_pinned_knowledge(engine, record)
-    with RunTools(engine, folder, record) as tools:
+    with RunTools(engine, folder, record, choice) as tools:
         log = searched_log(engine)
         parts = Parts(folder, record, tools, engine.library, engine.terms, home, log)
         with Driver.open(folder.root, tools, home, parts) as driver:
-            yield Driving(driver, engine, steps)
+            yield Driving(driver, engine, steps, tools)
 
 
 def look(given: str | None) -> tuple[Engine, View]:

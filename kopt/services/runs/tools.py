@@ -39,6 +39,8 @@ from kopt.services.gpus import BANDWIDTH, cited_peak
 from kopt.services.plots.run import paint
 from kopt.services.results.diagnosis_text import lines
 from kopt.services.roofline import demand_of, roofline
+from kopt.services.runs.devices.choice import ALONE, Choice
+from kopt.services.runs.devices.several import Several
 from kopt.services.runs.machine import environment_of
 from kopt.services.runs.own_benchmark import run_benchmark
 from kopt.services.runs.request import make_request, parent_file
@@ -67,6 +69,8 @@ class RunTools:
     engine: Engine
     folder: RunFolder
     record: RunRecord
+    choice: Choice = ALONE
+    """Where candidates are measured quickly."""
     _servers: dict[str, ForkServer] = field(default_factory=dict, repr=False)
     _last: tuple[tuple[str, str, Target], Machine] | None = field(default=None, repr=False)
 
@@ -77,8 +81,9 @@ class RunTools:
         self.close()
 
     def close(self) -> None:
-        """End the fork servers."""
+        """End the fork servers, and the processes of further devices."""
         with contextlib.ExitStack() as stack:
+            stack.callback(self.several.close)
             while self._servers:
                 stack.callback(self._servers.popitem()[1].close)
 
@@ -116,10 +121,22 @@ class RunTools:
 
     def evaluate(self, request: Request, schedule: SeedSchedule) -> Receipt:
         """A sealed receipt; its plan and itself are kept under KOPT_HOME too."""
+        begun = self.several.begun(schedule)
+        if begun is not None:
+            return begun
         asked = request.model_copy(update={"peak": self._peak})
         server = self._server("cpu" if request.device == "cpu" else "cuda")
         home, progress = self.engine.settings.home, self.engine.progress
         return evaluate_and_keep(asked, server, home, None, progress, schedule)[0]
+
+    def ahead(self, asked: Sequence[tuple[Request, SeedSchedule]]) -> None:
+        """Begin several evaluations, where this machine has devices for them; `evaluate` then waits for its own."""
+        self.several.ahead(asked)
+
+    @cached_property
+    def several(self) -> Several:
+        """Further devices, which are opened when they are needed."""
+        return Several(self.choice, self.folder, self.record, self.engine, lambda: self._peak)
 
     @cached_property
     def _peak(self) -> CitedPeak | None:

@@ -52,6 +52,7 @@ def test_the_best_candidate_becomes_the_version(root: Path) -> None:
         )
         version = driver.state.versions[1]
         assert asked(driver) == ["signal"] * 4 + ["verdict"] * 2
+        assert driver.run.tools.begun == [4, 3, 2]  # type: ignore[attr-defined]  # several devices share what is left
     assert list(found) == ["wide", "deep", "main", "slow"]
     assert [one.outcome for one in found.values()] == ["champion", "compared", "ranked", "ranked"]
     assert found["main"].why == "its signal is number 3, and the best 2 are compared with the parent"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from loop.search.families import Families
+from loop.search.families import Families, Measure, one_by_one
 from loop.search.study import Outcome, Study, digest
 from loop.search.variant import Config, Variant
 
@@ -30,13 +30,13 @@ def families(path: Path, **more: object) -> Families:
     return Families(**{**fields, **more})  # type: ignore[arg-type]
 
 
-def by_time(times: Callable[[str, int], float], seconds: float = 1.0) -> Callable[[str], Outcome]:
+def by_time(times: Callable[[str, int], float], seconds: float = 1.0) -> Measure:
     def measure(text: str) -> Outcome:
         name, x = text.rsplit(" ", 1)
         us = times(name, int(x))
         return Outcome(us, "", seconds) if us > 0 else Outcome(None, "compile_error: no", seconds)
 
-    return measure
+    return one_by_one(measure)
 
 
 def test_without_times_the_models_decide(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_every_family_gets_a_look_and_the_seconds_are_kept(tmp_path: Path) -> No
         seen.append(text)
         return Outcome(10.0, "", 2.0)
 
-    here.measured(measure, 13.0, (), 40.0)
+    here.measured(one_by_one(measure), 13.0, (), 40.0)
     assert {text.rsplit(" ", 1)[0] for text in seen} == {"slow", "quick", "rewrite-warps"}
     assert len(seen) == 7
     assert here.study.seconds() == 14.0
@@ -87,7 +87,7 @@ def test_it_ends_where_nothing_is_gained(tmp_path: Path) -> None:
         seen.append(text)
         return Outcome(10.0, "", 0.0)
 
-    here.measured(measure, 1000.0, (), 5.0)
+    here.measured(one_by_one(measure), 1000.0, (), 5.0)
     assert len(seen) <= 24
 
 
@@ -115,3 +115,28 @@ def test_a_generator_without_a_working_configuration_is_left_out(tmp_path: Path)
 
 def _never(_: Config) -> float:
     return float("inf")
+
+
+def test_on_several_devices_nothing_is_lost_or_told_twice(tmp_path: Path) -> None:
+    here, sent = families(tmp_path / "s", width=3), list[str]()
+
+    def three_at_a_time(texts: Iterable[str]) -> Iterator[tuple[int, Outcome]]:
+        """The last one that was begun is done first."""
+        begun = list[tuple[int, str]]()
+        for place, text in enumerate(texts):
+            begun.append((place, text))
+            sent.append(text)
+            if len(begun) == 3:
+                yield begun.pop()[0], Outcome(20.0 - place, "", 1.0)
+        while begun:
+            yield begun.pop()[0], Outcome(30.0, "", 1.0)
+
+    here.measured(three_at_a_time, 11.0, (), 40.0)
+    assert len(sent) == len(set(sent))
+    assert sum(here.study.trials(here.key(one)) for one in here.order) == len(sent)
+    assert 11 <= len(sent) <= 13, "those under way when the seconds are used up are told too"
+    assert here.study.seconds() == len(sent)
+    again = families(tmp_path / "s")
+    left = [one for variant in again.order for one in again.study.ask(variant, again.key(variant), 100)]
+    assert len(left) == 24 - len(sent)
+    assert not {one.text for one in left} & set(sent)

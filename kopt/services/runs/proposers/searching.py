@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from evaluator.receipt.plan import SeedSchedule
 from evaluator.receipt.verdict import Verdict
+from evaluator.request import Request
 from kbs.common.errors import NoGpuError, UsageError
 from kbs.common.files import read_if_there
+from kopt.services.runs.devices.several import Several
 from loop.journal import seeds
 from loop.planning.decisions import median_of
 from loop.proposals.proposal import Proposal
@@ -19,7 +22,7 @@ from loop.proposers import search
 from loop.proposers.reading import Unread
 from loop.run.driver import Driver
 from loop.run.submission import PROPOSAL
-from loop.search.families import Families, Measure
+from loop.search.families import Families, Measure, one_by_one
 from loop.search.rewrites import rewrites
 from loop.search.study import Outcome, Study, digest
 
@@ -29,10 +32,13 @@ def study_file(home: Path, run: str) -> Path:
     return home / seeds.FOLDER / f"{run}.search"
 
 
-def propose(driver: Driver, request: NextRequest, seconds: float, told: Callable[[str], None]) -> Proposal | Unread:
+def propose(
+    driver: Driver, request: NextRequest, seconds: float, told: Callable[[str], None], several: Several | None = None
+) -> Proposal | Unread:
     """The next proposal of `search`. Raises `KoptError` where something cannot be measured at all.
 
-    `seconds`: what the measurements of the whole run may take. `told` gets a line for each of them.
+    `seconds`: what the measurements of the whole run may take, those on all devices together. `told` gets a line for
+    each of them. `several`: further devices, if there may be any.
     """
     record, run = driver.record, driver.run
     measured, before = request.measured, list(_proposals(driver))
@@ -51,7 +57,13 @@ def propose(driver: Driver, request: NextRequest, seconds: float, told: Callable
     if timed and request.attempt == 1 and not request.refused:
         left = seconds - families.study.seconds()
         share = left / 2 if request.left.iterations > 1 else left
-        families.measured(_measure(driver, request), share, without, measured.median_us if measured else None)
+        devices = several.devices if several is not None else None
+        families.width = 1 if devices is None else devices.width
+        if several is None or devices is None:
+            measure = one_by_one(_alone(driver, request))
+        else:
+            measure = _on_several(driver, request, several)
+        families.measured(measure, share, without, measured.median_us if measured else None)
     chosen = families.chosen(request.branches, without, timed=timed)
     return search.answer(
         request, chosen, lambda text: run.tools.search("other", text).hits, record.discipline, len(families.order)
@@ -90,21 +102,41 @@ def _proposals(driver: Driver) -> Iterator[Proposal]:
                 continue
 
 
-def _measure(driver: Driver, request: NextRequest) -> Measure:
-    """A signal of a kernel, as a branch gets it. It runs in the sandbox, within the evaluator's limits of time."""
+def _asked(driver: Driver, request: NextRequest, text: str) -> tuple[Request, SeedSchedule]:
+    """How a kernel is measured: as a branch is."""
     run = driver.run
+    name = "kernel.cu" if "__global__" in text else "kernel.py"
+    schedule = seeds.schedule(run.master, request.version, request.attempt, f"search {digest(text)}")
+    return run.tools.request(text, name, None).model_copy(update={"plan": "signal"}), schedule
+
+
+def _alone(driver: Driver, request: NextRequest) -> Callable[[str], Outcome]:
+    """A signal of a kernel on the run's own device. It runs in the sandbox, within the evaluator's limits of time."""
 
     def measure(text: str) -> Outcome:
         started = time.monotonic()
-        name = "kernel.cu" if "__global__" in text else "kernel.py"
-        schedule = seeds.schedule(run.master, request.version, request.attempt, f"search {digest(text)}")
         try:
-            asked = run.tools.request(text, name, None).model_copy(update={"plan": "signal"})
-            receipt = run.tools.evaluate(asked, schedule)
+            receipt = driver.run.tools.evaluate(*_asked(driver, request, text))
         except (UsageError, NoGpuError) as error:
             return Outcome(None, error.message, time.monotonic() - started)
         why = "" if receipt.verdict is Verdict.ACCEPTED else f"{receipt.verdict.value}: {receipt.reason}"
-        us = median_of(receipt)
-        return Outcome(us, why or ("" if us is not None else "no time was taken"), time.monotonic() - started)
+        return _outcome(median_of(receipt), why, time.monotonic() - started)
 
     return measure
+
+
+def _on_several(driver: Driver, request: NextRequest, several: Several) -> Measure:
+    """Signals of kernels on several devices."""
+
+    def measure(texts: Iterable[str]) -> Iterator[tuple[int, Outcome]]:
+        for place, found in several.quickly(_asked(driver, request, text) for text in texts):
+            if found.failure is not None and found.failure.kind != "usage":
+                raise found.failure.error()
+            why = found.why if found.failure is None else found.failure.message
+            yield place, _outcome(found.us, why, found.seconds)
+
+    return measure
+
+
+def _outcome(us: float | None, why: str, seconds: float) -> Outcome:
+    return Outcome(us, why or ("" if us is not None else "no time was taken"), seconds)

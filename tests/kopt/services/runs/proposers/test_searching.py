@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from evaluator.receipt.receipt import Receipt
 from evaluator.request import Request
 from evaluator.source.source_file import SourceFile
 from kbs.common.errors import UsageError
+from kopt.services.runs.devices.task import Failure, Found
 from kopt.services.runs.proposers import searching
 from loop.journal.folder import RunFolder
 from loop.journal.state import Phase
@@ -71,9 +74,36 @@ def asked(**more: object) -> NextRequest:
     return request(**{**fields, **more})
 
 
-def proposed(driver: Driver, seconds: float = 100.0, **more: object) -> tuple[Proposal | Unread, list[str]]:
+def proposed(
+    driver: Driver, seconds: float = 100.0, several: Any = None, **more: object
+) -> tuple[Proposal | Unread, list[str]]:
     told = list[str]()
-    return searching.propose(driver, asked(**more), seconds, told.append), told
+    return searching.propose(driver, asked(**more), seconds, told.append, several), told
+
+
+@dataclass
+class TwoDevices:
+    """What was begun last is done first."""
+
+    tools: Timed
+    width: int = 2
+
+    @property
+    def devices(self) -> TwoDevices:
+        return self
+
+    def quickly(self, asked: Iterable[tuple[Request, SeedSchedule]]) -> Iterator[tuple[int, Found]]:
+        waiting = list[tuple[int, Found]]()
+        for place, (wanted, schedule) in enumerate(asked):
+            try:
+                made = Found.of(self.tools.evaluate(wanted, schedule), 0.5)
+            except UsageError as error:
+                failure = Failure(kind="usage", message=error.message, code=error.code, hint=error.hint)
+                made = Found(seconds=0.5, failure=failure)
+            waiting.append((place, made))
+            if len(waiting) == self.width:
+                yield waiting.pop()
+        yield from waiting
 
 
 def test_the_fastest_configurations_are_proposed(tmp_path: Path) -> None:
@@ -87,6 +117,22 @@ def test_the_fastest_configurations_are_proposed(tmp_path: Path) -> None:
     assert any("compile_error" in line for line in told), "a failure is a result"
     assert any("nothing can take it" in line for line in told)
     assert not any("persistent" in line for line in told), "methods that do not apply are left out"
+
+
+def test_several_devices_find_the_same(tmp_path: Path) -> None:
+    with driving(tmp_path / "one") as driver:
+        alone, _ = proposed(driver)
+    with driving(tmp_path / "two") as driver:
+        bench = driver.run.tools
+        assert isinstance(bench, Timed)
+        found, more = proposed(driver, several=TwoDevices(bench))
+        spent = Study(searching.study_file(driver.run.home, driver.record.id)).seconds()
+    assert isinstance(alone, Proposal)
+    assert isinstance(found, Proposal)
+    assert found.kernel == alone.kernel
+    assert any("nothing can take it" in line for line in more)
+    assert len(set(more)) == len(more)
+    assert spent == 0.5 * len(more), "each measurement counts, once"
 
 
 def test_without_seconds_nothing_is_measured_and_nothing_proposed(tmp_path: Path) -> None:
