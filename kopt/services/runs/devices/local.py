@@ -10,7 +10,6 @@ import tempfile
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-import kopt
 from kbs.common.errors import KoptError
 from kbs.common.visible_text import visible
 from kopt.services.runs.devices.task import Found, Task
@@ -100,7 +99,7 @@ class _Process:
         if self._ended:
             return None
         if self._process is None:
-            root = str(Path(kopt.__file__).resolve().parent.parent)
+            root = str(Path(__file__).resolve().parents[4])
             start = f"import sys; sys.path.insert(0, {root!r}); from {_WORKER} import main; main()"
             with self._said.open("ab") as errors:
                 self._process = subprocess.Popen(

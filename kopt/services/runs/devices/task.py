@@ -21,6 +21,7 @@ from evaluator.request import InputsFile, Request
 from evaluator.sandbox.fork_server import ForkServer, passed_environment
 from kbs.common.errors import KoptError, UsageError
 from kbs.common.json_model import FrozenModel
+from kopt.version import VERSION
 from loop.planning.decisions import median_of
 
 SAME = ("device_name", "driver", "kopt", "torch", "triton")
@@ -144,7 +145,6 @@ def carry_out(text: str) -> str:
 
 def _measured(task: Task, started: float) -> Found:
     from evaluator.evaluate import evaluate  # imports torch
-    from kopt import __version__
     from kopt.services.bench.evaluation import evaluate_and_keep
 
     interpreter = task.python or sys.executable
@@ -158,7 +158,7 @@ def _measured(task: Task, started: float) -> Found:
     schedule = SeedSchedule(bytes.fromhex(task.seed), "secret")
     server = _server("cpu" if request.device == "cpu" else "cuda", interpreter, task.variables)
     if not task.home:
-        receipt = evaluate(request, kopt=__version__, server=server, schedule=schedule)
+        receipt = evaluate(request, kopt=VERSION, server=server, schedule=schedule)
         return Found.of(receipt, time.monotonic() - started)
     receipt, place = evaluate_and_keep(request, server, Path(task.home), None, lambda *_: None, schedule)
     return Found.of(receipt, time.monotonic() - started, str(place))
