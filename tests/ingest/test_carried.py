@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from ingest.carried import bundled_texts, carried_vectors
-from kbs.evidence.vocabulary import vocabulary
 from kbs.index.encoder import DefaultEncoder, default_identity
-from wiki.library import bundled_wiki
-from wiki.page import Page
+from tests.bundled_pages import bundled_pages
 
 
 @pytest.mark.slow
@@ -25,8 +23,7 @@ def test_every_passage_heading_and_ask_has_its_vector() -> None:
 
 def test_headings_and_asks_are_carried() -> None:
     texts = set(bundled_texts().values())
-    pages = [page for page in bundled_wiki().pages(vocabulary()) if isinstance(page, Page)]
-    asked = [ask for page in pages for section in page.sections for ask in section.asks]
+    asked = [ask for page in bundled_pages() for section in page.sections for ask in section.asks]
     assert asked
     assert texts.issuperset(asked)
 

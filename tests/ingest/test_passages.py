@@ -10,7 +10,7 @@ import pytest
 from ingest.passages import MAX_WORDS, passages_of
 from kbs.evidence.citation import lines_hash
 from kbs.evidence.vocabulary import vocabulary
-from wiki.library import bundled_wiki
+from tests.bundled_pages import bundled_pages
 from wiki.page import Page
 from wiki.reader import read_page
 
@@ -23,7 +23,7 @@ def read(text: str, path: str = "technique/x.md") -> Page:
     return found
 
 
-PAGES = [found for found in bundled_wiki().pages(vocabulary()) if isinstance(found, Page)]
+PAGES = bundled_pages()
 
 
 @pytest.mark.parametrize("found", PAGES, ids=lambda found: found.path)

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kbs.evidence.vocabulary import vocabulary
-from wiki.library import bundled_wiki
+from tests.bundled_pages import bundled_pages
 from wiki.lint.view import CodeBlock, code_blocks
 from wiki.page import Page
 
@@ -29,8 +28,7 @@ Blocks = dict[str, dict[str, tuple[Page, CodeBlock]]]
 def blocks() -> Blocks:
     """By language and name: the first block of its language in `kernel/scan.md` is `kernel_scan_1`."""
     found: Blocks = {}
-    for page in bundled_wiki().pages(vocabulary()):
-        assert isinstance(page, Page)
+    for page in bundled_pages():
         counts: dict[str, int] = {}
         for block in code_blocks(page):
             counts[block.info] = counts.get(block.info, 0) + 1

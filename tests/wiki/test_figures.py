@@ -10,10 +10,9 @@ import pytest
 
 from ingest.passages import passages_of
 from kbs.answers.knowledge import sentences
-from kbs.evidence.vocabulary import vocabulary
 from scripts.figures import FIGURES, FOLDER, row
+from tests.bundled_pages import bundled_pages
 from wiki.library import bundled_wiki
-from wiki.page import Page
 
 _STATED = re.compile(r"(?<![\w.,])(\d[\d.,]*) (TB/s|GB/s|KB|MB|GB|cycles|blocks|%)")
 
@@ -22,8 +21,7 @@ _STATED = re.compile(r"(?<![\w.,])(\d[\d.,]*) (TB/s|GB/s|KB|MB|GB|cycles|blocks|
 def shown() -> dict[str, tuple[str, str]]:
     """name of a figure → (what it shows in words, the section that it stands in)"""
     found = {}
-    for page in bundled_wiki().pages(vocabulary()):
-        assert isinstance(page, Page)
+    for page in bundled_pages():
         for section in page.sections:
             text = "\n".join(page.text(section.line_start, section.line_end))
             for alt, name in re.findall(r"(?m)^!\[([^\]]+)\]\(\.\./figures/([\w-]+\.svg)\)$", text):
@@ -67,9 +65,7 @@ def test_a_changed_row_changes_the_figure(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.slow
 def test_answers_quote_the_text_and_not_the_line_of_the_figure() -> None:
-    (page,) = (
-        p for p in bundled_wiki().pages(vocabulary()) if isinstance(p, Page) and p.meta.id == "profiling/roofline"
-    )
+    (page,) = (page for page in bundled_pages() if page.meta.id == "profiling/roofline")
     quoted = [claim.citations[0].quote for passage in passages_of(page, "") for claim in sentences(passage)]
     assert any("3.35 TB/s" in line for line in quoted)
     assert any(line.startswith("![") for line in page.lines)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from ingest.passages import passages_of
 from kbs.answers.knowledge import sentences
 from kbs.evidence.vocabulary import vocabulary
+from tests.bundled_pages import bundled_pages
 from tests.wiki.test_fuzz import FUZZ, HEAD, markdown
 from wiki.asks import ASK_WRITTEN, MAX_ASK, MAX_ASKS, asks_comment, read_asks, written_asks
-from wiki.library import bundled_wiki
 from wiki.page import Page
 from wiki.reader import links, read_page
 
@@ -231,9 +231,7 @@ def test_any_page_has_sections_that_hold_its_text(parts: list[str]) -> None:
             assert block.line_end < passage.citation.line_start or passage.citation.line_end < block.line_start
 
 
-@pytest.mark.parametrize(
-    "found", [p for p in bundled_wiki().pages(vocabulary()) if isinstance(p, Page)], ids=lambda p: p.path
-)
+@pytest.mark.parametrize("found", bundled_pages(), ids=lambda p: p.path)
 def test_no_ask_of_the_bundled_wiki_is_left_out(found: Page) -> None:
     for section in found.sections:
         if section.asks_line:

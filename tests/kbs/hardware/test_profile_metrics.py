@@ -7,9 +7,8 @@ import re
 from kbs.evidence.vocabulary import vocabulary
 from kbs.hardware.profile_metrics import DERIVED, NO_STALLS, STALLS, profile_metrics
 from kbs.hardware.thresholds import names_of
+from tests.bundled_pages import bundled_pages
 from wiki.library import bundled_wiki
-from wiki.page import Page
-from wiki.reader import read_page
 
 GROUPS = {
     "time and clocks", "speed of light", "bytes by level", "hit rates", "bytes per sector", "pipes", "issue",
@@ -61,10 +60,7 @@ def test_names_for_the_same_thing_stand_for_each_other_and_others_do_not() -> No
 
 
 def test_threshold_rows_are_about_metrics_that_have_a_name() -> None:
-    rows = []
-    for file in sorted(bundled_wiki().root.rglob("*.md")):
-        page = read_page("w", file.relative_to(bundled_wiki().root).as_posix(), file.read_bytes(), "", vocabulary())
-        rows += page.thresholds if isinstance(page, Page) else []
+    rows = [row for page in bundled_pages() for row in page.thresholds]
     assert len(rows) > 60
     for row in rows:
         assert names_of(row), row.metric

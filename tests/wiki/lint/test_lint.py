@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 
 from kbs.common.errors import KoptError
 from kbs.evidence.vocabulary import vocabulary
+from tests.bundled_pages import bundled_pages
 from wiki.index_page import GENERATED
 from wiki.library import Wiki, bundled_wiki
 from wiki.lint import RULES, Fix, apply_fix, fixes, lint, structure
 from wiki.lint.rule import REGISTERED
 from wiki.lint.text import tidy
-from wiki.page import Page, Problem
+from wiki.page import Problem
 
 TODAY = datetime.date(2026, 11, 21)
 DOC = '{id: doc, title: "A guide", url: "https://example.org/doc", kind: vendor-doc, accessed: 2026-11-21}'
@@ -543,4 +544,4 @@ def test_the_bundled_wiki_is_clean() -> None:
     record = Path(__file__).parents[3] / "docs" / "sources.md"
     found = lint(wiki, vocabulary(), today=datetime.date.today(), sources_record=record)
     assert [problem for problem in found if problem.error] == []
-    assert all((page.meta.reviewed, page.meta.sources) for page in wiki.pages(vocabulary()) if isinstance(page, Page))
+    assert all((page.meta.reviewed, page.meta.sources) for page in bundled_pages())
