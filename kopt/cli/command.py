@@ -33,6 +33,7 @@ from kopt.services.settings import TRUSTING
 TrustFlag = Annotated[
     bool, typer.Option("--trust", help="Use the wikis that this folder's kopt.toml names, for this command.")
 ]
+PagerFlag = Annotated[bool, typer.Option("--no-pager", help="Print all at once, also what is longer than the screen.")]
 RARE = "Rarely needed"
 """Panel of the options that only `--help-all` shows."""
 
@@ -41,12 +42,12 @@ _Option = tuple[str, Any, Any]
 
 
 def command(
-    name: str, group: typer.Typer | None = None, *, reads_wikis: bool = False
+    name: str, group: typer.Typer | None = None, *, reads_wikis: bool = False, paged: bool = False
 ) -> Callable[[Callable[..., Reply]], Callable[..., None]]:
     """Declare the command `name`: it runs the function, prints its reply, and ends with its exit code.
 
     In a `group` it is called by the last word of its name. `reads_wikis`: it takes `--trust`, for the wikis that the
-    workspace names.
+    workspace names. `paged`: on a terminal, what is longer than the screen goes through a pager.
     """
 
     def declare(work: Callable[..., Reply]) -> Callable[..., None]:
@@ -55,6 +56,8 @@ def command(
         flags: list[_Option] = [("json", JsonFlag, field(default=False)), ("debug", DebugFlag, field(default=False))]
         if reads_wikis:
             options.append(("trust", TrustFlag, field(default=False)))
+        if paged:
+            options.append(("no_pager", PagerFlag, field(default=False)))
         options += [flag for flag in flags if flag[0] not in own]
         if any(_panel(annotation) == RARE for _, annotation, _ in options):
             options.append(("help_all", HelpAllFlag, field(default=False)))
@@ -66,7 +69,10 @@ def command(
             arguments = _arguments(work, given)
             trusting = TRUSTING.set(given.get("trust", False))
             try:
-                deliver(name, given["json"], given["debug"], lambda: work(**arguments))
+                deliver(
+                    *(name, given["json"], given["debug"], lambda: work(**arguments)),
+                    paged=paged and not given["no_pager"],
+                )
             finally:
                 TRUSTING.reset(trusting)
 
@@ -148,6 +154,13 @@ class Group(TyperGroup):
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         _name_types(self.params)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As Typer; with no words, help is what was asked for, and no error."""
+        if not args and self.no_args_is_help and not ctx.resilient_parsing:
+            typer.echo(ctx.get_help())
+            ctx.exit()
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write options, and the commands with what they do."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import sys
 from collections.abc import Iterable
 from importlib import import_module
@@ -18,6 +19,19 @@ from kopt.cli.command import Command, Group
 from kopt.cli.output import fail, whole_pipe
 
 _ABOUT = "Evidence for making GPU kernels faster: answers whose every claim cites a line that code has checked."
+_SHORT = """\
+kopt: evidence for making GPU kernels faster. Every claim cites a line that code has checked.
+
+  kopt ask why is my softmax slow on H200     answer a question, with sources
+  kopt spec h100-sxm hbm_bandwidth            look a hardware value up
+  kopt show softmax                           read a page, or a cited line
+  kopt bench kernel.py --ref ref.py           check a kernel and, on a GPU, time it
+  kopt diagnose report.ncu-rep                find what bounds a kernel
+  kopt run start                              make a kernel faster, step by step
+
+`kopt --help` lists all commands, and `kopt COMMAND --help` explains one. `kopt doctor` says what works here.
+"""
+"""What `kopt` alone prints."""
 _COMMANDS = {
     "ask": "knowledge.ask:ask",
     "search": "knowledge.ask:search",
@@ -49,7 +63,7 @@ def application(names: Iterable[str] = _COMMANDS) -> typer.Typer:
     app = typer.Typer(
         name="kopt",
         help=_ABOUT,
-        no_args_is_help=True,
+        invoke_without_command=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # help is plain text, laid out by `kopt.cli.command`
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -82,11 +96,15 @@ def _version(wanted: bool) -> None:
 
 
 def root(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Evidence for making GPU kernels faster: answers whose every claim cites a line that code has checked."""
+    if context.invoked_subcommand is None:
+        with whole_pipe():
+            sys.stdout.write(_SHORT)
 
 
 def _lay_out_help(of: typer.Typer) -> None:
@@ -102,6 +120,16 @@ def _lay_out_help(of: typer.Typer) -> None:
 def _as_text(word: str) -> str:
     """A word of the command line with what is not UTF-8 replaced."""
     return word.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _next(context: Any, message: str) -> str:
+    """What to type in place of wrong words."""
+    if context is not None and context.parent is not None:
+        return f"See `{context.command_path} --help`."
+    words = [_as_text(word) for word in sys.argv[1:]]
+    if len(words) > 1 and not words[0].startswith("-") and "Did you mean" not in message and words[0] not in _COMMANDS:
+        return f"To ask a question: kopt ask {shlex.join(words)}"
+    return "See `kopt --help`."
 
 
 def _named(context: Any) -> str:
@@ -126,7 +154,8 @@ def main() -> None:
         if any(word != _as_text(word) for word in sys.argv[1:]):
             raise typer.BadParameter("a word of the command is not UTF-8 text")
         called = [word for word in sys.argv[1:2] if word in _COMMANDS]
-        code = application(called or _COMMANDS)(standalone_mode=False)
+        alone = sys.argv[1:] in ([], ["--version"])
+        code = application(() if alone else called or _COMMANDS)(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except typer.Exit as done:
         sys.exit(done.exit_code)
@@ -137,10 +166,11 @@ def main() -> None:
         from kbs.common.errors import ExitCode
 
         context = getattr(error, "ctx", None)
-        hint = f"See `{context.command_path} --help`." if context else "See `kopt --help`."
+        message = error.format_message()
+        hint = _next(context, message)
         try:
             with whole_pipe():
-                fail(_named(context), "--json" in sys.argv, ExitCode.USAGE, "usage", error.format_message(), hint)
+                fail(_named(context), "--json" in sys.argv, ExitCode.USAGE, "usage", message, hint)
         except typer.Exit as done:
             sys.exit(done.exit_code)
 

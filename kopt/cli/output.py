@@ -16,6 +16,8 @@ import typer
 
 from kbs.common.errors import ExitCode, KoptError
 from kbs.common.visible_text import visible_lines
+from kopt.cli.terminal.console import console
+from kopt.cli.terminal.pager import show_paged
 from kopt.services.results.envelope import STATUS, envelope
 from kopt.services.settings import debug_requested
 
@@ -39,36 +41,11 @@ class Reply:
     errors: list[dict[str, str]] = field(default_factory=list)
 
 
-def console(stream: IO[str] | None = None) -> Console:
-    """A console that colours on terminals only; elsewhere lines are never folded. What a terminal would obey in a text
-    is written out: pages, reports and kernels are others' words."""
-    from rich.console import Console
+def deliver(command: str, as_json: bool, debug: bool, work: Callable[[], Reply], *, paged: bool = False) -> None:
+    """Run a command's work and print what came of it; ends the process with its exit code.
 
-    class Honest(Console):
-        """Leaves a pipe that was closed early to `whole_pipe`: the command keeps its own exit code."""
-
-        def print(self, *objects: Any, **how: Any) -> None:
-            """Strings in it are made visible; what rich has made is its own."""
-            super().print(*(visible_lines(one) if isinstance(one, str) else one for one in objects), **how)
-
-        def on_broken_pipe(self) -> None:
-            """Called while the error is handled."""
-            raise BrokenPipeError
-
-    out = stream or sys.stdout
-    terminal = out.isatty()
-    return Honest(
-        file=out,
-        highlight=False,
-        soft_wrap=not terminal,
-        width=None if terminal else 10_000,
-        no_color=not terminal or None,
-        force_terminal=None if terminal else False,
-    )
-
-
-def deliver(command: str, as_json: bool, debug: bool, work: Callable[[], Reply]) -> None:
-    """Run a command's work and print what came of it; ends the process with its exit code."""
+    `paged`: what is longer than the terminal goes through the user's pager.
+    """
     try:
         reply = work()
     except KoptError as error:
@@ -92,9 +69,19 @@ def deliver(command: str, as_json: bool, debug: bool, work: Callable[[], Reply])
         with whole_pipe():
             for warning in reply.warnings:
                 tell(f"warning: {warning}\n")
-            reply.show(console())
+            _show(reply, paged=paged)
             sys.stdout.flush()
     raise typer.Exit(int(reply.exit_code))
+
+
+def _show(reply: Reply, *, paged: bool) -> None:
+    out = console()
+    if not paged or not sys.stdout.isatty():
+        reply.show(out)
+        return
+    with out.capture() as captured:
+        reply.show(out)
+    show_paged(captured.get(), out.width, out.height)
 
 
 def fail(

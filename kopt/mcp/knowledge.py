@@ -84,7 +84,7 @@ def search(
     data = SearchData(
         query=query, terms=found.terms, asked=found.asked, passages=[PassageData.of(hit) for hit in found.hits]
     )
-    return Done(data, code=ExitCode.OK if found.hits else ExitCode.ABSTAINED, warnings=warnings)
+    return Done(data, warnings=warnings)
 
 
 @tool("show", "answering.citations.ShowData", "experiments.LogShowData")
@@ -146,7 +146,8 @@ def cite(
         tuple[File, ...], Field(description="Profiles or receipts that the text cites.", max_length=10)
     ] = (),
 ) -> Done:
-    """Check every citation of a text against what the cited lines say now. Status `rejected` if any fails."""
+    """Check every citation of a text against what the cited lines say now. Status `rejected` if any fails, and
+    `abstained` if there is none."""
     from kopt.services.knowledge.citations import check
     from kopt.services.results.answering.citations import CiteData
 
@@ -155,4 +156,5 @@ def cite(
     warnings = list(engine.warnings)
     if not data.citations:
         warnings.append("no citation was found in the text")
+        return Done(data, code=ExitCode.ABSTAINED, warnings=warnings)
     return Done(data, code=ExitCode.REJECTED if data.failed else ExitCode.OK, warnings=warnings)

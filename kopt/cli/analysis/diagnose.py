@@ -13,7 +13,7 @@ from kopt.cli.output import Reply
 from kopt.cli.support import engine, print_lines
 
 
-@command("diagnose", reads_wikis=True)
+@command("diagnose", reads_wikis=True, paged=True)
 def diagnose(
     report: Annotated[
         Path,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from kopt.services.user_kernel.analysis import KernelFiles
 
 
-@command("ask", reads_wikis=True)
+@command("ask", reads_wikis=True, paged=True)
 def ask(
-    question: Annotated[str, typer.Argument(help="What you want to know, in quotation marks.")],
+    question: Annotated[list[str], typer.Argument(help="What you want to know; quotation marks are not needed.")],
     about: QuestionOptions,
     problem: ProblemOptions,
     how: AnswerOptions,
@@ -66,7 +67,7 @@ def ask(
     with engine(results=about.k) as eng:
         gpus, kinds = tuple(about.gpu or ()), tuple(about.kind or ())
         model = how.asked_model(eng)
-        asked = Asked(question, gpus, about.dtype, dims, kinds, files, about.before(eng))
+        asked = Asked(" ".join(question), gpus, about.dtype, dims, kinds, files, about.before(eng))
         found = find_answer(eng, asked)
         answer = found.answer
         eng.warn([*answer.warnings, *remember(eng, asked, found)])
@@ -85,8 +86,8 @@ def ask(
         warnings.append(worded.error.message)
 
     def show(console: Console) -> None:
-        for line in below if worded else (text, *below):
-            console.print(line, markup=False)
+        for line, heading in _headed([*([] if worded else text.split("\n")), *below]):
+            console.print(line, markup=False, style="bold" if heading else None)
         for error in errors:
             tell(f"error: {error['message']}\n{error['hint']}\n")
         if how.explain:
@@ -109,6 +110,12 @@ def ask(
         wording=WordingData.of(worded) if worded else None,
     )
     return Reply(data, show, code, warnings, errors)
+
+
+def _headed(lines: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Each line, and whether it is a heading: it stands after an empty line and before one that is set in."""
+    for before, line, after in zip(["", *lines], lines, [*lines[1:], ""], strict=False):
+        yield line, not before and not line.startswith(" ") and after.startswith("  ")
 
 
 def _files(problem: ProblemOptions, profile: Path | None, launch: str) -> KernelFiles | None:
@@ -143,9 +150,9 @@ def _files(problem: ProblemOptions, profile: Path | None, launch: str) -> Kernel
     return KernelFiles(problem.files(), profile, launch, problem.peak)
 
 
-@command("search", reads_wikis=True)
+@command("search", reads_wikis=True, paged=True)
 def search(
-    query: Annotated[str, typer.Argument(help="Words, identifiers, or a question.")],
+    query: Annotated[list[str], typer.Argument(help="Words, identifiers, or a question.")],
     kind: Annotated[
         list[str] | None, typer.Option("--kind", help="Kind of page: hardware, technique, kernel …")
     ] = None,
@@ -168,7 +175,6 @@ def search(
 
     Filters may be repeated; different filters must all fit. A past experiment is of the kind `experiment`.
     """
-    from kbs.common.errors import ExitCode
     from kopt.cli.support import engine
     from kopt.services.knowledge.answer_text import score_stages
     from kopt.services.knowledge.answers import search as find_passages
@@ -190,12 +196,12 @@ def search(
         "outcome": outcome or [],
     }
     with engine(results=k) as eng:
-        found = find_passages(eng, query, filters)
+        found = find_passages(eng, " ".join(query), filters)
         warnings = [*eng.warnings, *(f"degraded: {reason}" for reason in found.degraded)]
 
     def show(console: Console) -> None:
         if not found.hits:
-            console.print("nothing found", markup=False)
+            console.print("No passage was found.", markup=False)
         for line in found.asked if explain else ():
             console.print(line, markup=False)
         for hit in found.hits:
@@ -208,6 +214,6 @@ def search(
                 console.print(f"    {line[:160]}", markup=False)
 
     data = SearchData(
-        query=query, terms=found.terms, asked=found.asked, passages=[PassageData.of(hit) for hit in found.hits]
+        query=" ".join(query), terms=found.terms, asked=found.asked, passages=[PassageData.of(hit) for hit in found.hits]
     )
-    return Reply(data, show, ExitCode.OK if found.hits else ExitCode.ABSTAINED, warnings)
+    return Reply(data, show, warnings=warnings)

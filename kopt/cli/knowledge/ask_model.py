@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from kopt.cli.output import console, whole_pipe
+from kopt.cli.output import whole_pipe
+from kopt.cli.terminal.console import console
 
 if TYPE_CHECKING:
     from kbs.answers.model import Answer

@@ -23,7 +23,7 @@ MAX_TEXT = 20_000_000
 """Characters; more than any report has."""
 
 
-@command("cite", reads_wikis=True)
+@command("cite", reads_wikis=True, paged=True)
 def cite(
     text: Annotated[str, typer.Argument(help="A citation line, a file with citations, or - for standard input.")],
     profile: Annotated[
@@ -33,7 +33,9 @@ def cite(
         ),
     ] = None,
 ) -> Reply:
-    """Check every citation of a text against what the cited lines say now. Exit code 4 if any citation fails.
+    """Check every citation of a text against what the cited lines say now.
+
+    Exit code 4 if any citation fails, 3 if the text has none.
 
     A citation line is `[<gpu> ]<metric>[ (<qualifier>)]: <value> <unit> <- <wiki>/<path>:L<a>[-L<b>]`, or has a
     quotation in place of the spec. JSON that kopt printed is checked too.
@@ -55,9 +57,10 @@ def cite(
     with engine() as eng:
         checked = check(eng, content, profile or ())
         warnings = list(eng.warnings)
-    if not checked:
-        warnings.append("no citation was found in the text")
     data = CiteData.of(checked)
+    if not checked:
+        said = "No citation was found in the text, so nothing was checked. `kopt cite --help` shows their form."
+        return Reply(data, print_lines([said]), ExitCode.ABSTAINED, warnings)
     lines = [*_checked_lines(checked), f"{data.ok} ok, {data.failed} failed"]
     return Reply(data, print_lines(lines), ExitCode.REJECTED if data.failed else ExitCode.OK, warnings)
 
@@ -114,10 +117,10 @@ def _whole(content: str) -> str:
     return content
 
 
-@command("show", reads_wikis=True)
+@command("show", reads_wikis=True, paged=True)
 def show(
     reference: Annotated[
-        str, typer.Argument(help="A citation such as gpu-wiki/kernel/softmax.md:L34 or log/ID, or a page's id.")
+        list[str], typer.Argument(help="A citation such as gpu-wiki/kernel/softmax.md:L34 or log/ID, or a page's name.")
     ],
     context: Annotated[int, typer.Option("--context", "-C", min=0, max=1000, help="Lines before and after.")] = 0,
 ) -> Reply:
@@ -125,11 +128,12 @@ def show(
     from kbs.evidence.citation import EvidenceKind, parse_reference
     from kopt.cli.log.commands import entry_reply
 
-    named = parse_reference(reference)
+    text = " ".join(reference)
+    named = parse_reference(text)
     if named is not None and named.kind is EvidenceKind.LOG:
         return entry_reply(named.target)
     with engine() as eng:
-        reply = lines_reply(eng.library, reference, context)
+        reply = lines_reply(eng.library, text, context)
         reply.warnings += eng.warnings
         return reply
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kopt.services.knowledge.specs import FoundSpecs
 
 
-@command("spec", reads_wikis=True)
+@command("spec", reads_wikis=True, paged=True)
 def spec(
     words: Annotated[
         list[str] | None,
@@ -34,6 +34,8 @@ def spec(
     list_gpus: Annotated[bool, typer.Option("--list", help="List the GPUs that the wikis have pages about.")] = False,
 ) -> Reply:
     """Look up hardware values. Each is printed with the line that states it; a missing one is UNKNOWN, never a guess.
+
+    All values of a GPU are a table on a terminal; elsewhere each is a line that `kopt cite` checks.
 
     kopt spec h100-sxm · kopt spec h100-sxm hbm_bandwidth · kopt spec compare h100-sxm h200 · kopt spec --list
     """
@@ -52,9 +54,12 @@ def spec(
         data = SpecData.of(found, terms)
 
     def show(console: Console) -> None:
+        table = console.is_terminal and not metric and not compare and bool(found.specs)
         if compare:
             _show_comparison(console, found, terms)
-        print_lines(_lines(found, terms, rows=not compare))(console)
+        elif table:
+            _show_tables(console, found, terms)
+        print_lines(_lines(found, terms, rows=not compare and not table, wide=not console.is_terminal))(console)
 
     return Reply(data, show, ExitCode.OK if answered else ExitCode.ABSTAINED, warnings)
 
@@ -68,13 +73,55 @@ def _gpus(eng: Engine) -> Reply:
     return Reply(data, print_lines(lines), warnings=list(eng.warnings))
 
 
-def _lines(found: FoundSpecs, terms: Vocabulary, *, rows: bool) -> Iterator[str]:
+def _lines(found: FoundSpecs, terms: Vocabulary, *, rows: bool, wide: bool) -> Iterator[str]:
+    """A citation line for each value, and what is missing. `wide`: where the value comes from stands on the same line."""
     for row in found.specs if rows else ():
         note = "" if row.recommended else ", not recommended"
-        yield f"{row.citation_line(terms)}  ({row.confidence}{note}; {row.source.title}, {row.source.place})"
+        says = f"{row.confidence}{note}; {row.source.title}, {row.source.place}"
+        yield from [f"{row.citation_line(terms)}  ({says})"] if wide else [row.citation_line(terms), f"    {says}"]
     for gap in found.gaps:
         if gap in found.unknown or "UNKNOWN" in gap or not found.specs:
             yield gap
+
+
+_WHOLE = len("source-reported")
+"""Columns of the longest confidence, which a narrow terminal must not cut."""
+
+
+def _show_tables(console: Console, found: FoundSpecs, terms: Vocabulary) -> None:
+    """A table for each GPU: metric, value, its confidence and line, and the number of its source below."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from kbs.common.visible_text import visible
+
+    for product in found.products:
+        specs = [spec for spec in found.specs if spec.product == product]
+        if not specs:
+            continue
+        page = specs[0].citation
+        console.print(f"{terms.products[product].name}  {page.wiki}/{page.path}:L{page.line_start}", markup=False)
+        table = Table("metric", "value", box=None, pad_edge=False, header_style="bold")
+        table.add_column("confidence", min_width=_WHOLE)
+        table.add_column("line", no_wrap=True)
+        table.add_column("source", no_wrap=True)
+        sources: dict[str, dict[str, None]] = {}
+        for row in specs:
+            name = terms.metrics[row.metric].name + (f" ({row.qualifier})" if row.qualifier else "")
+            value = f"{row.value} {row.unit}".strip() if row.published else "not published"
+            sources.setdefault(row.source.title, {})[row.source.place] = None
+            number = list(sources).index(row.source.title) + 1
+            confidence = row.confidence if row.recommended else f"{row.confidence}, not recommended"
+            place = row.citation
+            other = f"{place.wiki}/{place.path}:" if (place.wiki, place.path) != (page.wiki, page.path) else ""
+            cells = (name, value, confidence, f"{other}L{place.line_start}", f"[{number}]")
+            table.add_row(*(Text(visible(cell)) for cell in cells))
+        console.print(table)
+        console.print("\nSources", style="bold", markup=False)
+        for number, (title, places) in enumerate(sources.items(), start=1):
+            console.print(f"  [{number}] {title}: {'; '.join(filter(None, places))}", markup=False)
+        console.print("")
+    console.print(f"`kopt spec {found.products[0]} METRIC` prints the line of a value that `kopt cite` checks.", markup=False)
 
 
 def _show_comparison(console: Console, found: FoundSpecs, terms: Vocabulary) -> None:

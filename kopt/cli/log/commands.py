@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from kbs.experience.log import ExperienceLog
 
 log = typer.Typer(help="What was tried on which kernel, and what came of it.", no_args_is_help=True)
+_NONE = "No experiment was found. `kopt log add` and `kopt log import` add some; runs add theirs."
 LimitOption = Annotated[int, typer.Option("--limit", min=1, max=100_000, help="Number of experiments to show.")]
 
 
 @log.command("list")
-@command("log list")
+@command("log list", paged=True)
 def list_(
     filters: FilterOptions,
     masked: Annotated[bool, typer.Option("--masked", help="Show only masked experiments.")] = False,
@@ -43,6 +44,7 @@ def list_(
     limit: LimitOption = 20,
 ) -> Reply:
     """List experiments, newest first."""
+    from kopt.cli.log.text import counted
     from kopt.services.experience.log import open_log
 
     wanted = filters.read(True if masked else None if everything else False)
@@ -50,11 +52,12 @@ def list_(
     with found.index() as index:
         entries, total = list(index.entries(wanted, limit, newest=True)), index.count(wanted)
     more = f", {len(entries)} of them shown" if total > len(entries) else ""
-    return _listed(found, entries, total, f"{total} experiments{more}, {found.files.root}")
+    last = f"{counted(total)}{more}, {found.files.root}" if entries else _NONE
+    return _listed(found, entries, total, last)
 
 
 @log.command()
-@command("log search")
+@command("log search", paged=True)
 def search(
     words: Annotated[
         list[str], typer.Argument(help="Words, or a sentence. Experiments that fit it in words or meaning are found.")
@@ -75,7 +78,7 @@ def search(
             total = index.count(wanted)
         entries, result = search_log(eng, found, " ".join(words), wanted, limit) if total else ([], None)
         told = [*eng.warnings, *(f"degraded: {why}" for why in (result.degraded if result else ()))]
-    return _listed(found, entries, total, "" if entries else f"none of {total} experiments fits", told)
+    return _listed(found, entries, total, "" if entries else _NONE, told)
 
 
 def _listed(found: ExperienceLog, entries: Sequence[Entry], total: int, last: str, told: Sequence[str] = ()) -> Reply:
@@ -91,7 +94,7 @@ def _listed(found: ExperienceLog, entries: Sequence[Entry], total: int, last: st
 
 
 @log.command()
-@command("log show")
+@command("log show", paged=True)
 def show(id: IdArgument) -> Reply:
     """Show everything that one record says."""
     return entry_reply(id)
@@ -109,13 +112,13 @@ def entry_reply(id: str) -> Reply:
 
 
 @log.command()
-@command("log stats")
+@command("log stats", paged=True)
 def stats(filters: FilterOptions) -> Reply:
     """Count outcomes and effects by method, operation and GPU, with 95% intervals."""
     from dataclasses import replace
 
     from kbs.experience.stats import GROUPS, effects
-    from kopt.cli.log.text import effect_lines
+    from kopt.cli.log.text import counted, effect_lines
     from kopt.services.experience.log import open_log
     from kopt.services.results.experiments import LogStatsData
 
@@ -123,23 +126,24 @@ def stats(filters: FilterOptions) -> Reply:
     found = open_log()
     with found.index() as index:
         by = {str(name): effects(index, name, wanted) for name in GROUPS}
-        counted, hidden = index.count(wanted), index.count(replace(wanted, masked=True))
+        experiments, hidden = index.count(wanted), index.count(replace(wanted, masked=True))
         twice = len(index.duplicates())
     problems = [str(problem) for problem in found.problems()]
-    lines = [f"{counted} experiments, {hidden} masked ones left out, {found.files.root}"]
+    left_out = f", {hidden} masked ones left out" if hidden else ""
+    lines = [f"{counted(experiments)}{left_out}, {found.files.root}" if experiments else _NONE]
     for name, rows in by.items():
-        lines += [f"by {name}", *effect_lines(rows)]
+        lines += [f"by {name}", *effect_lines(rows)] if rows else []
     warnings = list(problems)
     if twice:
         warnings.append(f"{twice} groups of records are of one experiment each: `kopt log merge` joins them")
     data = LogStatsData(
-        folder=str(found.files.root), experiments=counted, masked=hidden, by=by, duplicates=twice, problems=problems
+        folder=str(found.files.root), experiments=experiments, masked=hidden, by=by, duplicates=twice, problems=problems
     )
     return Reply(data, print_lines(lines), warnings=warnings)
 
 
 @log.command()
-@command("log recommend")
+@command("log recommend", paged=True)
 def recommend(
     kernel: Annotated[str, typer.Option("--kernel", help="Kernel name, or the operation that it computes.")],
     backend: BackendOption = "",
@@ -223,7 +227,8 @@ def merge() -> Reply:
     joins = found.merge()
     lines = [f"{', '.join(join.joined)}: {join.why}" for join in joins]
     data = MergeData(joined=[JoinData(ids=list(join.joined), why=join.why) for join in joins])
-    last = f"{len(joins)} groups of records joined"
+    many = f"{len(joins)} group{'s' if len(joins) > 1 else ''} of records joined"
+    last = many if joins else "Nothing was joined: no two records are of the same experiment."
     return Reply(data, print_lines([*lines, last]), warnings=list(found.files.notes))
 
 

@@ -20,6 +20,11 @@ _SHOWN = 20
 """Problems of an import that are printed."""
 
 
+def counted(experiments: int) -> str:
+    """`1 experiment`, `12 experiments`."""
+    return f"{experiments} experiment{'' if experiments == 1 else 's'}"
+
+
 def entry_line(entry: Entry) -> str:
     """One line: id, day, where, what, what came of it."""
     one = entry.experiment

@@ -26,7 +26,7 @@ _SHOWN = 16
 """Opcodes and changes that are printed; JSON has all."""
 
 
-@command("sass", reads_wikis=True)
+@command("sass", reads_wikis=True, paged=True)
 def sass(
     candidate: Annotated[Path, typer.Argument(help="The kernel: a .py file with Triton kernels, or a .cu file.")],
     compilation: CompileOptions,

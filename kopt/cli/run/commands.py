@@ -114,7 +114,7 @@ def _confirmed(shown: str, question: str, *, yes: bool, json: bool) -> bool:
 # --- taking a run on ------------------------------------------------------------------------------------------------
 
 
-@command("run next", run, reads_wikis=True)
+@command("run next", run, reads_wikis=True, paged=True)
 def next_(run: RunOption = None) -> Reply:
     """Show all that the next version is written from: kernel, measurements, passages, methods, what failed so far.
 
@@ -179,7 +179,7 @@ def _read(place: str) -> bytes:
         ) from error
 
 
-@command("run gate", run, reads_wikis=True)
+@command("run gate", run, reads_wikis=True, paged=True)
 def gate(
     version: Annotated[
         str | None, typer.Argument(help="A version, such as v3 (default: the last profiled one).")
@@ -377,17 +377,17 @@ def list_(
     folder: Annotated[Path, typer.Argument(help="Workspace whose runs/ to list.")] = Path(),
     all_: Annotated[bool, typer.Option("--all", help="List all runs of this KOPT_HOME.")] = False,
 ) -> Reply:
-    """List finished and unfinished runs. Exit code 3 if there are none."""
+    """List finished and unfinished runs."""
     from kopt.services.results.runs import RunListData, RunListItem
     from kopt.services.runs.lookup import runs_below, runs_of_home
     from kopt.services.settings import load_settings
 
     found = runs_of_home(load_settings().home) if all_ else runs_below(folder.absolute())
     data = RunListData(runs=[RunListItem.of(one) for one in found])
-    return _reply(data, text.list_lines(data), [], ExitCode.OK if data.runs else ExitCode.ABSTAINED)
+    return _reply(data, text.list_lines(data), [])
 
 
-@command("run show", run)
+@command("run show", run, paged=True)
 def show(
     version: Annotated[
         str | None, typer.Argument(help="A version, such as v3 (default: the run's fixed settings).")
@@ -403,7 +403,7 @@ def show(
     return _reply(data, text.show_lines(data), engine.warnings)
 
 
-@command("run report", run)
+@command("run report", run, paged=True)
 def report(run: RunOption = None) -> Reply:
     """Print final_report.md, or, before the run ends, the report as it would be now."""
     from kopt.services.results.runs import RunReportData

@@ -180,7 +180,7 @@ def list_lines(found: runs.RunListData) -> Iterator[str]:
             best = "no best yet" if run.best is None else f"best v{run.best}"
             yield f"{run.run:<44} {run.phase:<16} {run.iterations} iterations, {best}  {run.folder}"
     if not found.runs:
-        yield "no runs"
+        yield "No run was found. `kopt run start` begins one; `kopt run list --all` lists those of other folders."
 
 
 def show_lines(found: runs.RunShowData) -> Iterator[str]:

@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from kopt.cli.output import console, duration
+from kopt.cli.output import duration
 from kopt.cli.run.text import labelled, run_lines
+from kopt.cli.terminal.console import console
 
 if TYPE_CHECKING:
     from kopt.services.results.runs import RunWatchData

@@ -57,7 +57,7 @@ def new(
     return Reply(data, print_lines(said if file else [made.text.rstrip("\n")]), warnings=warnings)
 
 
-@command("wiki lint", wiki, reads_wikis=True)
+@command("wiki lint", wiki, reads_wikis=True, paged=True)
 def lint(
     which: WikiOption = None,
     fix: Annotated[bool, typer.Option("--fix", help="Apply automatic fixes, after showing each change.")] = False,
@@ -106,7 +106,7 @@ def _fixed(wikis: Iterable[Wiki], terms: Vocabulary, *, ask: bool, may_ask: bool
                 yield f"{one.name}/{change.path}"
 
 
-@command("wiki gaps", wiki)
+@command("wiki gaps", wiki, paged=True)
 def gaps(
     reason: Annotated[
         str | None, typer.Option("--reason", help="Only what was refused for this reason, such as not_in_wiki.")
@@ -145,7 +145,7 @@ _MISSING_SHOWN = 3
 
 def _gap_lines(data: GapsData, since: str) -> Iterator[str]:
     if not data.questions:
-        yield "no question was refused yet"
+        yield "No question was refused yet."
         return
     for gap in data.questions:
         yield f"{gap.count}x  {gap.last[:10]}  {', '.join(gap.reasons)}  {gap.asked}"
@@ -157,7 +157,7 @@ def _gap_lines(data: GapsData, since: str) -> Iterator[str]:
     yield f"{many}, {times}" + (f"; {len(data.questions)} shown" if len(data.questions) < data.total else "")
 
 
-@command("wiki stats", wiki, reads_wikis=True)
+@command("wiki stats", wiki, reads_wikis=True, paged=True)
 def stats(which: WikiOption = None) -> Reply:
     """Count pages, specs, sources and confidence of each wiki."""
     from kopt.services.results.wiki import StatsData
@@ -178,7 +178,7 @@ def _stats_lines(counted: Iterable[dict[str, Any]]) -> Iterator[str]:
         yield f"  revision {one['revision']}"
 
 
-@command("wiki alike", wiki, reads_wikis=True)
+@command("wiki alike", wiki, reads_wikis=True, paged=True)
 def alike(
     which: WikiOption = None,
     least: Annotated[
@@ -217,7 +217,7 @@ def _alike_lines(data: AlikeData) -> Iterator[str]:
     yield f"{data.compared} sections compared, {data.total} pair{'' if data.total == 1 else 's'} alike{more}"
 
 
-@command("wiki show", wiki, reads_wikis=True)
+@command("wiki show", wiki, reads_wikis=True, paged=True)
 def show(page: Annotated[str, typer.Argument(help="A page's id or path, such as kernel/softmax.")]) -> Reply:
     """Print a page with its line numbers."""
     from kopt.cli.knowledge.cite import lines_reply
@@ -228,7 +228,7 @@ def show(page: Annotated[str, typer.Argument(help="A page's id or path, such as 
         return reply
 
 
-@command("wiki refs", wiki, reads_wikis=True)
+@command("wiki refs", wiki, reads_wikis=True, paged=True)
 def refs(
     page: Annotated[
         str, typer.Argument(metavar="PAGE[:LINE]", help="A page's id or path; with :30 or :L30-L32, lines of it.")
@@ -263,7 +263,7 @@ def _ref_lines(data: RefsData) -> Iterator[str]:
         yield f"  {one.by:<4}  {one.place}  {mark}{cites}{where}{f': {one.detail}' if one.detail else ''}"
 
 
-@command("wiki history", wiki, reads_wikis=True)
+@command("wiki history", wiki, reads_wikis=True, paged=True)
 def history(
     page: Annotated[str, typer.Argument(help="A page's id or path, such as kernel/softmax.")],
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Number of commits to show.")] = 20,
@@ -356,7 +356,7 @@ def _trust_reply(eng: Engine, changed: str, overrides: list[str], said: list[str
         for one in trusted_wikis(eng)
     ]
     if not changed:
-        said = [_trusted_line(one) for one in trusted] or ["no wiki is trusted"]
+        said = [_trusted_line(one) for one in trusted] or ["No wiki is trusted."]
     data = TrustData(trusted=trusted, changed=changed, overrides=overrides)
     return Reply(data, print_lines(said), warnings=list(eng.warnings))
 

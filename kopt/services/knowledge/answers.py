@@ -12,6 +12,8 @@ from kbs.answers.knowledge import Knowledge, Searcher
 from kbs.answers.model import Answer
 from kbs.answers.several import stands_alone, together
 from kbs.common.errors import KoptError, UsageError
+from kbs.evidence.citation import EvidenceKind
+from kbs.evidence.passage import EXPERIMENT, LOG
 from kbs.index.overrides import cost_notes, named_unknown, override_notes
 from kbs.index.passages import Chosen
 from kbs.index.search import Query, SearchResult, records_with
@@ -150,15 +152,18 @@ def search(engine: Engine, query: str, filters: Mapping[str, Sequence[str]]) -> 
     return engine.with_store(look, vectors=True)
 
 
+_ALWAYS = {"kind": (EXPERIMENT, EvidenceKind.NOTE), "wiki": (LOG,)}
+"""Values of filters that are right where nothing has them yet."""
+
+
 def check_filters(store: Store, filters: Mapping[str, Sequence[str]]) -> None:
     """Raises `UsageError` (`filter_unknown`) for a value that no page has: it would exclude every page."""
     for name, values in filters.items():
-        known = store.values_of(name)
+        known = sorted({*store.values_of(name), *_ALWAYS.get(name, ())})
         for value in values:
             if value not in known:
-                raise UsageError(
-                    f"no page has the {name} {value!r}", code="filter_unknown", hint=f"Pages have {', '.join(known)}."
-                )
+                hint = f"Pages have {', '.join(known)}." if known else "No page and no past experiment has one yet."
+                raise UsageError(f"no page has the {name} {value!r}", code="filter_unknown", hint=hint)
 
 
 def _dtype(engine: Engine, text: str) -> str:

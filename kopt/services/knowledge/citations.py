@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _CITATION = frozenset({"wiki", "path", "line_start", "line_end", "hash", "quote"})
 """Fields of a citation in JSON."""
+_NAMED = 10
+"""Pages that an error names."""
 _ELSEWHERE = {
     "log": "`kopt show log/ID` shows a record of the experience log.",
     "profile": "It is in the profile's own file; `kopt cite LINE --profile FILE` checks a line that cites it.",
@@ -157,17 +159,33 @@ def read_lines(library: Wikis, text: str, context: int = 0) -> PageLines:
 
 
 def find_page(library: Wikis, text: str) -> tuple[str, str]:
-    """(wiki, path) of a page named by id, path, or wiki and path; the latest wiki wins."""
+    """(wiki, path) of a page named by id, path, wiki and path, or the end of an id that only one page has.
+
+    The latest wiki wins. UsageError (`not_found`, `page_ambiguous`).
+    """
     wanted = re.sub(r"^note:", NOTES, text.strip()).removesuffix(".md")
     ids: dict[str, tuple[str, str]] = {}
+    short: dict[str, tuple[str, str]] = {}
+    """Without the wiki's name."""
     for wiki in library.all.values():
         for file in wiki.files():
             page = file.path.removesuffix(".md")
             ids[f"{wiki.name}/{page}"] = (wiki.name, file.path)
-            if not wiki.notes:  # which take no page's place
-                ids[page] = (wiki.name, file.path)
+            short[f"{wiki.name}/{page}" if wiki.notes else page] = (wiki.name, file.path)  # notes take no page's place
+    ids |= short
     if wanted in ids:
         return ids[wanted]
+    end = "-".join(wanted.lower().split())
+    for before in "/-":  # `softmax` is kernel/softmax; where no page has that name, `swizzle` is technique/l2-swizzle
+        found = [name for name in short if end and name.endswith(before + end)]
+        if len(found) == 1:
+            return short[found[0]]
+        if found:
+            raise UsageError(
+                f"{len(found)} pages are named {text}",
+                code="page_ambiguous",
+                hint=f"Name one of them: {', '.join(found[:_NAMED])}{' ...' if len(found) > _NAMED else ''}",
+            )
     near = difflib.get_close_matches(wanted, ids, n=3, cutoff=0.4)
     raise UsageError(
         f"no page {text}",

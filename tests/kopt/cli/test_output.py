@@ -8,7 +8,8 @@ import pytest
 import typer
 
 from kbs.common.json_model import JsonModel
-from kopt.cli.output import Reply, console, deliver, tell
+from kopt.cli.output import Reply, deliver, tell
+from kopt.cli.terminal.console import console
 
 EVIL = "+a = 1\x1b[1A\x1b[2K\r-b\u202e = 2\n\tc\n"
 SHOWN = r"+a = 1\x1b[1A\x1b[2K\r-b\u202e = 2"

@@ -21,7 +21,7 @@ from evaluator.receipt.verdict import Verdict
 from evaluator.scan.hazards import Hazard, Severity
 from evaluator.source.forms import Backend
 from kopt.cli.bench.text import report
-from kopt.cli.output import console
+from kopt.cli.terminal.console import console
 from tests.evaluator.receipts import KERNEL, REFERENCE, environment, plan, problem, receipt, source_record, trial
 
 PATH = Path("/folder/receipt.json")

@@ -13,7 +13,7 @@ from evaluator.receipt.plan import Plan
 from evaluator.receipt.receipt import Receipt
 from evaluator.receipt.verdict import Improvement
 from kopt.cli.bench.text import report
-from kopt.cli.output import console
+from kopt.cli.terminal.console import console
 from tests.evaluator.receipts import (
     baseline,
     clocks,

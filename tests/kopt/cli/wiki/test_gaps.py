@@ -110,7 +110,7 @@ def test_any_bytes_are_read(tmp_path_factory: pytest.TempPathFactory, data: byte
 def test_the_command(run: Runner, home: Path, tmp_path: Path) -> None:
     (home / "gaps.jsonl").unlink(missing_ok=True)
     none = run(home, "wiki", "gaps", cwd=tmp_path)
-    assert (none.code, none.out) == (0, "no question was refused yet\n")
+    assert (none.code, none.out) == (0, "No question was refused yet.\n")
 
     for asked in ("h300 hbm_bandwidth", "h100-pcie nvlink_bandwith_of_nothing"):
         run(home, "ask", f"What is the bandwidth of the {asked}?", cwd=tmp_path)

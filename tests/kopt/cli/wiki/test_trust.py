@@ -110,7 +110,7 @@ def test_a_workspaces_wiki_is_left_out_until_it_is_trusted(run: Runner, home: Pa
     assert bandwidth(looked_up(run, home, work)) == 3.35
     again = run(home, "wiki", "distrust", "wiki", "--json", cwd=work)
     assert (again.code, again.json["errors"][0]["code"]) == (2, "wiki_not_trusted")
-    assert run(home, "wiki", "trust", "--list", cwd=home).out == "no wiki is trusted\n"
+    assert run(home, "wiki", "trust", "--list", cwd=home).out == "No wiki is trusted.\n"
 
 
 @pytest.mark.parametrize(
