@@ -17,6 +17,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from kopt.cli.command import Command, Group
 from kopt.cli.output import fail, whole_pipe
+from kopt.cli.terminal.completion import typed_command
 
 _ABOUT = "Evidence for making GPU kernels faster: answers whose every claim cites a line that code has checked."
 _SHORT = """\
@@ -80,6 +81,14 @@ def application(names: Iterable[str] = _COMMANDS) -> typer.Typer:
     return app
 
 
+def _names() -> typer.Typer:
+    """A command line that has the names of the commands alone: a shell that completes one waits for no imports."""
+    app = application(())
+    for name in _COMMANDS:
+        app.command(name)(lambda: None)
+    return app
+
+
 def __getattr__(name: str) -> typer.Typer:
     """`app`: the command line with all commands."""
     if name != "app":
@@ -97,7 +106,7 @@ def _version(wanted: bool) -> None:
 
 def root(
     context: typer.Context,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001  # its callback prints it
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
@@ -153,6 +162,8 @@ def main() -> None:
     try:
         if any(word != _as_text(word) for word in sys.argv[1:]):
             raise typer.BadParameter("a word of the command is not UTF-8 text")
+        if (typed := typed_command()) is not None:
+            (application([typed]) if typed in _COMMANDS else _names())(standalone_mode=False)
         called = [word for word in sys.argv[1:2] if word in _COMMANDS]
         alone = sys.argv[1:] in ([], ["--version"])
         code = application(() if alone else called or _COMMANDS)(standalone_mode=False)

@@ -40,12 +40,12 @@ from kbs.index.store import Store
 from kbs.questions.question import Question, understand
 from kopt.services.settings import WORKSPACE_FILE, LoadedSettings
 from wiki.library import BUNDLED, Wiki, Wikis, bundled_wiki, check_names, open_wiki
+from wiki.registry import REGISTRY, read_registry
 from wiki.trust import resolved, trusted_folders
 
 if TYPE_CHECKING:
     from kbs.experience.index import ExperienceIndex
 
-REGISTRY = "wikis.json"
 GAPS = "gaps.jsonl"
 _TRIES = 5
 """Times that an index which another command has changed to other wikis is brought back."""
@@ -175,24 +175,7 @@ class Engine:
 
     def registered(self) -> dict[str, str]:
         """name → folder of the wikis and notes that `kopt ingest PATH` added."""
-        path = self.settings.home / REGISTRY
-        try:
-            content = json.loads(path.read_text("utf-8"))
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError) as error:
-            raise ConfigurationError(
-                f"cannot read {path}: {error}",
-                code="registry_damaged",
-                hint="Fix or remove it, and add the wikis again with `kopt ingest PATH`.",
-            ) from error
-        if not isinstance(content, dict) or not all(isinstance(v, str) for v in content.values()):
-            raise ConfigurationError(
-                f"{path} is not a list of wikis",
-                code="registry_damaged",
-                hint="Remove it, and add the wikis again with `kopt ingest PATH`.",
-            )
-        return content
+        return read_registry(self.settings.home)
 
     def register(self, wiki: Wiki) -> None:
         """Remember a wiki, or notes, for all later commands. Notes come from here alone: no workspace brings any."""

@@ -11,6 +11,7 @@ from kopt.cli.analysis.options import LaunchOption, ProblemOptions
 from kopt.cli.command import command
 from kopt.cli.output import Reply
 from kopt.cli.support import engine, print_lines
+from kopt.cli.terminal.completion import gpus
 
 
 @command("diagnose", reads_wikis=True, paged=True)
@@ -23,7 +24,9 @@ def diagnose(
         ),
     ],
     problem: ProblemOptions,
-    gpu: Annotated[str, typer.Option("--gpu", help="GPU for the headroom (default: the report's).")] = "",
+    gpu: Annotated[
+        str, typer.Option("--gpu", autocompletion=gpus, help="GPU for the headroom (default: the report's).")
+    ] = "",
     launch: LaunchOption = "",
 ) -> Reply:
     """Find what bounds a kernel: class, binding resource, headroom and symptoms, each with its threshold.

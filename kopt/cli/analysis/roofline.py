@@ -15,6 +15,7 @@ from kopt.cli.command import command
 from kopt.cli.options import CallSecondsOption
 from kopt.cli.output import Reply
 from kopt.cli.support import engine, print_lines
+from kopt.cli.terminal.completion import gpus
 
 if TYPE_CHECKING:
     from kopt.services.roofline import Roofline
@@ -28,7 +29,10 @@ _HOW = {
 
 @command("roofline", reads_wikis=True)
 def roofline(
-    gpu: Annotated[str, typer.Option("--gpu", help="A GPU of the wiki, such as h200-sxm; auto: the GPU present.")],
+    gpu: Annotated[
+        str,
+        typer.Option("--gpu", autocompletion=gpus, help="A GPU of the wiki, such as h200-sxm; auto: the GPU present."),
+    ],
     problem: ProblemOptions,
     profile: Annotated[
         Path | None, typer.Option("--profile", help="A measured time of the kernel: a receipt or an ncu report.")

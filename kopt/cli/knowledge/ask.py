@@ -12,6 +12,7 @@ from kopt.cli.analysis.options import LaunchOption, ProblemOptions
 from kopt.cli.command import command
 from kopt.cli.knowledge.ask_options import AnswerOptions, QuestionOptions
 from kopt.cli.output import JsonFlag, Reply, tell
+from kopt.cli.terminal.completion import gpus
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -164,7 +165,9 @@ def search(
     confidence: Annotated[list[str] | None, typer.Option("--confidence")] = None,
     wiki: Annotated[list[str] | None, typer.Option("--wiki", help="Name of a wiki, or log.")] = None,
     operation: Annotated[list[str] | None, typer.Option("--operation", help="Operation, such as softmax.")] = None,
-    product: Annotated[list[str] | None, typer.Option("--product", help="GPU, such as h100-sxm.")] = None,
+    product: Annotated[
+        list[str] | None, typer.Option("--product", autocompletion=gpus, help="GPU, such as h100-sxm.")
+    ] = None,
     dtype: Annotated[list[str] | None, typer.Option("--dtype", help="Element type of past experiments.")] = None,
     method: Annotated[list[str] | None, typer.Option("--method", help="Method of past experiments.")] = None,
     outcome: Annotated[list[str] | None, typer.Option("--outcome", help="What past experiments came to.")] = None,
@@ -214,6 +217,9 @@ def search(
                 console.print(f"    {line[:160]}", markup=False)
 
     data = SearchData(
-        query=" ".join(query), terms=found.terms, asked=found.asked, passages=[PassageData.of(hit) for hit in found.hits]
+        query=" ".join(query),
+        terms=found.terms,
+        asked=found.asked,
+        passages=[PassageData.of(hit) for hit in found.hits],
     )
     return Reply(data, show, warnings=warnings)

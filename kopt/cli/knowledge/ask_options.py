@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
+from kopt.cli.terminal.completion import dtypes, gpus
+
 if TYPE_CHECKING:
     from kopt.services.engine import Engine
     from kopt.services.knowledge.follow_up import Earlier
@@ -18,9 +20,12 @@ class QuestionOptions:
 
     panel: ClassVar[str] = "Question"
     gpu: Annotated[
-        list[str] | None, typer.Option("--gpu", help="A GPU that the question is about. May be repeated.")
+        list[str] | None,
+        typer.Option("--gpu", autocompletion=gpus, help="A GPU that the question is about. May be repeated."),
     ] = None
-    dtype: Annotated[str, typer.Option("--dtype", help="Element type, such as fp32 or bf16.")] = ""
+    dtype: Annotated[
+        str, typer.Option("--dtype", autocompletion=dtypes, help="Element type, such as fp32 or bf16.")
+    ] = ""
     kind: Annotated[
         list[str] | None, typer.Option("--kind", help="Search only pages of this kind. May be repeated.")
     ] = None

@@ -13,6 +13,7 @@ import typer
 from kopt.cli.command import command
 from kopt.cli.output import Reply
 from kopt.cli.support import engine, print_lines
+from kopt.cli.terminal.completion import pages
 
 if TYPE_CHECKING:
     from kbs.evidence.checking import CheckedCitation
@@ -120,7 +121,10 @@ def _whole(content: str) -> str:
 @command("show", reads_wikis=True, paged=True)
 def show(
     reference: Annotated[
-        list[str], typer.Argument(help="A citation such as gpu-wiki/kernel/softmax.md:L34 or log/ID, or a page's name.")
+        list[str],
+        typer.Argument(
+            autocompletion=pages, help="A citation such as gpu-wiki/kernel/softmax.md:L34 or log/ID, or a page's name."
+        ),
     ],
     context: Annotated[int, typer.Option("--context", "-C", min=0, max=1000, help="Lines before and after.")] = 0,
 ) -> Reply:

@@ -10,6 +10,7 @@ import typer
 from kopt.cli.command import command
 from kopt.cli.output import Reply
 from kopt.cli.support import engine, print_lines
+from kopt.cli.terminal.completion import spec_words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +25,9 @@ def spec(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="GPU [METRIC] | compare GPU GPU...", help="A GPU, a GPU and a metric, or `compare` and GPUs."
+            metavar="GPU [METRIC] | compare GPU GPU...",
+            autocompletion=spec_words,
+            help="A GPU, a GPU and a metric, or `compare` and GPUs.",
         ),
     ] = None,
     qualifier: Annotated[str, typer.Option("--qualifier", help="Only rows of this qualifier, such as dense.")] = "",
@@ -74,7 +77,7 @@ def _gpus(eng: Engine) -> Reply:
 
 
 def _lines(found: FoundSpecs, terms: Vocabulary, *, rows: bool, wide: bool) -> Iterator[str]:
-    """A citation line for each value, and what is missing. `wide`: where the value comes from stands on the same line."""
+    """A citation line for each value, and what is missing. `wide`: its source stands on the same line."""
     for row in found.specs if rows else ():
         note = "" if row.recommended else ", not recommended"
         says = f"{row.confidence}{note}; {row.source.title}, {row.source.place}"
@@ -121,7 +124,9 @@ def _show_tables(console: Console, found: FoundSpecs, terms: Vocabulary) -> None
         for number, (title, places) in enumerate(sources.items(), start=1):
             console.print(f"  [{number}] {title}: {'; '.join(filter(None, places))}", markup=False)
         console.print("")
-    console.print(f"`kopt spec {found.products[0]} METRIC` prints the line of a value that `kopt cite` checks.", markup=False)
+    console.print(
+        f"`kopt spec {found.products[0]} METRIC` prints the line of a value that `kopt cite` checks.", markup=False
+    )
 
 
 def _show_comparison(console: Console, found: FoundSpecs, terms: Vocabulary) -> None:

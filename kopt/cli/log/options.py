@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from kopt.cli.options import DimsOption
+from kopt.cli.terminal.completion import dtypes, gpus
 
 if TYPE_CHECKING:
     from kbs.experience.filters import Filter
@@ -17,9 +18,11 @@ IdArgument = Annotated[str, typer.Argument(help="An id, log/ID, or the beginning
 WhyOption = Annotated[str, typer.Option("--why", help="The reason, for later readers.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Include masked experiments.")]
 BackendOption = Annotated[str, typer.Option("--backend", help="Language: triton, cuda.")]
-ChipOption = Annotated[str, typer.Option("--chip", "--gpu", help="GPU: a product, or a family for all its products.")]
+ChipOption = Annotated[
+    str, typer.Option("--chip", "--gpu", autocompletion=gpus, help="GPU: a product, or a family for all its products.")
+]
 BottleneckOption = Annotated[str, typer.Option("--bottleneck", help="Class before the change, such as memory.")]
-DtypeOption = Annotated[str, typer.Option("--dtype", help="Element type, such as fp32 or bf16.")]
+DtypeOption = Annotated[str, typer.Option("--dtype", autocompletion=dtypes, help="Element type, such as fp32 or bf16.")]
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class ExperimentOptions:
     ] = None
     op: Annotated[str, typer.Option("--op", help="Operation (default: from the kernel's name).")] = ""
     backend: BackendOption = ""
-    chip: Annotated[str, typer.Option("--chip", "--gpu", help="GPU.")] = ""
+    chip: Annotated[str, typer.Option("--chip", "--gpu", autocompletion=gpus, help="GPU.")] = ""
     dims: DimsOption = None
     dtype: DtypeOption = ""
     bottleneck: BottleneckOption = ""

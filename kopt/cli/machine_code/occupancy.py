@@ -14,6 +14,7 @@ from kopt.cli.command import command
 from kopt.cli.machine_code.options import CompileOptions
 from kopt.cli.output import Reply
 from kopt.cli.support import engine, print_lines
+from kopt.cli.terminal.completion import gpus
 
 if TYPE_CHECKING:
     from evaluator.sass.compile import Machine
@@ -28,7 +29,10 @@ _SIZE = re.compile(r"\s*(\d{1,12})\s*(B|KB|KiB|K)?\s*", re.IGNORECASE)
 def occupancy(
     compilation: CompileOptions,
     gpu: Annotated[
-        str, typer.Option("--gpu", help="A product such as h100-sxm, or a compute capability: sm_90, 9.0.")
+        str,
+        typer.Option(
+            "--gpu", autocompletion=gpus, help="A product such as h100-sxm, or a compute capability: sm_90, 9.0."
+        ),
     ] = "",
     regs: Annotated[int | None, typer.Option("--regs", help="Registers per thread.")] = None,
     smem: Annotated[

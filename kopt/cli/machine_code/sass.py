@@ -12,6 +12,7 @@ from kopt.cli.command import command
 from kopt.cli.machine_code.options import CompileOptions
 from kopt.cli.output import Reply
 from kopt.cli.support import engine, print_lines
+from kopt.cli.terminal.completion import gpus
 
 if TYPE_CHECKING:
     from evaluator.sass.compile import Machine
@@ -31,7 +32,10 @@ def sass(
     candidate: Annotated[Path, typer.Argument(help="The kernel: a .py file with Triton kernels, or a .cu file.")],
     compilation: CompileOptions,
     gpu: Annotated[
-        str, typer.Option("--gpu", help="Target: sm_90, 9.0, or a GPU of the wiki (default: the GPU present).")
+        str,
+        typer.Option(
+            "--gpu", autocompletion=gpus, help="Target: sm_90, 9.0, or a GPU of the wiki (default: the GPU present)."
+        ),
     ] = "auto",
     method: Annotated[
         list[str] | None, typer.Option("--method", help="Only these methods: ID, or ID,ID. May be repeated.")

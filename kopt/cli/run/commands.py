@@ -30,6 +30,7 @@ from kopt.cli.run.options import (
 )
 from kopt.cli.run.request_text import next_lines
 from kopt.cli.support import print_lines
+from kopt.cli.terminal.completion import runs
 from kopt.services.arguments import read_version
 
 if TYPE_CHECKING:
@@ -241,7 +242,10 @@ def status(run: RunOption = None) -> Reply:
 @command("run watch", run)
 def watch(
     name: Annotated[
-        str | None, typer.Argument(metavar="RUN", help="Folder, name or id of the run (default: the one here).")
+        str | None,
+        typer.Argument(
+            metavar="RUN", autocompletion=runs, help="Folder, name or id of the run (default: the one here)."
+        ),
     ] = None,
     json: JsonFlag = False,
 ) -> Reply:

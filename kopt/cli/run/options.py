@@ -18,6 +18,7 @@ from kopt.cli.options import (
     ProblemOptions,
     TimingOptions,
 )
+from kopt.cli.terminal.completion import gpus, runs
 
 if TYPE_CHECKING:
     from kopt.services.engine import Engine
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
     from loop.proposals.few_words import Words
 
 RunOption = Annotated[
-    str | None, typer.Option("--run", help="Folder, name or id of the run (default: the one here or below ./runs).")
+    str | None,
+    typer.Option(
+        "--run", autocompletion=runs, help="Folder, name or id of the run (default: the one here or below ./runs)."
+    ),
 ]
 CommandTimeoutOption = Annotated[
     float, typer.Option("--command-timeout", help="Seconds for each answer of --command.", min=0.1, max=86400)
@@ -176,7 +180,8 @@ class PlaceOptions:
     panel: ClassVar[str] = "Device and folder"
     device: AnyDeviceOption = None
     gpu: Annotated[
-        str | None, typer.Option("--gpu", help="Product whose specs are used (default: the GPU present).")
+        str | None,
+        typer.Option("--gpu", autocompletion=gpus, help="Product whose specs are used (default: the GPU present)."),
     ] = None
     out: Annotated[Path | None, typer.Option("--out", help="The run's folder (default: WORKSPACE/runs/NAME-NNN).")] = (
         None

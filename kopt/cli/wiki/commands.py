@@ -12,6 +12,7 @@ import typer
 from kopt.cli.command import command
 from kopt.cli.output import JsonFlag, Reply, tell
 from kopt.cli.support import engine, print_lines
+from kopt.cli.terminal.completion import pages
 
 if TYPE_CHECKING:
     from kbs.evidence.vocabulary import Vocabulary
@@ -218,7 +219,9 @@ def _alike_lines(data: AlikeData) -> Iterator[str]:
 
 
 @command("wiki show", wiki, reads_wikis=True, paged=True)
-def show(page: Annotated[str, typer.Argument(help="A page's id or path, such as kernel/softmax.")]) -> Reply:
+def show(
+    page: Annotated[str, typer.Argument(autocompletion=pages, help="A page's id or path, such as kernel/softmax.")],
+) -> Reply:
     """Print a page with its line numbers."""
     from kopt.cli.knowledge.cite import lines_reply
 
@@ -231,7 +234,10 @@ def show(page: Annotated[str, typer.Argument(help="A page's id or path, such as 
 @command("wiki refs", wiki, reads_wikis=True, paged=True)
 def refs(
     page: Annotated[
-        str, typer.Argument(metavar="PAGE[:LINE]", help="A page's id or path; with :30 or :L30-L32, lines of it.")
+        str,
+        typer.Argument(
+            metavar="PAGE[:LINE]", autocompletion=pages, help="A page's id or path; with :30 or :L30-L32, lines of it."
+        ),
     ],
 ) -> Reply:
     """Show what refers to a page: links and citations of other pages, citations of runs, records of the log.
@@ -265,7 +271,7 @@ def _ref_lines(data: RefsData) -> Iterator[str]:
 
 @command("wiki history", wiki, reads_wikis=True, paged=True)
 def history(
-    page: Annotated[str, typer.Argument(help="A page's id or path, such as kernel/softmax.")],
+    page: Annotated[str, typer.Argument(autocompletion=pages, help="A page's id or path, such as kernel/softmax.")],
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Number of commits to show.")] = 20,
 ) -> Reply:
     """Show the commits that changed a page, the newest first, also those under its former names.

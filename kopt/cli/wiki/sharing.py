@@ -12,6 +12,7 @@ import typer
 from kopt.cli.command import command
 from kopt.cli.output import Reply
 from kopt.cli.support import engine, print_lines
+from kopt.cli.terminal.completion import runs
 from kopt.cli.wiki.commands import wiki
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ ProposalArgument = Annotated[
 @command("wiki propose", wiki, reads_wikis=True)
 def propose(
     from_run: Annotated[
-        str | None, typer.Option("--from-run", metavar="RUN", help="A finished run: its folder or its id.")
+        str | None,
+        typer.Option("--from-run", metavar="RUN", autocompletion=runs, help="A finished run: its folder or its id."),
     ] = None,
     page: Annotated[Path | None, typer.Option("--page", help="The file of a page.")] = None,
     into: Annotated[

@@ -55,7 +55,9 @@ def test_sentences_are_folded_and_set_in_and_what_is_copied_is_not(terminal: Ter
 
 
 def test_what_a_terminal_would_obey_is_written_out_in_folded_text_too(terminal: Terminal) -> None:
-    console(terminal).print("a \x1b]8;;http://x.org/\x1b\\ claim [bold] of :fire: others \x1b[2K which is long", markup=False)
+    console(terminal).print(
+        "a \x1b]8;;http://x.org/\x1b\\ claim [bold] of :fire: others \x1b[2K which is long", markup=False
+    )
     assert "\x1b" not in terminal.getvalue()
     assert "[bold] of :fire:" in terminal.getvalue()
 
