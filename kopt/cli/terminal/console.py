@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-_LEAD = re.compile(r" *(?:- |\d+\. |\[\d+\] )?")
+_LEAD = re.compile(r"  [a-z]\w*(?: \w+){0,3} {2,}(?=\S)| *(?:- |\d+\. |\[\d+\] )?")
 """What the further lines of a folded paragraph are set in by."""
 _LEAST = 24
 """Columns that folded words must have."""

@@ -46,11 +46,14 @@ def test_sentences_are_folded_and_set_in_and_what_is_copied_is_not(terminal: Ter
     out.print("  - a claim that is much longer than this terminal is wide", markup=False)
     out.print(f"  [1] HBM bandwidth: 3.35 TB/s <- {LINE}", markup=False)
     out.print("  3  |  a row  |  of a table that a reader copies whole", markup=False)
+    out.print("  stopped      since a version is near the peak", markup=False)
     folded = ["  - a claim that is much longer than", "    this terminal is wide"]
     assert terminal.getvalue().splitlines() == [
         *folded,
         f"  [1] HBM bandwidth: 3.35 TB/s <- {LINE}",
         "  3  |  a row  |  of a table that a reader copies whole",
+        "  stopped      since a version is near",
+        "               the peak",
     ]
 
 
