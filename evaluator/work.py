@@ -1,4 +1,4 @@
-"""What a problem needs at the least: bytes to read and write, operations to do. Counted from its reference."""
+"""What a problem needs at the least, counted from its reference: bytes and operations; and what it computes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import math
 from typing import Any, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from evaluator.correctness.reference import ReferenceProcess
+from evaluator.graph import Graph, read_graph
 from evaluator.request import Request
 from evaluator.sandbox import messages
 from evaluator.sandbox.fork_server import ForkServer
@@ -122,10 +123,48 @@ def count_work(request: Request, recognised: Recognised, server: ForkServer) -> 
     runs = not is_cuda(source) and (recognised.oracle == "reference" or recognised.backend is Backend.TORCH)
     if not runs and recognised.form in (Form.KERNELBENCH, Form.FUNCTION):
         raise _uncountable("the kernel is its own reference, and what it launches cannot be counted")
-    request = request.model_copy(update={"device": "cpu"})
     outputs = list(request.outputs)
     if recognised.form is Form.SOLVE and not runs:
         outputs = output_pointers(solve_parameters(request.candidate), request.outputs, None)
+    try:
+        answer = _asked("count", request, recognised, server, runs=runs, outputs=outputs)["count"]
+    except KoptError as error:
+        raise _advised(error) from error
+    if answer is None:
+        raise _uncountable("its worker gave no count")
+    if answer["opaque"]:
+        raise _uncountable(f"no operator of PyTorch writes {answer['opaque'][0]}")
+    return _work(answer)
+
+
+def trace_graph(request: Request, recognised: Recognised, server: ForkServer) -> Graph:
+    """What a Python reference computes, operator by operator, without memory and without a GPU.
+
+    Raises `UsageError` `reference_untraceable` where it is no PyTorch code, or values decide what is done, and what the
+    reference's process raises.
+    """
+    if is_cuda(request.reference or request.candidate) or recognised.oracle != "reference":
+        raise _untraceable("the kernel is its own reference")
+    answer = _asked("trace", request, recognised, server, runs=True)["graph"]
+    try:
+        return read_graph(answer)
+    except (ValidationError, KeyError, TypeError) as error:
+        raise _untraceable(f"its worker gave no graph: {str(error)[:200]}") from error
+
+
+def _untraceable(why: str) -> UsageError:
+    return UsageError(
+        f"the operators of the reference cannot be read: {why}",
+        code="reference_untraceable",
+        hint="The search still rewrites the kernel, and tries its settings.",
+    )
+
+
+def _asked(
+    what: str, request: Request, recognised: Recognised, server: ForkServer, *, runs: bool, **words: Any
+) -> dict[str, Any]:
+    """A worker's answer about the reference, which it loads on the CPU."""
+    request = request.model_copy(update={"device": "cpu"})
     files = messages.reference_files(request, recognised, request.dims)
     files |= messages.candidate_files(request) if messages.own_setup(request, recognised) else {}
     limits = Limits(request.memory_limit, request.process_limit, 8 << 30, True)
@@ -133,16 +172,9 @@ def count_work(request: Request, recognised: Recognised, server: ForkServer) -> 
     reference = ReferenceProcess(worker, torch.device("cpu"), request.load_seconds, request.call_seconds)
     try:
         reference.load(messages.counting_message(request, recognised, request.dims, runs=runs))
-        answer = reference.ask("count", request.call_seconds, seed=_SEED, outputs=outputs)["count"]
-    except KoptError as error:
-        raise _advised(error) from error
+        return reference.ask(what, request.call_seconds, seed=_SEED, **words)
     finally:
         reference.close()
-    if answer is None:
-        raise _uncountable("its worker gave no count")
-    if answer["opaque"]:
-        raise _uncountable(f"no operator of PyTorch writes {answer['opaque'][0]}")
-    return _work(answer)
 
 
 def _work(answer: dict[str, Any]) -> Work:

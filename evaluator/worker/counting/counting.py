@@ -132,15 +132,15 @@ def count(subject: Any, seed: int, named: Sequence[str]) -> dict[str, Any]:
     tensors get it to its end.
     """
     if isinstance(subject, Inputs):
-        return _on_fake(subject, seed, lambda values, outputs: _uncalled(values, [*outputs, *named]))
+        return on_fake(subject, seed, lambda values, outputs: _uncalled(values, [*outputs, *named]))
     try:
-        return _on_fake(subject, seed, lambda *made: {**_traced(subject, *made), "run": "fake", "why": ""})
+        return on_fake(subject, seed, lambda *made: {**_traced(subject, *made), "run": "fake", "why": ""})
     except Exception as error:  # values decide what is done, or an operator has no fake form
         why = f"{type(error).__name__}: {error}".partition("\n")[0][:300]
     return {**_traced(subject, *_made(subject, seed)), "run": "real", "why": why}
 
 
-def _on_fake(subject: Any, seed: int, use: Any) -> dict[str, Any]:
+def on_fake(subject: Any, seed: int, use: Any) -> dict[str, Any]:
     """Make everything of fake tensors and use it."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -189,7 +189,7 @@ def _uncalled(values: Any, outputs: list[str]) -> dict[str, Any]:
     """Traffic by the arguments alone: what is no output is read, whole, and the outputs are written."""
     if not outputs:
         raise MissingError("nothing says which arguments are outputs, and the kernel's own code is not counted")
-    tensors, names = _named(values)
+    tensors, names = named_tensors(values)
     rows: dict[str, list[dict[str, Any]]] = {"reads": [], "writes": []}
     seen: set[int] = set()
     tracer = Tracer()
@@ -202,14 +202,14 @@ def _uncalled(values: Any, outputs: list[str]) -> dict[str, Any]:
     return {**rows, "operations": [], "unknown": [], "opaque": [], "run": "none", "why": ""}
 
 
-def _named(values: Any) -> tuple[list[torch.Tensor], dict[int, str]]:
+def named_tensors(values: Any) -> tuple[list[torch.Tensor], dict[int, str]]:
     tensors: list[torch.Tensor] = []
     return tensors, names_of(flatten(values, tensors))
 
 
 def _traced(subject: Any, values: Any, outputs: list[str]) -> dict[str, Any]:
     tracer = Tracer()
-    given, names = _named(values)
+    given, names = named_tensors(values)
     known: dict[int, tuple[str, str, torch.Tensor]] = {}
     for n, tensor in enumerate(given):
         known.setdefault(tracer.storage(tensor), ("input", names[n], tensor))

@@ -92,6 +92,12 @@ class ReferenceWorker(WorkerState):
 
         return {"count": count(self.subject, message["seed"], message["outputs"])}
 
+    def do_trace(self, message: dict[str, Any]) -> dict[str, Any]:
+        """What one call of the reference computes, as a graph of operators."""
+        from evaluator.worker.counting.graph import trace
+
+        return {"graph": trace(self.subject, message["seed"])}
+
 
 def _specs(tensors: Sequence[torch.Tensor]) -> list[dict[str, Any]]:
     """Their specs; raises `UnsupportedValueError` for what shared memory cannot hold."""
