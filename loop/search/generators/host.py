@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 
 from evaluator.graph import Origin
@@ -40,8 +39,8 @@ def fitted(x, shape, stride):
 '''
 
 
-def file_text(problem: Problem, kernels: Sequence[Kernel], reference: str, what: str) -> str:
-    """A whole file with `ModelNew`. `reference`: the text of the reference, whose constructor is kept."""
+def file_text(problem: Problem, kernels: Sequence[Kernel], what: str) -> str:
+    """A whole file with `ModelNew`."""
     body = "".join("\n\n" + kernel.text for kernel in kernels)
     parts = [_HEAD.format(what=what)]
     if "_multiply" in body:
@@ -53,17 +52,17 @@ def file_text(problem: Problem, kernels: Sequence[Kernel], reference: str, what:
         from loop.search.generators.cooperative import LOOKS
 
         parts.append(f"\nLOOKS = {LOOKS}  # how often a program looks for the others of its row before it works alone\n")
-    parts += [_FITTED, body, "\n\n" + _model(problem, launches, reference)]
+    parts += [_FITTED, body, "\n\n" + _model(problem, launches)]
     return "".join(parts).replace("\n\n\n\n", "\n\n\n")
 
 
-def _model(problem: Problem, launches: Sequence[str], reference: str) -> str:
+def _model(problem: Problem, launches: Sequence[str]) -> str:
     sources = problem.graph.sources
     inputs = [n for n, one in enumerate(sources) if one.what == "input"]
     arguments = ", ".join(f"x{n}" for n in inputs)
     lines = ["class ModelNew(torch.nn.Module):"]
     weights = {name: sources[n] for name, n in problem.sources.items() if sources[n].what == "weight"}
-    lines += _constructor([one for one in sources if one.what == "weight"], reference)
+    lines += _constructor([one for one in sources if one.what == "weight"])
     lines += ["", f"    def forward(self, {arguments}):" if arguments else "    def forward(self):"]
     body = []
     for name, number in problem.sources.items():
@@ -92,12 +91,11 @@ def _output(problem: Problem, output: Output) -> str:
 
 
 def _weight(name: str) -> str:
-    return f'self.get_parameter("{name}")' if True else name
+    return f'self.get_parameter("{name}")'
 
 
-def _constructor(weights: Sequence[Origin], reference: str) -> list[str]:
+def _constructor(weights: Sequence[Origin]) -> list[str]:
     """A constructor that takes what the reference's takes, and makes parameters under its names."""
-    del reference
     lines = ["    def __init__(self, *_, **__):", "        super().__init__()"]
     made = set[str]()
     for one in weights:
@@ -112,6 +110,3 @@ def _constructor(weights: Sequence[Origin], reference: str) -> list[str]:
         fresh = f"torch.empty({one.shape!r}, dtype=torch.{one.dtype})"
         lines.append(f'        {where}.register_parameter("{last}", torch.nn.Parameter({fresh}, requires_grad=False))')
     return lines
-
-
-__all__ = ["ast", "file_text"]

@@ -75,6 +75,8 @@ class _Reader:
         self.found = Problem(graph)
         self.known: dict[tuple[int, int], _Known] = {}
         self.stored: dict[tuple[int, str], Memory] = {}
+        self.logs: dict[str, tuple[str, str, str]] = {}
+        """Logarithm of a softmax → what it is made of: the value, its largest and the sum of a row."""
         self.count = 0
         self.needed = self._needed()
 
@@ -444,6 +446,7 @@ class _Reader:
         segment, value, top, total, axes, _ = self._softmax_sums(node)
         made = self._formula(segment, "({0} - ({1} + tl.log({2})))", value, top, total)
         self.known[place, 0] = _Known(segment, made, node.results[0], axes)
+        self.logs[made] = (value, top, total)
 
     def _op_logsumexp(self, place: int, node: Node) -> None:
         segment, _, top, total, axes, dims = self._softmax_sums(node)
@@ -511,8 +514,13 @@ class _Reader:
         segment, value, axes, over, _ = self._reducing(view, [1])
         chosen = self._value(target, (view.shape[0],), (axes[0],), segment)
         index = self._add(segment, Value(self._name(), "index", (axes[1] or 0,), over, "int32"))
-        picked = self._formula(segment, "tl.where({0} == {1}, -{2}, 0.0)", index, chosen, value)
+        logs = self.logs.get(value)
+        picked = self._formula(segment, "tl.where({0} == {1}, {2}, 0.0)", index, chosen, logs[0] if logs else value)
         (loss,) = self._reduce(segment, "sum", picked, "float32", over)
+        if logs:  # the number is picked before the logarithm: all reductions of the row in one pass
+            loss = self._formula(segment, "({0} + tl.log({1}) - {2})", logs[1], logs[2], loss)
+        else:
+            loss = self._formula(segment, "(-{0})", loss)
         ignored = node.args.get("ignore_index", -100)
         counts = self._formula(segment, f"tl.where({{0}} != {ignored}, 1.0, 0.0)", chosen)
         loss = self._formula(segment, "({0} * {1})", loss, counts)
