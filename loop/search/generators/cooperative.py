@@ -167,9 +167,14 @@ class _Writer:
         values = body.at_level(level)
         body.add(f"if here >= {self.parts}:")
         body.depth += 1
+        first = len(body.lines)
         for value in values:
             read_states(body, self.shape, self.parts, self.span, value, ', cache_modifier=".cg"')
             self._named(value)
+        for n in range(first, len(body.lines)):  # names of their own: what came before has another shape
+            for value in values:
+                own = rf"(?<![\w.])({value.name}_(?!states|r\d)\w+)(?!\w)"
+                body.lines[n] = re.sub(own, r"\1_joined", body.lines[n])
         body.depth -= 1
         body.add("else:")
         body.depth += 1
