@@ -1,4 +1,4 @@
-"""What one call of a reference computes: PyTorch's operators, and the tensors between them. Foreign, and checked here."""
+"""What one call of a reference computes: PyTorch's operators, and the tensors between them. Foreign: checked here."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ class Graph(Record):
 
 
 def read_graph(answer: dict[str, Any]) -> Graph:
-    """The graph that a worker wrote down. Raises `pydantic.ValidationError`, `KeyError` or `TypeError` where it is none.
+    """The graph that a worker wrote down. Raises `ValidationError`, `KeyError` or `TypeError` where it is none.
 
     Every tensor points to a source that is there, or to an earlier node.
     """
-    outputs = [one["tensor"] for one in answer["outputs"] if isinstance(one, dict)]
+    outputs = tuple(View.model_validate(one["tensor"]) for one in answer["outputs"] if isinstance(one, dict))
     if len(outputs) != len(answer["outputs"]):
         raise TypeError("a result is no tensor")
     graph = Graph(sources=answer["sources"], nodes=answer["nodes"], outputs=outputs, single=answer["single"])

@@ -16,6 +16,7 @@ from evaluator.receipt.plan import SeedSchedule
 from evaluator.receipt.receipt import Receipt
 from evaluator.request import Request
 from kbs.common.json_model import FrozenModel
+from loop.search.variant import Variant
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,9 @@ class Tools(Protocol):
 
     def targets(self) -> Targets:
         """Step 0."""
+
+    def families(self) -> tuple[tuple[Variant, ...], str]:
+        """(families of whole kernels for the run's reference, why there are none)."""
 
     def search(self, about: str, text: str) -> Search:
         """Ask the knowledge base."""

@@ -205,6 +205,7 @@ class Reply(_Part):
     failed: list[Text] = []
     outputs: list[Text] = []
     count: CountReply | None = None
+    graph: dict[str, Any] = {}
     captured: bool = False
     why: Text = ""
 

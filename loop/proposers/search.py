@@ -24,17 +24,23 @@ _WORDS = 12
 
 
 def answer(
-    request: NextRequest, candidates: Sequence[Candidate], look: Look, discipline: str, families: int = 1
+    request: NextRequest,
+    candidates: Sequence[Candidate],
+    look: Look,
+    discipline: str,
+    families: int = 1,
+    unread: str = "",
 ) -> Proposal | Unread:
     """The proposal of a family; a refusal where there is nothing left to propose.
 
     `candidates`: of one family, the most promising first, at most as many as the request allows. `families`: how many
-    there were to choose from.
+    there were to choose from. `unread`: why there are no whole kernels for the reference, if so.
     """
     if not candidates:
         why = "every family of kernels and every rewrite that applies to this version was tried"
-        none = "the search has no kernels of its own for this reference, and nothing to rewrite in this kernel: "
-        none += "a plain launch of a `@triton.jit` function, without autotuner and without a `while`, is what it reads"
+        none = f"the search has no kernels of its own for this reference ({unread or 'none of them can work here'}),"
+        none += " and nothing to rewrite in this kernel: a plain launch of a `@triton.jit` function, without autotuner"
+        none += " and without a `while`, is what it reads"
         return Unread(
             "search-exhausted",
             (why if families else none,),

@@ -49,6 +49,7 @@ from loop.planning.decisions import words
 from loop.proposals import evidence
 from loop.proposals import experience as past
 from loop.proposals.proposal import Evidence, Expected, Hypothesis, Proposal, Query, Selected
+from loop.search.variant import Variant
 from loop.tools import DiagnosisNote, FoundPassage, MachineNote, Search, TakenProfile, Targets
 from tests.evaluator import receipts
 
@@ -184,6 +185,9 @@ class FakeTools:
         return Targets(
             specs=(), lines=(), bytes=None, operations=None, bound="", floor_us=None, target_us=None, gaps=()
         )  # fmt: skip
+
+    def families(self) -> tuple[tuple[Variant, ...], str]:
+        return (), "nothing was traced"
 
     def search(self, about: str, text: str) -> Search:
         found = FoundPassage(

@@ -1,4 +1,4 @@
-"""What one call of a reference computes, as a graph of PyTorch's operators: nothing is decided here about what it means.
+"""What one call of a reference computes, as a graph of PyTorch's operators. What it means is not decided here.
 
 Tensors are told by what made them, and a view by the storage, strides and offset that it has: whoever reads the graph
 needs no rule for any of the operators that only look at memory in another way.
@@ -128,4 +128,3 @@ def trace(subject: Any, seed: int) -> dict[str, Any]:
 
     found: dict[str, Any] = on_fake(subject, seed, graph)
     return found
-

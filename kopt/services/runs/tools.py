@@ -43,6 +43,7 @@ from kopt.services.runs.devices.choice import ALONE, Choice
 from kopt.services.runs.devices.several import Several
 from kopt.services.runs.machine import environment_of
 from kopt.services.runs.own_benchmark import run_benchmark
+from kopt.services.runs.proposers.generating import families
 from kopt.services.runs.request import make_request, parent_file
 from kopt.services.work_counts import ProblemWork, count, declared_work, operators
 from loop.journal.folder import RunFolder
@@ -51,6 +52,7 @@ from loop.pages import Drawing
 from loop.planning import instructions
 from loop.planning.methods import Methods, read_methods
 from loop.planning.step0 import SPECS, EnvNote, spec_notes, targets_of, trusted, unknown_targets
+from loop.search.variant import Variant
 from loop.tools import DiagnosisNote, FoundPassage, InstructionNote, MachineNote, Named, Search, TakenProfile, Targets
 
 if TYPE_CHECKING:
@@ -204,6 +206,15 @@ class RunTools:
             return ProblemWork(count(self.engine, request, recognised, declared), declared), ""
         except KoptError as error:
             return ProblemWork(None, declared), error.message
+
+    def families(self) -> tuple[tuple[Variant, ...], str]:
+        """(families of whole kernels for the run's reference, why there are none)."""
+        return self._families
+
+    @cached_property
+    def _families(self) -> tuple[tuple[Variant, ...], str]:
+        kernel = self.folder.version(0) / self.record.kernel.name
+        return families(self.engine, self.request(_text(kernel), kernel.name, None), self.record.gpu)
 
     def targets(self) -> Targets:
         """Specs with their citations, and what they leave the problem."""

@@ -217,19 +217,15 @@ class Body:
     def rows_until(self, level: int) -> None:
         """Compute every row's value that needs at most so many reductions, so that loops find them."""
         for value in self.segment.values.values():
-            if not self.varies(value) and value.op not in (*REDUCTIONS, "part"):
-                if self.segment.level(value.name) <= level and self._wanted(value.name):
-                    self.get(value.name)
+            own = not self.varies(value) and value.op not in (*REDUCTIONS, "part")
+            if own and self.segment.level(value.name) <= level and self._wanted(value.name):
+                self.get(value.name)
 
     def _wanted(self, name: str) -> bool:
         """Whether something that is stored, or another value, needs it."""
         return any(name == stored for stored, _ in self.segment.stores) or any(
             name in one.args for one in self.segment.values.values()
         )
-
-    def inside(self) -> str:
-        """The mask along the reduced axes, in the tile."""
-        return self.mask(self.segment.along or range(len(self.segment.sizes)), flat=False) if "r" in self.tile.masks else ""
 
     def r_inside(self) -> str:
         """What of the tile lies inside the reduced axes; empty where all does."""
@@ -259,10 +255,12 @@ class Body:
             made = self.get(name)
             mask = self.mask(value.axes, flat=not tiles)
             offset = self.offset(memory, {}, not tiles)
-            if tiles and self.tile.kind != "flat" and len(self._groups(value.axes)) == 1:
-                made = f"{made}"
             hint = f", {self.store_hint}" if tiles and self.store_hint else ""
-            shown = f"{made}.to({triton_type(memory.dtype)})" if memory.dtype != value.dtype and memory.dtype != "bool" else made
+            shown = (
+                f"{made}.to({triton_type(memory.dtype)})"
+                if memory.dtype != value.dtype and memory.dtype != "bool"
+                else made
+            )
             if memory.dtype == "bool":
                 shown = f"({made} != 0)" if value.dtype != "bool" else made
             self.add(f"tl.store({self.pointer(memory)} + {offset}, {shown}{f', mask={mask}' if mask else ''}{hint})")
@@ -276,6 +274,3 @@ class Body:
     def stores_tiles(self) -> bool:
         """Whether something is stored that varies along them."""
         return any(self.varies(self.segment.values[name]) for name, _ in self.segment.stores)
-
-
-__all__ = ["Body", "Tile"]

@@ -71,7 +71,9 @@ def cooperative(
     before = (
         f"arrived = torch.zeros({shape.outer * segment.levels}, device=device, dtype=torch.int32)",
         f"resident = {waves} * processors(device) // {parts}",
-        "looks = LOOKS if x0.is_cuda and resident else 1".replace("x0", "device").replace("device.is_cuda", 'device.type == "cuda"'),
+        "looks = LOOKS if x0.is_cuda and resident else 1".replace("x0", "device").replace(
+            "device.is_cuda", 'device.type == "cuda"'
+        ),
     )
     grid = f"max(1, min(resident, {shape.outer})) * {parts}"
     return Kernel(
@@ -196,7 +198,9 @@ class _Writer:
         body = self.body
         alone = Body(self.segment, self.shape.tile(1, self.slow), body.depth)
         alone.used = body.used
-        alone.done = {name: text for name, text in kept.items() if not body.varies(self.segment.values[name])} if kept else {}
+        alone.done = (
+            {name: text for name, text in kept.items() if not body.varies(self.segment.values[name])} if kept else {}
+        )
         states = pieces(alone, level, "0", str(self.shape.along), str(self.shape.along))
         for value in alone.at_level(level):
             alone.finish(value, states[value.name])

@@ -63,11 +63,15 @@ class _Model:
         resident = max(1, min(self.target.threads // (32 * warps), 32))
         slots = self.target.multiprocessors * resident
         waves = programs / slots
-        full = math.ceil(waves) / waves if waves > 1 else 1 / min(1.0, programs * warps / (4 * self.target.multiprocessors))
+        full = (
+            math.ceil(waves) / waves
+            if waves > 1
+            else 1 / min(1.0, programs * warps / (4 * self.target.multiprocessors))
+        )
         few = 1.0 + 0.5 * max(0.0, math.log2(8 / max(elements, 1.0)))
         many = 1.0 + 0.5 * max(0.0, math.log2(elements * self.tiles / 64))
         small = 1.0 + 0.02 * max(0.0, math.log2(4 / warps))
-        return moved * min(full, 4.0) * few**0.2 * many * small + launches * self.target.launch_us
+        return moved * min(full, 4.0) * math.pow(few, 0.2) * many * small + launches * self.target.launch_us
 
 
 def _warps(config: Config) -> int:
@@ -222,8 +226,8 @@ def _cooperative(model: _Model, shape: Shape) -> Family | None:
         return None
     held = max(1, sum(bool(one.axes & segment.reduced and one.axes - segment.reduced) for one in segment.loads))
     space: dict[str, tuple[Value, ...]] = {
-        "span": tuple(n for n in (8192, 16384, 4096, 32768, 2048) if n < 2 * shape.along), "num_warps": (8, 16, 4, 32),
-        "waves": (4, 2, 8, 1, 3, 6),
+        "span": tuple(n for n in (4096, 8192, 16384, 32768, 2048) if n < 2 * shape.along),
+        "num_warps": (4, 8, 16, 2, 32), "waves": (8, 4, 2, 1, 12, 16, 6),
     }  # fmt: skip
 
     def build(config: Config) -> list[Kernel]:
@@ -240,7 +244,7 @@ def _cooperative(model: _Model, shape: Shape) -> Family | None:
         resident = waves * target.multiprocessors // parts * parts
         idle = waves * target.multiprocessors / resident
         last = shape.along / (parts * span)
-        waits = 1.25 + 0.02 * parts**0.5 / waves
+        waits = 1.25 + 0.02 * math.sqrt(parts) / waves
         held_bytes = resident * span * 4 / (target.multiprocessors * 200_000)
         few = 1.0 + 0.2 * max(0.0, math.log2(0.5 / max(held_bytes, 0.05)))
         return model.time(resident, warps, elements) * idle / last * waits * few

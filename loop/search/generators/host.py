@@ -51,7 +51,9 @@ def file_text(problem: Problem, kernels: Sequence[Kernel], what: str) -> str:
     if any("LOOKS" in line for line in launches):
         from loop.search.generators.cooperative import LOOKS
 
-        parts.append(f"\nLOOKS = {LOOKS}  # how often a program looks for the others of its row before it works alone\n")
+        parts.append(
+            f"\nLOOKS = {LOOKS}  # how often a program looks for the others of its row before it works alone\n"
+        )
     parts += [_FITTED, body, "\n\n" + _model(problem, launches)]
     return "".join(parts).replace("\n\n\n\n", "\n\n\n")
 
@@ -106,7 +108,7 @@ def _constructor(weights: Sequence[Origin]) -> list[str]:
             if joined not in made:
                 made.add(joined)
                 lines.append(f'        {where}.add_module("{part}", torch.nn.Module())')
-            where = f"{where}.get_submodule(\"{part}\")"
+            where = f'{where}.get_submodule("{part}")'
         fresh = f"torch.empty({one.shape!r}, dtype=torch.{one.dtype})"
         lines.append(f'        {where}.register_parameter("{last}", torch.nn.Parameter({fresh}, requires_grad=False))')
     return lines

@@ -35,7 +35,9 @@ class Kernel:
         """Lines of the host."""
         words = [*self.arguments, *(expression for _, expression in self.scalars)]
         words += [f"{name}={value}" for name, value in {**self.constants, **self.options}.items()]
-        made = [f"{name} = torch.empty({size}, device=device, dtype=torch.{dtype})" for name, size, dtype in self.scratch]
+        made = [
+            f"{name} = torch.empty({size}, device=device, dtype=torch.{dtype})" for name, size, dtype in self.scratch
+        ]
         return [*made, *self.before, f"{self.name}[({self.grid},)]({', '.join(words)})"]
 
 
@@ -195,7 +197,9 @@ def pieces(body: Body, level: int, low: str, high: str, length: str) -> dict[str
     for value in values:
         lanes = "tl.arange(0, BLOCK)"
         counts = f"(({length} - {lanes} + BLOCK - 1) // BLOCK).to(tl.float32)"
-        counts = counts if tile.kind == "flat" else f"{counts}[None, :]" if tile.kind == "rows" else f"{counts}[:, None]"
+        counts = (
+            counts if tile.kind == "flat" else f"{counts}[None, :]" if tile.kind == "rows" else f"{counts}[:, None]"
+        )
         if value.op == "moments":
             counts = f"tl.maximum({counts}, 0.0)"
         found[value.name] = _merge(body, value, names[value.name], tile.axis, counts, length)
@@ -228,7 +232,11 @@ class Loop:
             carried = f"carry_{scan.name}"
             form = {"flat": "", "rows": "[BESIDE]", "columns": "[BESIDE]"}[body.tile.kind]
             number = f"{kind}.0" if scan.dtype.startswith("float") else kind
-            first = f"tl.full({form}, {kind}, {triton_type(scan.dtype)})" if form else f"tl.sum(tl.full([1], {number}, {triton_type(scan.dtype)}), axis=0)"
+            first = (
+                f"tl.full({form}, {kind}, {triton_type(scan.dtype)})"
+                if form
+                else f"tl.sum(tl.full([1], {number}, {triton_type(scan.dtype)}), axis=0)"
+            )
             body.add(f"{carried} = {first}")
             body.done[carried] = carried
         body.add(f"for start in tl.range({self.low}, {self.high}, BLOCK, num_stages=STAGES):")
@@ -256,8 +264,6 @@ def looped(
         for one in reread:
             body.hints[one.memory.name] = 'eviction_policy="evict_last"'  # type: ignore[union-attr]
     for level in range(1, segment.levels + 1):
-        for value in body.at_level(level):
-            pass
         states = pieces(body, level, "0", str(shape.along), str(shape.along))
         for value in body.at_level(level):
             body.finish(value, states[value.name])
@@ -355,7 +361,15 @@ def split(
         constants |= {"BLOCK": block, "STAGES": stages}
         grid = str(shape.programs(beside) * parts)
         found.append(
-            Kernel(title, finished(title, body, list(constants)), tuple(body.used), grid, constants, options, tuple(scratch))
+            Kernel(
+                title,
+                finished(title, body, list(constants)),
+                tuple(body.used),
+                grid,
+                constants,
+                options,
+                tuple(scratch),
+            )
         )
         scratch = []
     found.append(_last(segment, f"{name}_rest", shape, parts, span, last, options))
@@ -448,6 +462,4 @@ def _last_of_rows(
         body.store(tiles=False)
         body.depth -= 1
     constants = {"BLOCK": block}
-    return Kernel(
-        name, finished(name, body, ["BLOCK"]), tuple(body.used), str(tiles * turns), constants, options
-    )
+    return Kernel(name, finished(name, body, ["BLOCK"]), tuple(body.used), str(tiles * turns), constants, options)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from loop.search.generators.segment import UnreadableError, is_float
 from pydantic import JsonValue
+
+from loop.search.generators.segment import UnreadableError, is_float
 
 Text = Callable[..., str]
 
@@ -32,7 +33,13 @@ def _power(a: str, exponent: JsonValue) -> str:
     if isinstance(exponent, (int, float)):
         if exponent == int(exponent) and 1 <= exponent <= 8:
             return "(" + " * ".join([a] * int(exponent)) + ")"
-        known = {0.5: f"tl.sqrt({a})", -0.5: f"(1.0 / tl.sqrt({a}))", -1: f"(1.0 / {a})", -2: f"(1.0 / ({a} * {a}))", 0: f"({a} * 0.0 + 1.0)"}
+        known = {
+            0.5: f"tl.sqrt({a})",
+            -0.5: f"(1.0 / tl.sqrt({a}))",
+            -1: f"(1.0 / {a})",
+            -2: f"(1.0 / ({a} * {a}))",
+            0: f"({a} * 0.0 + 1.0)",
+        }
         if exponent in known:
             return known[float(exponent)]
     raise UnreadableError(f"pow with the exponent {exponent}")
@@ -40,7 +47,8 @@ def _power(a: str, exponent: JsonValue) -> str:
 
 UNARY: Mapping[str, str] = {
     "neg": "(-{a})", "abs": "tl.abs({a})", "exp": "tl.exp({a})", "exp2": "tl.exp2({a})", "log": "tl.log({a})",
-    "log2": "tl.log2({a})", "log1p": "tl.log(1.0 + {a})", "expm1": "(tl.exp({a}) - 1.0)", "sqrt": "tl.sqrt({a})", "rsqrt": "(1.0 / tl.sqrt({a}))",
+    "log2": "tl.log2({a})", "log1p": "tl.log(1.0 + {a})", "expm1": "(tl.exp({a}) - 1.0)", "sqrt": "tl.sqrt({a})",
+    "rsqrt": "(1.0 / tl.sqrt({a}))",
     "reciprocal": "(1.0 / {a})", "square": "({a} * {a})", "sin": "tl.sin({a})", "cos": "tl.cos({a})",
     "erf": "tl.math.erf({a})", "sigmoid": "tl.sigmoid({a})", "relu": "tl.maximum({a}, 0.0)",
     "silu": "({a} * tl.sigmoid({a}))", "floor": "tl.floor({a})", "ceil": "tl.ceil({a})",
@@ -61,7 +69,7 @@ FILLS = {"zeros_like": 0.0, "ones_like": 1.0, "zeros": 0.0, "ones": 1.0}
 
 
 def expression(op: str, named: Mapping[str, JsonValue], text: Callable[[str], str], floating: bool) -> str:
-    """An operator in Triton. `named`: its arguments that are no tensors; `text` gives an argument, a tensor's or a number's.
+    """An operator in Triton. `named`: its arguments that are no tensors; `text` gives any argument.
 
     `floating`: whether what it computes with is of a floating type. Raises `UnreadableError` for another operator.
     """
@@ -139,6 +147,3 @@ def compute_type(dtype: str) -> str:
     if is_float(dtype):
         return "float64" if dtype == "float64" else "float32"
     return dtype
-
-
-__all__ = ["BINARY", "COMPARE", "FILLS", "UNARY", "compute_type", "expression", "literal", "triton_type"]

@@ -9,6 +9,9 @@ from loop.search.variant import Target
 _WIDE = 4096
 """Elements of a row up to which a program takes it whole."""
 
+_FEW = 32768
+"""Elements of a row that a program takes whole where there are few rows, so that one launch does."""
+
 
 def plain(segment: Segment, name: str, target: Target) -> list[Kernel]:
     """Its kernels."""
@@ -17,6 +20,8 @@ def plain(segment: Segment, name: str, target: Target) -> list[Kernel]:
     shape = Shape.of(segment)
     if shape.inner == 1 and shape.along <= _WIDE:
         return [whole(segment, name, 1, {"num_warps": 4})]
+    if shape.inner == 1 and shape.along <= _FEW and shape.outer <= target.multiprocessors:
+        return [whole(segment, name, 1, {"num_warps": 32})]
     columns = min(128, power(shape.inner)) if shape.inner > 1 else 1
     block = min(4096, power(shape.along)) if shape.inner == 1 else min(16, power(shape.along))
     programs = shape.programs(columns)

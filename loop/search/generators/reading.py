@@ -12,7 +12,7 @@ from typing import Any
 
 from evaluator.graph import Graph, Node, Spec, View
 from loop.search.generators.operators import COMPARE, FILLS, compute_type, expression, literal
-from loop.search.generators.segment import REDUCTIONS, Memory, Segment, UnreadableError, Value, is_float
+from loop.search.generators.segment import Memory, Segment, UnreadableError, Value, is_float
 
 _IDENTITY = ("clone", "alias", "contiguous", "detach", "dropout", "lift_fresh")
 
@@ -146,7 +146,9 @@ class _Reader:
         plain = {name: value for name, value in node.args.items() if name not in views}
         form = expression(op, plain, text, floating)
         dtype = "bool" if op in COMPARE else compute_type(result.dtype)
-        over = frozenset[int]().union(*(self._segment(segment).values[arg].axes for arg in args)) if args else frozenset()
+        over = (
+            frozenset[int]().union(*(self._segment(segment).values[arg].axes for arg in args)) if args else frozenset()
+        )
         name = self._add(segment, Value(self._name(), f"={form}", tuple(order), over, dtype))
         self.known[place, 0] = _Known(segment, name, result, axes)
 
@@ -198,7 +200,7 @@ class _Reader:
 
     def _dimensions(self, view: View, known: _Known, rank: int) -> list[tuple[int, int]]:
         """(dimension of the shape that a view is broadcast to, axis) of those that it varies over."""
-        if view.offset or view.count < known.spec.count and 0 not in view.stride:
+        if view.offset or (view.count < known.spec.count and 0 not in view.stride):
             raise UnreadableError("an operator takes a part of what another one made")
         own = {
             (size, stride): axis
@@ -223,16 +225,13 @@ class _Reader:
             if known.segment == place:
                 return known.value
             memory = self._kept(known)
-            view = view.model_copy(update={"offset": view.offset})
             return self._load(memory.name, view, shape, axes, segment)
         origin = self.graph.sources[view.source or 0]
         if origin.what == "constant":
             raise UnreadableError("it uses a tensor that is neither argument nor weight")
         return self._load(f"x{view.source}", view, shape, axes, segment)
 
-    def _load(
-        self, name: str, view: View, shape: Sequence[int], axes: Sequence[int | None], segment: Segment
-    ) -> str:
+    def _load(self, name: str, view: View, shape: Sequence[int], axes: Sequence[int | None], segment: Segment) -> str:
         strides = [0] * len(segment.sizes)
         over = set[int]()
         for dimension, (size, stride) in enumerate(zip(view.shape, view.stride, strict=True)):
@@ -530,7 +529,7 @@ class _Reader:
             return
         self.known[-1 - place, 0] = _Known(segment, loss, spec, (axes[0],))
         self.known[-1 - place, 1] = _Known(segment, counts, spec, (axes[0],))
-        sums = []
+        sums: list[tuple[int, str]] = []
         for number in (0, 1):
             if number and node.args.get("reduction") == 2:
                 break
@@ -538,7 +537,9 @@ class _Reader:
             if number:
                 part = sums[0][0]
                 kept = self._kept(self.known[-1 - place, 1])
-                loaded = self._add(part, Value(self._name(), "load", (), frozenset({0}), "float32", Memory(kept.name, "float32", (1,))))
+                loaded = self._add(
+                    part, Value(self._name(), "load", (), frozenset({0}), "float32", Memory(kept.name, "float32", (1,)))
+                )
                 sums.append((part, self._reduce(part, "sum", loaded, "float32", frozenset({0}))[0]))
                 continue
             where, one, _, also, _ = self._moved(look, frozenset({axes[0] or 0}), (axes[0],), {0})
@@ -594,6 +595,3 @@ def _tensor(node: Node, name: str) -> View:
 
 def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else [value]
-
-
-__all__ = ["REDUCTIONS", "Buffer", "Output", "Problem", "read_problem"]

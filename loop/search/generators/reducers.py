@@ -141,11 +141,10 @@ class Moments:
         """One of many, each weighted with how many elements it has."""
         mean, squares = f"{value.name}_mean", f"{value.name}_squares"
         body.add(f"{value.name}_n = {counts}")
-        body.add(f"{mean} = tl.sum({names[0]} * {value.name}_n, axis={axis}) / {float(body.segment.group(body.segment.reduced))}")
+        total = float(body.segment.group(body.segment.reduced))
+        body.add(f"{mean} = tl.sum({names[0]} * {value.name}_n, axis={axis}) / {total}")
         body.add(f"{value.name}_off = {names[0]} - {lift(mean)}")
-        body.add(
-            f"{squares} = tl.sum({names[1]} + {value.name}_off * {value.name}_off * {value.name}_n, axis={axis})"
-        )
+        body.add(f"{squares} = tl.sum({names[1]} + {value.name}_off * {value.name}_off * {value.name}_n, axis={axis})")
         return [mean, squares]
 
 
@@ -167,9 +166,7 @@ class Place:
         del count
         body.add(f"{value.name}_in = {_masked(body, arg, self._worst(value))}")
         body.add(f"{value.name}_at = tl.where({value.name}_in == {value.name}_in, {body.tile.lift('r', 'r')}, 0)")
-        return self.merge(
-            body, value, [f"{value.name}_in", f"{value.name}_at"], body.tile.axis, body.tile.lift_row, ""
-        )
+        return self.merge(body, value, [f"{value.name}_in", f"{value.name}_at"], body.tile.axis, body.tile.lift_row, "")
 
     def start(self, value: Value) -> list[str]:
         """Nothing was seen yet."""

@@ -71,9 +71,7 @@ class Segment:
     @property
     def outer(self) -> tuple[int, ...]:
         """All other axes."""
-        return tuple(
-            axis for axis in range(len(self.sizes)) if axis not in self.reduced and axis not in self.inner
-        )
+        return tuple(axis for axis in range(len(self.sizes)) if axis not in self.reduced and axis not in self.inner)
 
     @property
     def reductions(self) -> list[Value]:
@@ -111,7 +109,7 @@ class Segment:
     def bytes(self) -> int:
         """What must be read and written, each element once."""
         moved = [(one.memory, one.axes) for one in self.loads if one.memory is not None]
-        seen = {memory: axes for memory, axes in moved}
+        seen = dict(moved)
         seen |= {memory: self.values[name].axes for name, memory in self.stores}
         return sum(self.group(axes) * element_bytes(memory.dtype) for memory, axes in seen.items())
 
@@ -133,7 +131,7 @@ def is_float(dtype: str) -> bool:
 
 
 def runs(sizes: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
-    """(size, stride) of neighbouring axes joined where memory goes on from one to the next; the last one moves fastest."""
+    """(size, stride) of neighbouring axes, joined where memory goes on from one to the next; the last moves fastest."""
     found: list[tuple[int, int]] = []
     for size, stride in zip(sizes, strides, strict=True):
         if size == 1:

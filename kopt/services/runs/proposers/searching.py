@@ -26,6 +26,9 @@ from loop.search.families import Families, Measure, one_by_one
 from loop.search.rewrites import rewrites
 from loop.search.study import Outcome, Study, digest
 
+_UNTIMED = 1e9
+"""Microseconds of a parent that was not timed: whole kernels then come before changes of it."""
+
 
 def study_file(home: Path, run: str) -> Path:
     """Where a run's study lies: beside its seed, so that the run's folder holds nothing but the run."""
@@ -42,10 +45,11 @@ def propose(
     """
     record, run = driver.record, driver.run
     measured, before = request.measured, list(_proposals(driver))
+    generated, unread = run.tools.families()
     families = Families(
         Study(study_file(run.home, record.id)),
-        generated=(),
-        rewritten=rewrites(request.parent.text, measured.median_us or 1.0 if measured else 1.0),
+        generated=generated,
+        rewritten=rewrites(request.parent.text, (measured.median_us if measured else None) or _UNTIMED),
         parent=request.parent.text,
         past=_past(request),
         told=told,
@@ -66,7 +70,12 @@ def propose(
         families.measured(measure, share, without, measured.median_us if measured else None)
     chosen = families.chosen(request.branches, without, timed=timed)
     return search.answer(
-        request, chosen, lambda text: run.tools.search("other", text).hits, record.discipline, len(families.order)
+        request,
+        chosen,
+        lambda text: run.tools.search("other", text).hits,
+        record.discipline,
+        len(families.order),
+        unread,
     )
 
 
