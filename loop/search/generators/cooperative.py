@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from loop.search.generators.body import Body
 from loop.search.generators.kernels import (
     Kernel,
     Shape,
@@ -22,7 +21,8 @@ from loop.search.generators.kernels import (
     state_offset,
     state_type,
 )
-from loop.search.generators.reducers import REDUCERS
+from loop.search.generators.lines.body import Body
+from loop.search.generators.lines.reducers import REDUCERS
 from loop.search.generators.segment import Segment, UnreadableError
 
 LOOKS = 200_000

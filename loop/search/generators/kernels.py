@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from loop.search.generators.body import Body, Tile
-from loop.search.generators.operators import triton_type
-from loop.search.generators.reducers import REDUCERS
+from loop.search.generators.lines.body import Body
+from loop.search.generators.lines.operators import triton_type
+from loop.search.generators.lines.reducers import REDUCERS
+from loop.search.generators.lines.tile import Tile
 from loop.search.generators.segment import Segment, Value
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evaluator.graph import Graph, Node, Spec, View
-from loop.search.generators.operators import COMPARE, FILLS, compute_type, expression, literal
+from loop.search.generators.lines.operators import COMPARE, FILLS, compute_type, expression, literal
 from loop.search.generators.segment import Memory, Segment, UnreadableError, Value, is_float
 
 _IDENTITY = ("clone", "alias", "contiguous", "detach", "dropout", "lift_fresh")

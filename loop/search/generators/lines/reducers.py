@@ -8,15 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from loop.search.generators.segment import Value, is_float
-
-if TYPE_CHECKING:
-    from loop.search.generators.body import Body
+from loop.search.generators.lines.tile import Tile
+from loop.search.generators.segment import Segment, Value, is_float
 
 _BIG = "2147483647"
 Lift = Callable[[str], str]
+
+
+class Lines(Protocol):
+    """Where lines are written: the body of a kernel."""
+
+    segment: Segment
+    tile: Tile
+
+    def add(self, line: str) -> None:
+        """A line, at the present depth."""
+
+    def r_inside(self) -> str:
+        """What of the tile lies inside the reduced axes; empty where all does."""
 
 
 def _least(value: Value) -> str:
@@ -27,7 +38,7 @@ def _most(value: Value) -> str:
     return 'float("inf")' if is_float(value.dtype) else "2147483647"
 
 
-def _masked(body: Body, text: str, identity: str) -> str:
+def _masked(body: Lines, text: str, identity: str) -> str:
     mask = body.r_inside()
     return f"tl.where({mask}, {text}, {identity})" if mask else text
 
@@ -43,7 +54,7 @@ class Reducer:
     """All of an axis: `tl.sum({a}, axis={axis})`."""
     states: int = 1
 
-    def whole(self, body: Body, value: Value, arg: str, count: str) -> list[str]:
+    def whole(self, body: Lines, value: Value, arg: str, count: str) -> list[str]:
         """The state of a tile."""
         del count
         made = _masked(body, arg, self.identity(value))
@@ -54,13 +65,13 @@ class Reducer:
         """What each lane begins with."""
         return [self.identity(value)]
 
-    def update(self, body: Body, value: Value, names: Sequence[str], arg: str, step: str) -> None:
+    def update(self, body: Lines, value: Value, names: Sequence[str], arg: str, step: str) -> None:
         """Take a tile into the lanes' states. `step`: how many tiles came before."""
         del step
         made = _masked(body, arg, self.identity(value))
         body.add(f"{names[0]} = {self.join.format(a=names[0], b=made)}")
 
-    def merge(self, body: Body, value: Value, names: Sequence[str], axis: int, lift: Lift, counts: str) -> list[str]:
+    def merge(self, body: Lines, value: Value, names: Sequence[str], axis: int, lift: Lift, counts: str) -> list[str]:
         """One state of many. `counts`: how many elements each of them has, as a vector that fits."""
         del lift, counts
         body.add(f"{value.name} = {self.across.format(a=names[0], axis=axis)}")
@@ -73,7 +84,7 @@ class SoftmaxSums:
 
     states: int = 2
 
-    def whole(self, body: Body, value: Value, arg: str, count: str) -> list[str]:
+    def whole(self, body: Lines, value: Value, arg: str, count: str) -> list[str]:
         """Of a tile."""
         del count
         top, total = f"{value.name}_top", f"{value.name}_sum"
@@ -89,7 +100,7 @@ class SoftmaxSums:
         del value
         return ['float("-inf")', "0.0"]
 
-    def update(self, body: Body, value: Value, names: Sequence[str], arg: str, step: str) -> None:
+    def update(self, body: Lines, value: Value, names: Sequence[str], arg: str, step: str) -> None:
         """Take a tile into the lanes."""
         del step
         top, total = names
@@ -100,7 +111,7 @@ class SoftmaxSums:
         body.add(f"{total} = {total} * tl.exp({top} - {value.name}_at) + tl.exp({value.name}_in - {value.name}_at)")
         body.add(f"{top} = {value.name}_new")
 
-    def merge(self, body: Body, value: Value, names: Sequence[str], axis: int, lift: Lift, counts: str) -> list[str]:
+    def merge(self, body: Lines, value: Value, names: Sequence[str], axis: int, lift: Lift, counts: str) -> list[str]:
         """One of many."""
         del counts
         top, total = f"{value.name}_top", f"{value.name}_sum"
@@ -115,7 +126,7 @@ class Moments:
 
     states: int = 2
 
-    def whole(self, body: Body, value: Value, arg: str, count: str) -> list[str]:
+    def whole(self, body: Lines, value: Value, arg: str, count: str) -> list[str]:
         """Of a tile."""
         mean, squares = f"{value.name}_mean", f"{value.name}_squares"
         axis = body.tile.axis
@@ -129,7 +140,7 @@ class Moments:
         del value
         return ["0.0", "0.0"]
 
-    def update(self, body: Body, value: Value, names: Sequence[str], arg: str, step: str) -> None:
+    def update(self, body: Lines, value: Value, names: Sequence[str], arg: str, step: str) -> None:
         """Take a tile into the lanes: each has its own mean."""
         mean, squares = names
         body.add(f"{value.name}_off = {_masked(body, f'{arg} - {mean}', '0.0')}")
@@ -137,7 +148,7 @@ class Moments:
         last = _masked(body, f"{value.name}_off * ({arg} - {mean})", "0.0")
         body.add(f"{squares} += {last}")
 
-    def merge(self, body: Body, value: Value, names: Sequence[str], axis: int, lift: Lift, counts: str) -> list[str]:
+    def merge(self, body: Lines, value: Value, names: Sequence[str], axis: int, lift: Lift, counts: str) -> list[str]:
         """One of many, each weighted with how many elements it has."""
         mean, squares = f"{value.name}_mean", f"{value.name}_squares"
         body.add(f"{value.name}_n = {counts}")
@@ -161,7 +172,7 @@ class Place:
     def _across(self) -> str:
         return "tl.max" if self.largest else "tl.min"
 
-    def whole(self, body: Body, value: Value, arg: str, count: str) -> list[str]:
+    def whole(self, body: Lines, value: Value, arg: str, count: str) -> list[str]:
         """Of a tile."""
         del count
         body.add(f"{value.name}_in = {_masked(body, arg, self._worst(value))}")
@@ -172,7 +183,7 @@ class Place:
         """Nothing was seen yet."""
         return [self._worst(value), f"int {_BIG}"]
 
-    def update(self, body: Body, value: Value, names: Sequence[str], arg: str, step: str) -> None:
+    def update(self, body: Lines, value: Value, names: Sequence[str], arg: str, step: str) -> None:
         """Take a tile into the lanes."""
         del step
         best, place = names
@@ -182,7 +193,7 @@ class Place:
         body.add(f"{best} = tl.where({value.name}_better, {value.name}_in, {best})")
         body.add(f"{place} = tl.where({value.name}_better, {body.tile.lift('r', 'r')}, {place})")
 
-    def merge(self, body: Body, value: Value, names: Sequence[str], axis: int, lift: Lift, counts: str) -> list[str]:
+    def merge(self, body: Lines, value: Value, names: Sequence[str], axis: int, lift: Lift, counts: str) -> list[str]:
         """One of many."""
         del counts
         best, place = f"{value.name}_best", f"{value.name}_place"

@@ -8,38 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
-from loop.search.generators.operators import literal, triton_type
-from loop.search.generators.reducers import REDUCERS
+from loop.search.generators.lines.operators import literal, triton_type
+from loop.search.generators.lines.reducers import REDUCERS
+from loop.search.generators.lines.tile import Tile
 from loop.search.generators.segment import REDUCTIONS, SCANS, Memory, Segment, Value, runs
 
 _LARGE = 2**31 - 1
-
-
-@dataclass(frozen=True)
-class Tile:
-    """How a tile lies."""
-
-    kind: Literal["flat", "rows", "columns"]
-    masks: frozenset[str] = frozenset()
-    """Of `o`, `r` and `i`, those that may lie outside."""
-
-    @property
-    def axis(self) -> int:
-        """Of the tile, the axis that is reduced."""
-        return 1 if self.kind == "rows" else 0
-
-    def lift(self, name: str, group: str) -> str:
-        """A vector along `o`, `r` or `i` as it stands in the tile."""
-        if self.kind == "flat" or (self.kind == "columns" and group == "o"):
-            return name
-        first = {"rows": "o", "columns": "r"}[self.kind]
-        return f"{name}[:, None]" if group == first else f"{name}[None, :]"
-
-    def lift_row(self, name: str) -> str:
-        """A row's value in the tile."""
-        return self.lift(name, "o" if self.kind == "rows" else "i")
 
 
 @dataclass

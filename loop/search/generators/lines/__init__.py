@@ -1,0 +1,1 @@
+"""Lines of Triton: values over a tile, operators, reductions."""
