@@ -18,6 +18,7 @@ from typing import Any
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _FLAGS = (
     "--headless=new --remote-debugging-pipe --no-first-run --disable-gpu --disable-extensions --disable-dev-shm-usage"
+    " --disable-quic --disable-background-networking --disable-component-update --disable-sync"
 )
 _START = (
     "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execvp(sys.argv[3], sys.argv[3:])"
@@ -121,7 +122,7 @@ class Browser:
         self.call("Page.navigate", url="about:blank")
         self.until("location.href === 'about:blank'")
         self.call("Page.navigate", url=address)
-        self.until(f"location.href.startsWith({json.dumps(address[:30])}) && document.readyState === 'complete'")
+        self.until("location.href !== 'about:blank' && document.readyState === 'complete'")
 
     def type(self, text: str) -> None:
         """Type into what has the focus."""

@@ -6,9 +6,10 @@ import codecs
 import hashlib
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -29,6 +30,13 @@ NOTE_SUFFIXES = (".md", ".markdown", ".txt", ".rst")
 """Endings of the files of notes that are read."""
 _HISTORY = 500
 """Revisions of a page that are searched for lines that have changed."""
+
+
+_SETTLED = 2_000_000_000
+"""Nanoseconds after which a file's time tells it from what is written to it next."""
+_MOST_HASHES = 50_000
+_HASHES: dict[tuple[Path, WikiFile], str] = {}
+"""(folder of a wiki, file with its size and time) → hash of its bytes."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +133,17 @@ class Wiki:
     @cached_property
     def revision(self) -> str:
         """SHA-256 of the sorted list of paths and content hashes, as it is when first asked for."""
-        return revision_of({file.path: content_hash(self.read(file.path)) for file in self.files()})
+        return revision_of({file.path: self._hash(file) for file in self.files()})
+
+    def _hash(self, file: WikiFile) -> str:
+        """The hash of a file's bytes. Those of a file that has been as it is for a while are not read again."""
+        key = (self.root, file)
+        if key in _HASHES:
+            return _HASHES[key]
+        found = content_hash(self.read(file.path))
+        if time.time_ns() - file.mtime_ns > _SETTLED and len(_HASHES) < _MOST_HASHES:
+            _HASHES[key] = found
+        return found
 
 
 def content_hash(data: bytes | None) -> str:
@@ -211,12 +229,10 @@ class Wikis:
         """A page as it is now, or its problems; None if there is none."""
         key = (wiki, path)
         if key not in self._pages:
-            from wiki.reader import read_page
-
             known = self.all.get(wiki)
             data = known.read(path) if known else None
             self._pages[key] = (
-                read_page(wiki, path, data, known.revision, self.vocabulary) if known and data is not None else None
+                _kept_page(wiki, path, data, known.revision, self.vocabulary) if known and data is not None else None
             )
         return self._pages[key]
 
@@ -246,6 +262,14 @@ class Wikis:
         """The lines as the git history of the wiki had them, found by their hash."""
         known = self.all.get(wiki)
         return _from_history(known.place(path), start, end, hash_prefix) if known else None
+
+
+@lru_cache(maxsize=2048)
+def _kept_page(wiki: str, path: str, data: bytes, revision: str, terms: Vocabulary) -> Page | list[Problem]:
+    """A page by its bytes: a server looks the same pages up for each question."""
+    from wiki.reader import read_page  # imports the parsers of Markdown and YAML
+
+    return read_page(wiki, path, data, revision, terms)
 
 
 def _from_history(file: Path, start: int, end: int, hash_prefix: str) -> Sequence[str] | None:

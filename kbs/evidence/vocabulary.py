@@ -145,6 +145,7 @@ class Vocabulary:
 
     def __init__(self, data: Mapping[str, Any], products: Iterable[Product] = ()) -> None:
         self._data = data
+        self._with: dict[tuple[Product, ...], Vocabulary] = {}
         self.vendors = _terms(data["vendors"], Term)
         self.architectures = _terms(data["architectures"], Term)
         self.products: dict[str, Product] = _terms(data["products"], Product)
@@ -191,8 +192,10 @@ class Vocabulary:
     def with_products(self, products: Iterable[Product]) -> Vocabulary:
         """This vocabulary and further products, as a team's own hardware pages declare them. A name that the vocabulary
         gives to a product or family stays with that one alone."""
-        fresh = [product for product in products if product.id not in self.products]
-        return Vocabulary(self._data, fresh) if fresh else self
+        fresh = tuple(product for product in products if product.id not in self.products)
+        if fresh and fresh not in self._with:
+            self._with = {fresh: Vocabulary(self._data, fresh)}  # the last one: a server asks for it with each question
+        return self._with[fresh] if fresh else self
 
     def _index_aliases(self, own_products: Collection[str], own_families: Collection[str]) -> None:
         # Names of one namespace compete (the longest wins); names of different namespaces may share words.

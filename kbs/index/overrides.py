@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from kbs.evidence.citation import Citation
+from kbs.evidence.passage import LOG
 from kbs.evidence.spec import Spec
 from kbs.evidence.table_rows import CostRow, ThresholdRow
 from kbs.evidence.vocabulary import Vocabulary
@@ -42,7 +43,7 @@ def override_notes(
 
     Empty where the lines override nothing, whatever the wikis override elsewhere.
     """
-    if len(store.wikis()) < 2:
+    if sum(kind != LOG for _, kind, *_ in store.wikis()) < 2:
         return []
     lines = list(dict.fromkeys((c.wiki, c.path, n) for c in cited for n in range(c.line_start, c.line_end + 1)))
     notes: list[str] = []

@@ -92,7 +92,7 @@ class Desk:
     def render(self, request: Request, template: str, values: Mapping[str, Any]) -> str:
         """A template with what all of them need."""
         return self._templates.get_template(template).render(
-            {"navigation": NAVIGATION, "here": request.url.path, "version": __version__, **values}
+            {"navigation": NAVIGATION, "here": request.url.path, "kopt_version": __version__, **values}
         )
 
     def error(self, request: Request, error: KoptError) -> HTMLResponse:

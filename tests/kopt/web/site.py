@@ -101,7 +101,7 @@ def _harm_run(run: Path) -> None:
     for line in (run / "journal.jsonl").read_text("utf-8").splitlines():
         entry = json.loads(line)
         for name in ("reason", "why", "evidence"):
-            if isinstance(entry["event"].get(name), str):
+            if isinstance(entry["event"].get(name), str) and entry["event"]["kind"] != "stopped":
                 entry["event"][name] = HARM
         entry["prev"] = before
         data = json.dumps(entry, separators=(",", ":")).encode()

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from kopt.web.app import make_app
 from kopt.web.desk import Desk
 from tests.kopt.web.site import PORT, TOKEN, Site
+from wiki.library import bundled_wiki
 
 
 def seen(client: TestClient, path: str, status: int = 200) -> str:
@@ -62,15 +63,16 @@ def test_the_wiki_is_listed_and_searched(client: TestClient) -> None:
 
 
 def test_a_page_shows_its_figures_and_sources(client: TestClient) -> None:
-    pages = re.findall(r'href="(/wiki/gpu-wiki/[^"]+)"', client.get("/wiki").text)
-    with_figure = next(page for page in pages if "<img src" in client.get(page).text.partition("<main")[2])
+    wiki = bundled_wiki()
+    path = next(file.path for file in wiki.files() if b".svg)" in (wiki.read(file.path) or b""))
+    with_figure = f"/wiki/gpu-wiki/{path.removesuffix('.md')}.html"
     source = re.search(r'<img src="([^"]+\.svg)"', client.get(with_figure).text.partition("<main")[2])
     assert source is not None
     picture = client.get(f"{with_figure.rpartition('/')[0]}/{source[1]}")
     assert picture.headers["content-type"] == "image/svg+xml"
     assert "sandbox" in picture.headers["content-security-policy"]
     text = seen(client, "/wiki/gpu-wiki/kernel/softmax.html")
-    for said in ("Softmax", "Sources", "On this page", "verified"):
+    for said in ("Softmax", "Sources", "On this page", "reviewed"):
         assert said in text
 
 
@@ -150,7 +152,7 @@ def test_a_receipt_says_all_that_it_holds(client: TestClient, site: Site) -> Non
         for said in ("accepted", "faster", "GB/s", "95 % interval", "ModelNew", "right in all", "foreign key"):
             assert said in text, said
     page = client.get(f"/bench/{receipt['id']}").text
-    assert page.count('class="sample') > 100
+    assert page.count('class="sample') > 20
     for wrong in ("0" * 64, receipt["id"][:7], "..", "%2e%2e%2freceipt.key", "A" * 64):
         assert client.get(f"/bench/{wrong}").status_code == 404
 
