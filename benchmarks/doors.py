@@ -39,6 +39,7 @@ QUESTIONS = (
     "how do I get rid of uncoalesced accesses",
 )
 PAGES = ("/wiki/gpu-wiki/kernel/softmax.html", "/log", "/runs", "/bench", "/log/recommend?kernel=softmax")
+SOUGHT = "zebra number of the doors"
 ALONE = 40
 """Questions that one client asks a door one after the other, before the others come."""
 PAUSE = 6.0
@@ -220,7 +221,7 @@ async def _web_client(found: Doors, seen: Seen, end: float, n: int) -> None:
             n += 1
             question, page, wanted = QUESTIONS[n % len(QUESTIONS)], PAGES[n % len(PAGES)], seen.ingested
             if n % 3 == 0:
-                text = await _timed(seen, "web search", lambda: _page(client, "/wiki?q=zebra number of the doors"))
+                text = await _timed(seen, "web search", lambda: _page(client, f"/wiki?q={SOUGHT}"))
                 if text is not None:
                     _check(seen, wanted, "web", text)
             elif n % 3 == 1:
@@ -235,8 +236,7 @@ async def _mcp_client(found: Doors, seen: Seen, end: float, n: int) -> None:
             n += 1
             question, wanted = QUESTIONS[n % len(QUESTIONS)], seen.ingested
             if n % 2:
-                words = "zebra number of the doors"
-                data = await _timed(seen, "mcp search", lambda: _call(client, "search", query=words, k=5))
+                data = await _timed(seen, "mcp search", lambda: _call(client, "search", query=SOUGHT, k=5))
                 if data is not None:
                     _check(seen, wanted, "mcp", json.dumps(data))
             else:

@@ -151,7 +151,7 @@
     const on = document.activeElement, typing = on?.matches?.("input:not([type=checkbox]), select, textarea");
     if (event.key === "Escape") { if (typing) on.blur(); return; }
     if (typing || help.open) return;
-    const inside = on?.matches?.(".scroll, pre");  // arrows scroll what has the focus
+    const inside = on?.matches?.(".scroll, pre, .events");  // arrows scroll what has the focus
     let done = true;
     if (Date.now() - going < 1500 && $(`[data-go="${CSS.escape(event.key)}"]`)) $(`[data-go="${CSS.escape(event.key)}"]`).click();
     else if (event.key === "/") { $("#ask").focus(); $("#ask").select(); }
