@@ -132,6 +132,10 @@ class Targets(FrozenModel):
     """The least time that the problem takes on this GPU."""
     target_us: float | None
     """floor / 0.9, from the measured ceiling where there is one."""
+    bytes_us: float | None = None
+    """Time that the bytes take at the cited bandwidth; None where it is not known, and in a note of before."""
+    operations_us: float | None = None
+    """Time that the operations take at the cited peaks."""
     gaps: tuple[str, ...]
     """What the wikis do not have."""
     operators: dict[str, int] = Field(default_factory=dict)

@@ -88,7 +88,7 @@ def outcome_of(verdict: str, improvement: str) -> Outcome:
         if verdict not in OUTCOMES:
             raise ValueError(f"{verdict!r} is not a verdict of a receipt")
         return OUTCOMES[verdict]
-    if improvement in ("not_timed", "not_compared"):
+    if improvement in ("not_timed", "not_compared", "unstable"):
         return Outcome.UNMEASURED
     return {"faster": Outcome.SUCCESS, "slower": Outcome.REGRESSION}.get(improvement, Outcome.NEUTRAL)
 

@@ -22,7 +22,8 @@ from loop.journal.events import Files
 from loop.journal.folder import JOURNAL, KERNELS, MAIN, RunFolder
 from loop.journal.record import RunRecord
 from loop.journal.seals import Sealer, Sealing
-from loop.journal.state import RunState, VersionState
+from loop.journal.state import RunState
+from loop.journal.version_state import VersionState
 from loop.planning.hints import Hints, parse_hints
 from loop.planning.methods import Methods, read_methods
 from loop.proposals.change import Change, compare, same_machine_code

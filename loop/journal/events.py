@@ -95,19 +95,22 @@ class Submitted(FrozenModel):
     methods: tuple[str, ...]
     branches: tuple[str, ...] = (MAIN,)
     """The candidates; `main` is the proposal's own kernel."""
+    ablations: tuple[str, ...] = ()
+    """The methods that it is also handed in without."""
     files: Files
 
 
 class Measured(FrozenModel):
-    """One of an attempt's candidates was measured."""
+    """One of an attempt's candidates was measured, or the accepted one without a method."""
 
     kind: Literal["measured"] = "measured"
     version: int
     attempt: int
-    what: Literal["signal", "verdict"]
-    """`signal`: quick and alone, to rank it. `verdict`: against the parent."""
+    what: Literal["signal", "verdict", "ablation"]
+    """`signal`: quick and alone, to rank it. `verdict`: against the parent. `ablation`: the accepted kernel without one
+    of its methods, against that kernel."""
     name: str
-    """The candidate."""
+    """The candidate; of an ablation, the method that is left out."""
     receipt: Sha256 | None
     """Id of the sealed receipt; None if the evaluator could not take the kernel."""
     verdict: Verdict | None

@@ -81,6 +81,10 @@ class RunFolder:
         """The folder that holds the kernel of a candidate: that of the attempt for the proposal's own."""
         return self.attempt(version, attempt) if name == MAIN else self.branch(version, attempt, name)
 
+    def ablation(self, version: int, method: str) -> Path:
+        """vN/ablations/METHOD/: the accepted kernel without one of its methods, with what was measured of it."""
+        return self.version(version) / "ablations" / method
+
     def submission(self, version: int, number: int) -> Path:
         """vN/refused/sM/: an answer that was refused."""
         return self.version(version) / "refused" / f"s{number}"

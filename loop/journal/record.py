@@ -23,6 +23,11 @@ Proposer = Literal["search", "agent", "command", "llm"]
 """Who proposes versions: kopt itself, whoever submits them, a program of the user's, or a language model."""
 
 
+Discipline = Literal["single", "budget"]
+"""`single`: one method an iteration. `budget`: up to three, shared among the axes by where the time goes, and each also
+measured by leaving it out."""
+
+
 class KeptFile(FrozenModel):
     """A file of the user's, copied into the run's folder."""
 
@@ -157,8 +162,7 @@ class RunRecord(FrozenModel):
     """Those of the wikis that are notes which this run alone was given: note/NAME."""
     least_confidence: str
     """Specs that targets rest on have at least this."""
-    discipline: Literal["single"]
-    """`single`: one method an iteration."""
+    discipline: Discipline
     proposer: Proposer
     command: tuple[str, ...]
     """Words of the proposer's program; empty for another proposer."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from loop.journal.folder import RunFolder
 from loop.journal.record import RunRecord
 from loop.journal.state import RunState
-from loop.pages import citations, final, measured, reasons, run, standalone
+from loop.pages import attribution, citations, final, measured, reasons, run, standalone
 from loop.pages.artifacts import VersionFiles, environment, targets
 from loop.pages.benchmark import benchmark
 from loop.pages.drawing import Drawing, Painter, drawing
@@ -34,6 +34,8 @@ def version_files(folder: RunFolder, record: RunRecord, version: int) -> dict[st
         "kbs_evidence.md": reasons.evidence(files),
         "methods.json": reasons.methods(files),
     }
+    if files.proposal is not None and files.proposal.ablations:
+        made[attribution.NAME] = attribution.attribution(files)
     if files.proposal is not None:
         made["hypothesis.txt"] = reasons.hypothesis(files.proposal)
     if files.proposal is not None or files.diagnosis is not None:

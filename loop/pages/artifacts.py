@@ -14,11 +14,13 @@ from evaluator.external.record import ExternalReceipt, parse_external
 from evaluator.profiling.profile import Chosen, Counter, Profile, read_profile
 from evaluator.receipt.receipt import Receipt, parse
 from evaluator.receipt.timing_text import duration
+from evaluator.receipt.verdict import Verdict
 from kbs.common.errors import KoptError, UsageError
 from kbs.hardware.profile_metrics import profile_metrics
 from loop.journal.folder import KERNELS, RunFolder
 from loop.journal.record import RunRecord
-from loop.planning.decisions import ratio_of
+from loop.planning.budget import Budget, budget_of
+from loop.planning.decisions import Interval, ratio_of
 from loop.planning.outcomes import MethodOutcome, outcome
 from loop.planning.step0 import ENVIRONMENT, ROOFLINE, EnvNote
 from loop.proposals.evidence import NAME as SEARCHES
@@ -129,9 +131,38 @@ class VersionFiles:
         if self.proposal is None or self.receipt is None:
             return ()
         before, noise = self.parent.machine if self.parent else None, self.record.minimum_effect
-        # The ratio of the whole version is that of its only method; several need an ablation each.
-        ratio = ratio_of(self.receipt) if len(self.proposal.methods) == 1 else None
-        return tuple(outcome(method, self.machine, before, ratio, noise) for method in self.proposal.methods)
+        # The ratio of the whole version is that of its only method; of several, each has that of leaving it out.
+        alone = len(self.proposal.methods) == 1
+        return tuple(
+            outcome(method, self.machine, before, ratio_of(self.receipt) if alone else self.left_out(method), noise)
+            for method in self.proposal.methods
+        )
+
+    @cached_property
+    def ablations(self) -> dict[str, Receipt]:
+        """Method → the receipt of the kernel without it."""
+        found = {}
+        for one in self.proposal.ablations if self.proposal else ():
+            data = _bytes(self.folder.ablation(self.number, one.method) / "receipt.json")
+            if data is not None:
+                found[one.method] = parse(data)
+        return found
+
+    def left_out(self, method: str) -> Interval | None:
+        """Time without a method over time with it: median, lower and upper bound; None where it was not compared, or
+        the kernel without it is not right."""
+        receipt = self.ablations.get(method)
+        if receipt is None or receipt.verdict is not Verdict.ACCEPTED:
+            return None
+        ratio = ratio_of(receipt)  # of the whole kernel's time over that of the one without the method
+        return None if ratio is None else (1 / ratio[0], 1 / ratio[2], 1 / ratio[1])
+
+    @property
+    def budget(self) -> Budget:
+        """What the next version may change of it."""
+        launch = self.chosen.launch if self.chosen else None
+        moved = None if launch is None or launch.dram_bytes is None else int(launch.dram_bytes)
+        return budget_of(self.number, self.median_us, targets(self.folder), moved)
 
     def metric(self, id: str) -> str:
         """A metric as the profile shows it, by our id or the name in Nsight Compute; `time` is the median time. Empty

@@ -14,8 +14,10 @@ from kbs.evidence.citation import EvidenceKind, parse_reference
 from loop.journal.events import FinalMeasured
 from loop.journal.folder import RunFolder
 from loop.journal.record import RunRecord
-from loop.journal.state import Attempt, RunState, VersionState
+from loop.journal.state import RunState
+from loop.journal.version_state import Attempt, VersionState
 from loop.pages.artifacts import NOT_THERE, VersionFiles, targets
+from loop.pages.attribution import helps
 from loop.pages.measured import evaluated_words, text
 from loop.pages.movement import movements
 from loop.pages.reasons import cited
@@ -52,7 +54,16 @@ def report(
     lines += told or ["No version was proposed.", ""]
     told = [line for version in state.versions for line in _branches(version)]
     lines += ["## Branches", "", *told] if told else []
-    lines += ["## What bounded the kernel", "", *_drift(state), "## Methods", "", *_methods(files, record, state)]
+    lines += [
+        "## What bounded the kernel",
+        "",
+        *_drift(files, state),
+        "## Methods",
+        "",
+        *_methods(files, record, state),
+    ]
+    told = _attribution(files)
+    lines += ["## Attribution", "", *told] if told else []
     lines += ["## Evidence used", "", *_evidence(files, state), "## Gate", "", *_gate(state)]
     lines += ["## Pictures", "", *_pictures(pictures), "## Check it", "", *_check(state)]
     return text(lines)
@@ -205,23 +216,59 @@ def _branches(version: VersionState) -> list[str]:
     return lines
 
 
-def _drift(state: RunState) -> list[str]:
-    seen = [(v.number, v.profiled) for v in state.versions if v.profiled is not None]
+def _drift(files: Mapping[int, VersionFiles], state: RunState) -> list[str]:
+    """How the bottleneck moved from each version's parent to it, and the metrics that its hypothesis named."""
+    seen = [version for version in state.versions if version.profiled is not None]
     if not seen:
         return [f"{NOT_THERE}: no version was diagnosed.", ""]
-    return [*bullets(f"v{number}: {found.bottleneck} (profile: {found.grade})" for number, found in seen), ""]
+    head = ("version", "bottleneck, before -> after", "dominant stall, before -> after", "metrics", "profile")
+    rows = []
+    for version in seen:
+        own = files[version.number]
+        parent = own.parent if version.parent is not None else None
+        notes = (parent.diagnosis if parent else None, own.diagnosis)
+        moved = [f"{one.metric}: {one.observed} ({one.outcome})" for one in movements(own)]
+        rows.append(
+            (
+                f"v{version.number}",
+                " -> ".join(note.bottleneck for note in notes if note is not None),
+                " -> ".join(note.dominant_stall or NOT_THERE for note in notes if note is not None),
+                "; ".join(moved) or NOT_THERE,
+                version.profiled.grade if version.profiled else NOT_THERE,
+            )
+        )
+    return table(head, rows)
 
 
 def _methods(files: Mapping[int, VersionFiles], record: RunRecord, state: RunState) -> list[str]:
     rows = []
     for version in state.versions[1:]:
         note = files[version.number].machine
+        found = {one.method: one.found for one in files[version.number].outcomes}
         for method in version.methods:
             shown = NOT_THERE if note is None else note.methods.get(method) or _unverifiable(note)
-            rows.append((method, f"v{version.number}", outcome(record, version), shown))
+            came = "implementation_failed" if version.judged and not version.passed else NOT_THERE
+            rows.append(
+                (method, f"v{version.number}", outcome(record, version), found.get(method, came), shown)
+            )  # fmt: skip
     if not rows:
         return ["None was used.", ""]
-    return table(("method", "version", "outcome", "in the machine code"), rows)
+    return table(("method", "version", "outcome", "ended as", "in the machine code"), rows)
+
+
+def _attribution(files: Mapping[int, VersionFiles]) -> list[str]:
+    """What each of several methods of a version brought, by leaving it out."""
+    rows = []
+    for number, own in sorted(files.items()):
+        for one in own.proposal.ablations if own.proposal else ():
+            found = own.left_out(one.method)
+            shown = NOT_THERE if found is None else f"{words.times(found[0])}x"
+            interval = NOT_THERE if found is None else f"{words.times(found[1])} to {words.times(found[2])}"
+            rows.append((f"v{number}", one.method, shown, interval, helps(found, own.record.minimum_effect)))
+    if not rows:
+        return []
+    head = ("version", "method", "time without it over time with it", "95% interval", "it made the kernel")
+    return table(head, rows)
 
 
 def _unverifiable(note: MachineNote) -> Markdown:

@@ -92,6 +92,8 @@ def plan(files: VersionFiles) -> bytes:
         return text(["# Plan of v0", "", said, "", *_bound(files.diagnosis, "v0")])
     lines = [f"# Plan of v{proposal.version}", "", *bullets([f"parent: v{proposal.parent}", *_words(proposal)]), ""]
     lines += [*_bound(diagnosis, f"v{proposal.parent}"), "## Methods", "", *bullets(proposal.methods), ""]
+    if files.record.discipline == "budget" and files.parent is not None:
+        lines += [f"## Budget, by the time of v{proposal.parent}", "", *bullets(files.parent.budget.lines()), ""]
     if proposal.skipped:
         rows = [(one.method, one.reason) for one in proposal.skipped]
         lines += ["## Passed over", "", *table(("method", "why"), rows)]

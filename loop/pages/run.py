@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evaluator.receipt import timing_text as words
+from evaluator.receipt.verdict import Verdict
 from kbs.common.canonical_json import dumps
 from kbs.common.markdown import Markdown, bullets, inert, quoted, table
 from loop.journal.events import Closed, Stalled, Stopped
 from loop.journal.folder import RunFolder
 from loop.journal.language_model import ModelChoice
 from loop.journal.record import RunRecord
-from loop.journal.state import Attempt, RunState, VersionState
+from loop.journal.state import RunState
+from loop.journal.version_state import Attempt, VersionState
 from loop.pages.artifacts import NOT_THERE, VersionFiles
 from loop.pages.measured import evaluated_words, text
 from loop.planning.frontier import frontier
 from loop.planning.step0 import ENVIRONMENT, ROOFLINE, EnvNote, stop_conditions
+from loop.planning.wanted import DISCIPLINES
 from loop.proposals.evidence import render as render_searches
 from loop.tools import Search, Targets
 
@@ -51,7 +54,7 @@ def plan(record: RunRecord) -> bytes:
         ("profile", f"{record.profile}: {record.profile_why}" if record.profile_why else record.profile),
         ("proposer", " ".join((record.proposer, *record.command))),
         *_model(record.model),
-        ("discipline", f"{record.discipline}: one method an iteration"),
+        ("discipline", f"{record.discipline}: {DISCIPLINES[record.discipline]}"),
         ("iterations", str(record.iterations)),
         ("attempts a version", str(record.attempts)),
         *([("candidates a proposal", f"at most {record.branches}")] if record.branches else []),
@@ -192,6 +195,7 @@ def _told(version: VersionState) -> Iterator[str]:
         said = "not evaluated yet" if found is None else f"{evaluated_words(found)}; receipt {found.receipt}"
         yield Markdown(f"attempt {attempt.number}: {said}")
         yield from (f"attempt {attempt.number}, {line}" for line in candidates_told(attempt))
+    yield from (line for attempt in version.attempts for line in _ablations(attempt))
     if version.profiled is not None:
         why = f" ({quoted(version.profiled.why)})" if version.profiled.why else ""
         yield Markdown(f"profile: {version.profiled.grade}{why}; bottleneck: {inert(version.profiled.bottleneck)}")
@@ -207,6 +211,16 @@ def _told(version: VersionState) -> Iterator[str]:
         yield said if left.record else Markdown(f"experience: {quoted(left.why)}")
     if version.masked:
         yield "masked: proposers do not see it"
+
+
+def _ablations(attempt: Attempt) -> Iterator[Markdown]:
+    """The accepted kernel without each of its methods, in a line each."""
+    for name in attempt.ablations:
+        found = attempt.found("ablation", name)
+        if found is not None:
+            why = inert(found.reason) if found.verdict is Verdict.ACCEPTED else quoted(found.reason)
+            said = found.verdict or "it cannot be run"
+            yield Markdown(f"without {inert(name)}: {said}: {why}; median {words.duration(found.median_us)}")
 
 
 def candidates_told(attempt: Attempt) -> Iterator[Markdown]:

@@ -15,7 +15,8 @@ from kbs.common.errors import UsageError
 from loop.journal.events import StopReason
 from loop.journal.language_model import exhausted
 from loop.journal.record import RunRecord
-from loop.journal.state import RunState, VersionState
+from loop.journal.state import RunState
+from loop.journal.version_state import VersionState
 from loop.tools import Targets
 
 STALL_ITERATIONS = 3

@@ -9,7 +9,7 @@ from kbs.common import canonical_json as canonical
 from kbs.common.canonical_json import Sha256
 from kbs.common.json_model import FrozenModel
 from loop.journal.events import Interval, Measured
-from loop.journal.state import BEST, Attempt
+from loop.journal.version_state import BEST, Attempt
 from loop.planning.decisions import words
 
 NAME = "frontier.json"

@@ -26,7 +26,16 @@ from loop.journal.record import (
 )
 from loop.planning.decisions import target_of
 from loop.planning.hints import Directive, Hints, Kind, appended, of_flag, parse_hints
-from loop.planning.wanted import ATTEMPTS, ITERATIONS, MINIMUM_EFFECT, RunEnvironment, Wanted, kept_names, problem_words
+from loop.planning.wanted import (
+    ATTEMPTS,
+    DISCIPLINES,
+    ITERATIONS,
+    MINIMUM_EFFECT,
+    RunEnvironment,
+    Wanted,
+    kept_names,
+    problem_words,
+)
 from loop.workspace.inventory import Inventory, form_words
 
 RUNS = "runs"
@@ -129,7 +138,7 @@ class ResolvedPlan:
             wikis=here.wikis,
             knowledge=here.knowledge,
             least_confidence=wanted.least_confidence,
-            discipline="single",
+            discipline=wanted.discipline,
             proposer=wanted.proposer,
             command=wanted.command,
             model=wanted.model,
@@ -291,6 +300,8 @@ def _settings(plan: ResolvedPlan, sources: dict[str, str]) -> Iterator[Setting]:
     for option, value in wanted.build.shown:
         yield Setting(option.removeprefix("--"), value, option)
     yield Setting("proposer", " ".join((wanted.proposer, *wanted.command)), "--proposer")
+    given = "default" if wanted.discipline == "single" else "--discipline"
+    yield Setting("discipline", f"{wanted.discipline}: {DISCIPLINES[wanted.discipline]}", given)
     if wanted.model is not None:
         yield Setting("model", wanted.model.id, "--model or KOPT_MODEL")
         yield Setting("its limits", wanted.model.limits(), "--max-calls, --max-tokens, --max-cost")

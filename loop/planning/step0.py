@@ -133,6 +133,8 @@ def targets_of(placed: Placed, specs: Sequence[SpecNote], gpu: str, notes: Seque
         bound=placed.bound.removesuffix("-bound"),
         floor_us=_micros(placed.floor),
         target_us=_micros(placed.target),
+        bytes_us=_micros(placed.memory_time),
+        operations_us=_micros(max(placed.compute_time.values(), default=Decimal(0))) if not placed.missing else None,
         gaps=tuple(dict.fromkeys(missing)),
     )
 

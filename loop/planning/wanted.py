@@ -12,7 +12,16 @@ from evaluator.source.source_file import is_cuda, read_source
 from kbs.common.canonical_json import Sha256
 from loop.journal.folder import KERNELS
 from loop.journal.language_model import ModelChoice
-from loop.journal.record import BRANCHES, BenchmarkWords, BuildWords, Grade, PinnedWiki, ProblemWords, Proposer
+from loop.journal.record import (
+    BRANCHES,
+    BenchmarkWords,
+    BuildWords,
+    Discipline,
+    Grade,
+    PinnedWiki,
+    ProblemWords,
+    Proposer,
+)
 from loop.workspace.inventory import Inventory
 
 ITERATIONS = 3
@@ -21,6 +30,12 @@ MINIMUM_EFFECT = 0.01
 """A smaller gain is not kept: the evaluator calls it `same`."""
 LEAST_CONFIDENCE = "source-reported"
 BASELINES = (BaselineChoice(name="eager", how="eager"), BaselineChoice(name="compile", how="compile"))
+
+
+DISCIPLINES: dict[Discipline, str] = {
+    "single": "one method an iteration",
+    "budget": "up to three methods an iteration, shared by where the time goes; each is measured by leaving it out",
+}
 
 
 class Wanted(ProblemWords):
@@ -36,6 +51,7 @@ class Wanted(ProblemWords):
     """Limit of the whole run."""
     target: str = ""
     proposer: Proposer
+    discipline: Discipline = "single"
     command: tuple[str, ...] = ()
     model: ModelChoice | None = None
     """For the proposer `llm`."""

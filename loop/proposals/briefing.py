@@ -18,7 +18,9 @@ from kbs.evidence.vocabulary import Vocabulary
 from kbs.hardware.profile_metrics import profile_metrics
 from loop.journal.folder import KERNELS, RunFolder
 from loop.journal.record import RunRecord
-from loop.journal.state import REFUSALS, Attempt, Phase, RunState, VersionState
+from loop.journal.state import Phase, RunState
+from loop.journal.version_state import REFUSALS, Attempt, VersionState
+from loop.planning.budget import Budget, budget_of
 from loop.planning.hints import is_preference
 from loop.planning.methods import Method, Methods
 from loop.planning.step0 import ROOFLINE
@@ -34,8 +36,12 @@ FIGURES = 40
 """Of the user's own benchmark, those that a request has."""
 LAST = 99
 """The rank of methods whose page gives no priority."""
+_CHANGE = {
+    "single": "Change one thing: one method of the registry for each version; `rewrite` is a change of language.",
+    "budget": "Change as many things as `budget` allows: methods of the registry, at most so many of each axis. With"
+    " several, `ablations` has the whole kernel without each of them, and there are no `branches`.",
+}
 _RULES = (
-    "Change one thing: one method of the registry for each version; `rewrite` is a change of language.",
     "The machine code must show the declared method, where its page has a signature for this GPU: the kernel is"
     " compiled before anything runs, and a method that is absent is refused.",
     "Hand in the whole file. What it computes, its entry and its arguments stay as they are.",
@@ -101,16 +107,18 @@ def brief(
         attempts=tuple(_attempt(folder, version.number, attempt) for attempt in version.attempts),
         refused=tuple(_refused(folder, version)),
         left=_left(record, state, version, now),
+        discipline=record.discipline,
+        budget=_budget(folder, state.versions[parent]) if record.discipline == "budget" else None,
         branches=record.branches or 1,
         research_wanted=tuple(_research(state, version)),
-        rules=(*_RULES, *_rules_of(record)),
+        rules=(_CHANGE[record.discipline], *_RULES, *_rules_of(record)),
     )
 
 
 def _rules_of(record: RunRecord) -> Iterator[str]:
     """What this run asks of a proposal, besides the rules of all runs."""
     others = (record.branches or 1) - 1
-    if others:
+    if others and record.discipline == "single":
         yield (
             f"Up to {others} further candidates may stand under `branches`: the same method with other tiles, stages,"
             " warps or variants. All are ranked by a quick measurement, and the best becomes the version."
@@ -166,6 +174,19 @@ def _measured(folder: RunFolder, parent: VersionState) -> request.ParentMeasured
         median_us=done.median_us,
         to_parent=done.ratio,
     )
+
+
+def _budget(folder: RunFolder, parent: VersionState) -> Budget:
+    """Where the parent's time goes."""
+    moved = None
+    try:
+        data = (folder.version(parent.number) / "profile.csv").read_bytes()
+        counted = read_profile(data, "profile.csv").choose().launch.dram_bytes
+        moved = None if counted is None else int(counted)
+    except (OSError, KoptError):  # there is none, or it cannot be used: the diagnosis says so
+        pass
+    done = parent.result
+    return budget_of(parent.number, done.median_us if done else None, _model(folder.root / ROOFLINE, Targets), moved)
 
 
 def _facts(csv: Path) -> Iterator[request.Fact]:

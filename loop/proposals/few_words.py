@@ -16,7 +16,7 @@ from kbs.evidence.checking import MIN_QUOTED_WORDS, plain_text
 from kbs.evidence.citation import parse_reference
 from kbs.evidence.vocabulary import words
 from loop.proposals.change import compare
-from loop.proposals.proposal import Evidence, Expected, Hypothesis, Proposal, Query, Selected, Skipped
+from loop.proposals.proposal import Ablation, Evidence, Expected, Hypothesis, Proposal, Query, Selected, Skipped
 
 MAX_QUOTE = 600
 """Characters of a quotation that kopt chooses by itself."""
@@ -51,6 +51,8 @@ class Words:
     circumstances: str = ""
     risk: str = ""
     keep_if: str = ""
+    without: tuple[tuple[str, str], ...] = ()
+    """(method, the whole text of the file without it), for each of several methods."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,7 @@ def _compose(said: Words, version: int, parent: Parent, look: Look, *, timed: bo
             selected=selected,
         ),
         circumstances=said.circumstances.strip(),
+        ablations=tuple(Ablation(method=method, kernel=text) for method, text in said.without),
     )
 
 

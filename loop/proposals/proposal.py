@@ -13,6 +13,8 @@ MAX_KERNEL = 2_000_000
 """Characters of a kernel's file."""
 NAME = r"^[a-z0-9][a-z0-9_-]{0,39}$"
 """What a branch may be called: a folder is named after it."""
+METHOD = r"^[a-z0-9][a-z0-9_]{0,79}$"
+"""How a method is spelled: a folder is named after it."""
 _Short = Field(min_length=1, max_length=4000)
 
 
@@ -88,6 +90,15 @@ class Branch(FrozenModel):
     """The whole text of its file, in the proposal's language."""
 
 
+class Ablation(FrozenModel):
+    """The kernel without one of its methods, and with all the others."""
+
+    method: str = Field(pattern=METHOD)
+    """The method that is left out."""
+    kernel: str = Field(min_length=1, max_length=MAX_KERNEL)
+    """The whole text of its file, in the proposal's language."""
+
+
 class Proposal(FrozenModel):
     """What a proposer hands in for a version."""
 
@@ -110,6 +121,9 @@ class Proposal(FrozenModel):
     branches: tuple[Branch, ...] = Field(default=(), max_length=15)
     """Further candidates with the same methods. All are ranked by a quick measurement, and the best becomes the
     version. With the kernel itself, which is the branch `main`, at most as many as the run allows."""
+    ablations: tuple[Ablation, ...] = Field(default=(), max_length=3)
+    """Under the discipline `budget`, for a proposal of several methods: the kernel without each of them. It is measured
+    against the accepted kernel, which says what that method brought."""
 
     @property
     def candidates(self) -> dict[str, str]:
@@ -118,8 +132,16 @@ class Proposal(FrozenModel):
 
     @property
     def others(self) -> tuple[tuple[str, Proposal], ...]:
-        """(its place, the proposal for it) of each branch."""
-        return tuple((f"branches[{n}].kernel", self.with_kernel(one.kernel)) for n, one in enumerate(self.branches))
+        """(its place, the proposal for it) of each branch and each ablation."""
+        return (
+            *((f"branches[{n}].kernel", self.with_kernel(one.kernel)) for n, one in enumerate(self.branches)),
+            *((f"ablations[{n}].kernel", self.without(one)) for n, one in enumerate(self.ablations)),
+        )
+
+    def without(self, left_out: Ablation) -> Proposal:
+        """The same proposal without a method."""
+        rest = tuple(method for method in self.methods if method != left_out.method)
+        return self.model_copy(update={"kernel": left_out.kernel, "methods": rest})
 
     def with_kernel(self, text: str) -> Proposal:
         """The same proposal for another of its texts."""

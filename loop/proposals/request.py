@@ -8,7 +8,8 @@ from pydantic import ConfigDict, Field
 
 from kbs.common.canonical_json import Sha256
 from kbs.common.json_model import FrozenModel
-from loop.journal.record import Grade
+from loop.journal.record import Discipline, Grade
+from loop.planning.budget import Budget
 from loop.tools import DiagnosisNote, Search, Targets
 
 SCHEMA_NAME = "run-proposal"
@@ -213,6 +214,10 @@ class NextRequest(FrozenModel):
     refused: tuple[RefusedSubmission, ...]
     """Proposals for this version that the gate did not let run."""
     left: Left
+    discipline: Discipline = "single"
+    """`single`: one method. `budget`: several, as `budget` allows, each with an ablation."""
+    budget: Budget | None = None
+    """Under `budget`: where the parent's time goes, and how many methods of each axis a proposal may have."""
     branches: int = 1
     """Candidates that a proposal may have: its kernel, and `branches` with the same methods and other settings."""
     research_wanted: tuple[str, ...]

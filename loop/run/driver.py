@@ -34,7 +34,7 @@ from loop.planning import decisions
 from loop.planning.hints import is_preference
 from loop.proposals.proposal import Proposal
 from loop.proposers.reading import Unread
-from loop.run import steps
+from loop.run import ending, steps
 from loop.run.open_run import Progress, Run
 from loop.run.parts import Parts
 from loop.run.submission import Submission, check, submit
@@ -183,12 +183,12 @@ class Driver:
                 self.run.happened(Stopped(reason=over.reason, evidence=over.evidence))
                 continue
             if phase is Phase.BASELINE_FAILED:
-                steps.commit_rest(self.run)
+                ending.commit_rest(self.run)
                 return phase
             current = self.state.current
             progress(phase, "" if current is None else f"v{current.number}")
             if phase is Phase.FINISHED:
-                steps.settle(self.run)
+                ending.settle(self.run)
                 return phase
             if phase is Phase.OPEN:
                 self._read_hints()
@@ -306,7 +306,7 @@ class Driver:
         )  # fmt: skip
         self.run.happened(event)
         if self.phase is Phase.FINISHED:
-            steps.settle(self.run)
+            ending.settle(self.run)
         return event
 
     def _best(self) -> int:

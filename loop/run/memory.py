@@ -8,7 +8,8 @@ from kbs.common import canonical_json as canonical
 from kbs.common.canonical_json import Sha256
 from kbs.common.json_model import FrozenModel
 from loop.journal.events import Closed
-from loop.journal.state import RunState, VersionState
+from loop.journal.state import RunState
+from loop.journal.version_state import VersionState
 from loop.planning.outcomes import MethodOutcome
 from loop.proposals.proposal import Expected, Proposal
 

@@ -18,7 +18,8 @@ from loop.journal.folder import KERNELS, RunFolder
 from loop.journal.journal import Journal
 from loop.journal.record import RunRecord
 from loop.journal.repository import Repository
-from loop.journal.state import Phase, RunState, VersionState
+from loop.journal.state import Phase, RunState
+from loop.journal.version_state import VersionState
 from loop.proposals.proposal import Proposal
 from loop.run.parts import Parts
 from loop.tools import Targets, Tools

@@ -10,31 +10,27 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from evaluator.receipt.plan import SeedSchedule, utc_now
+from evaluator.receipt.plan import utc_now
 from evaluator.receipt.receipt import Receipt, parse, render
 from evaluator.receipt.verdict import Verdict
-from evaluator.request import Request
-from evaluator.source.source_file import SourceFile
-from evaluator.store.seal import load_key, verify
 from kbs.common import canonical_json as canonical
-from kbs.common.errors import KoptError, NoGpuError, UsageError
+from kbs.common.errors import NoGpuError, UsageError
 from kbs.common.files import keep_only, read_if_there
-from kbs.common.visible_text import visible
 from loop.journal import events, seeds
 from loop.journal.events import Files
 from loop.journal.folder import MAIN
-from loop.journal.state import REFUSALS, Attempt, Phase, VersionState
+from loop.journal.state import Phase
+from loop.journal.version_state import REFUSALS, Attempt, VersionState
 from loop.pages.artifacts import VersionFiles
-from loop.pages.final import PICTURES
 from loop.planning import decisions, frontier
 from loop.planning.outcomes import MethodOutcome, not_accepted
 from loop.proposals import evidence
-from loop.run import memory
+from loop.run import ending, memory
+from loop.run.ablation import ablate
+from loop.run.evaluation import measured
+from loop.run.messages import commit_message
 from loop.run.open_run import Kernel, Run, missing
 from loop.run.submission import refuse_attempt
-
-_SUBJECT = 72
-"""Characters of a commit's first line."""
 
 
 def prepare(run: Run) -> None:
@@ -148,7 +144,7 @@ def _measure(run: Run, attempt: Attempt, what: Literal["signal", "verdict"], nam
     copy = run.folder.trajectory / f"v{version.number}-a{attempt.number}{suffix}.{kernel.name.rpartition('.')[2]}"
     kept = {run.folder.relative(copy): kernel.data}
     try:
-        receipt, made = _measured(run, run.folder.relative(folder), kernel, request, schedule)
+        receipt, made = measured(run, run.folder.relative(folder), kernel, request, schedule)
     except (UsageError, NoGpuError) as error:
         others = any(one.what == what and one.receipt is not None for one in attempt.measured)
         if version.number == 0:
@@ -211,30 +207,6 @@ def _not_taken(version: int, attempt: int, what: Literal["signal", "verdict"], n
         seconds=0.0,
         files={},
     )
-
-
-def _measured(run: Run, folder: str, kernel: Kernel, request: Request, schedule: SeedSchedule) -> tuple[Receipt, Files]:
-    """(receipt, files) of an evaluation: the receipt in the folder if it is of this evaluation, else a new one."""
-    there = read_if_there(run.folder.root / folder / "receipt.json")
-    receipt = None if there is None else _fitting(run, there, kernel, schedule)
-    if receipt is None:
-        receipt = run.tools.evaluate(request, schedule)
-    files = {"receipt.json": render(receipt), **run.parts.of_attempt(receipt)}
-    return receipt, run.put({f"{folder}/{name}": data for name, data in files.items()})
-
-
-def _fitting(run: Run, data: bytes, kernel: Kernel, schedule: SeedSchedule) -> Receipt | None:
-    """The receipt in these bytes; None if it is not of this evaluation."""
-    if not verify(data, load_key(run.home)).ok:
-        return None
-    try:
-        receipt = parse(data)
-    except UsageError:
-        return None
-    candidate = SourceFile(name=kernel.name, text=kernel.text)
-    wanted = run.record.problem_of(candidate.hash)
-    same = receipt.candidate.hash == candidate.hash and receipt.problem.hash == wanted
-    return receipt if same and schedule.matches(receipt.plan.seed_commitment) else None
 
 
 def profile(run: Run) -> None:
@@ -345,130 +317,9 @@ def commit(run: Run) -> None:
         change = proposal.hypothesis.single_change if proposal else "no proposal"
         failed = "failed: " if version.closed.outcome == "failed" else ""
         subject = f"[iter {version.number}] {failed}{change}"
-    made = run.repository.commit(version.commit_name, _message(subject, version.closed.why), again=run.again)
+    made = run.repository.commit(version.commit_name, commit_message(subject, version.closed.why), again=run.again)
     run.again = False
     run.happened(events.Committed(what=version.commit_name, commit=made))
-
-
-def _message(subject: str, body: str) -> str:
-    """A commit's message; both parts may be a proposer's words."""
-    line = " ".join(visible(subject).split())
-    short = line if len(line) <= _SUBJECT else f"{line[: _SUBJECT - 1]}…"
-    return f"{short}\n\n{' '.join(visible(body).split())}"
-
-
-# --- the end ----------------------------------------------------------------------------------------------------------
-
-
-def restore(run: Run) -> None:
-    """Restore the best version that was not measured again yet to best/, and measure it against version 0."""
-    state = run.state
-    number = _next_best(run)
-    version, ending = state.versions[number], state.reports + 1
-    _tidy(run, run.folder.final(number, ending))
-    if version.committed is None:
-        raise missing(run.folder.version(number))
-    run.repository.restore(version.committed.commit, run.folder.relative(run.folder.best))
-    kernel = run.version_kernel(number)
-    keep_only(run.folder.best, [kernel.name])
-    stands, recorded = read_if_there(run.folder.best / kernel.name), state.files.get(f"v{number}/{kernel.name}")
-    if stands != kernel.data or recorded != kernel.hash:
-        raise KoptError(
-            f"best/{kernel.name} of commit {version.committed.commit[:12]} is not the accepted v{number}",
-            code="restore_mismatch",
-            hint=f"Somebody changed v{number}/ or the repository. Look at `git log --stat` in the run's folder.",
-        )
-    folder = run.folder.relative(run.folder.final(number, ending))
-    first = None if number == 0 else run.version_kernel(0).text
-    schedule = seeds.schedule(run.master, number, ending, "final")
-    request = run.tools.request(kernel.text, kernel.name, first)
-    receipt, files = _measured(run, folder, kernel, request, schedule)
-    agrees, why = decisions.agrees(receipt, run.record)
-    if number == 0:
-        agrees = receipt.verdict is Verdict.ACCEPTED
-        why = "version 0 itself: no version is better" if agrees else why
-    run.happened(
-        events.FinalMeasured(
-            version=number,
-            receipt=receipt.id,
-            agrees=agrees,
-            ratio=None if number == 0 else decisions.ratio_of(receipt),
-            why=why,
-            files=files | {f"{run.folder.relative(run.folder.best)}/{kernel.name}": kernel.hash},
-        )
-    )
-
-
-def _tidy(run: Run, awaited: Path) -> None:
-    """Remove what steps left that were killed before their event and, because the run was stopped, are not repeated.
-
-    `awaited`: the folder of the final measurement that comes next.
-    """
-    folder, versions = run.folder, run.state.versions
-    left = [folder.version(len(versions))]
-    for version in versions:
-        left.append(folder.attempt(version.number, len(version.attempts) + 1))
-        left.append(folder.branches(version.number, len(version.attempts) + 1))
-        left.append(folder.submission(version.number, len(version.refused) + 1))
-    left += [place for place in awaited.parent.glob("v*") if place != awaited]
-    for place in left:
-        recorded = any(path.startswith(f"{folder.relative(place)}/") for path in run.state.files)
-        if place.is_dir() and not place.is_symlink() and not recorded:
-            keep_only(place, [])
-            place.rmdir()
-    run.put({folder.relative(folder.current): f"{len(versions) - 1}\n".encode()})
-
-
-def _next_best(run: Run) -> int:
-    """The best of the kept versions that have no final measurement yet."""
-    measured = {found.version for found in run.state.finals}
-    kept = [version for version in run.state.versions if version.kept and version.number not in measured]
-    if run.state.best is not None and run.state.best not in measured:
-        return run.state.best
-    return decisions.ranked([_standing(run, version) for version in kept])[0]
-
-
-def _standing(run: Run, version: VersionState) -> decisions.Standing:
-    receipt = run.receipt(version.number)
-    times = None if receipt is None else decisions.summary_of(receipt)
-    ratio = decisions.to_baseline(run.state, version.number) if times is not None else None
-    size = len(run.version_kernel(version.number).data)
-    return decisions.Standing(
-        version.number, ratio, times.p80_us if times else None, times.std_us if times else None, size
-    )  # fmt: skip
-
-
-def report(run: Run) -> None:
-    """Render the reports, and let the gate check the end of the run."""
-    final = run.state.final
-    assert final is not None
-    files = run.put({**run.parts.of_run(run.state), **run.parts.of_end(run.state)})
-    drawn = run.folder.root / PICTURES
-    keep_only(drawn, [path.removeprefix(f"{PICTURES}/") for path in files if path.startswith(f"{PICTURES}/")])
-    found = run.parts.gate(run.state, final.version, "final")
-    if not found.passed:
-        run.rejected = found
-        return
-    run.happened(events.Reported(files=files))
-
-
-def settle(run: Run) -> None:
-    """Commit the end of the run, and what was written to the journal after it."""
-    final, stopped = run.state.final, run.state.stopped
-    assert final is not None
-    assert stopped is not None
-    what = "final" if run.state.reports == 1 else f"final {run.state.reports}"
-    shown = "" if final.ratio is None else f" ({final.ratio[0]:.3g}x)"
-    subject = f"[final] restore v{final.version}{shown}: {stopped.reason}"
-    run.repository.commit(what, _message(subject, stopped.evidence), again=True)
-    commit_rest(run)
-
-
-def commit_rest(run: Run) -> None:
-    """Commit what was written since the last commit, so that a waiting run has nothing uncommitted."""
-    if run.repository.changed():
-        last = run.state.entries[-1]
-        run.repository.commit(f"line {last.n}", f"[journal] up to {last.event.kind}", again=False)
 
 
 STEPS: dict[Phase, Callable[[Run], None]] = {
@@ -476,12 +327,13 @@ STEPS: dict[Phase, Callable[[Run], None]] = {
     Phase.OPEN: open_next,
     Phase.SIGNAL: signal,
     Phase.EVALUATE: evaluate,
+    Phase.ABLATE: ablate,
     Phase.PROFILE: profile,
     Phase.GATE: gate,
     Phase.CLOSE: close,
     Phase.RECORD: record,
     Phase.COMMIT: commit,
-    Phase.RESTORE: restore,
-    Phase.REPORT: report,
+    Phase.RESTORE: ending.restore,
+    Phase.REPORT: ending.report,
 }
 """The step of each phase; the other phases wait for a proposal or have ended."""

@@ -65,6 +65,7 @@ def submit(run: Run, outcome: Proposal | Unread, data: bytes, said: str) -> Subm
             parent=outcome.parent,
             methods=outcome.methods,
             branches=tuple(outcome.candidates),
+            ablations=tuple(one.method for one in outcome.ablations),
             files=made | searches,
         )
     )

@@ -16,6 +16,7 @@ from evaluator.receipt.receipt import Receipt, ReceiptContent
 from evaluator.receipt.verdict import Improvement, Verdict
 from evaluator.request import Request
 from evaluator.store.seal import ensure_key, seal
+from loop.tools import MachineNote
 from tests.evaluator import receipts
 from tests.loop.tools import FakeTools, said
 
@@ -75,3 +76,13 @@ class PlantedTools(FakeTools):
         changed = workload.model_copy(update={"baselines": {"eager": baseline}, "improvement": found})
         timing = receipt.timing.model_copy(update={"workloads": (changed,), "ratio": ratio})
         return self._changed(receipt, {"timing": timing, "improvement": found})
+
+    def machine_code(self, kernel_text: str, kernel_name: str, methods: tuple[str, ...]) -> MachineNote:
+        """What a kernel says that its machine code shows; nothing can be looked at where it does not say."""
+        code = said(kernel_text, "code", "")
+        if not code:
+            return super().machine_code(kernel_text, kernel_name, methods)
+        shown = {
+            method: f"present 1 ({method.upper()} 1)" if method in code.split(",") else "absent" for method in methods
+        }
+        return MachineNote(target="sm_90", functions={"run": kernel_text}, methods=shown, opcodes={}, why="")

@@ -22,7 +22,7 @@ from typing import Any
 from evaluator.external.record import ExternalReceipt
 from evaluator.receipt.findings import TaskCheck
 from evaluator.receipt.plan import BaselineChoice, SeedSchedule, TimingPlan
-from evaluator.receipt.problem import CandidateRecord
+from evaluator.receipt.problem import CandidateRecord, SourceRecord
 from evaluator.receipt.receipt import Receipt
 from evaluator.receipt.verdict import Improvement, Verdict
 from evaluator.request import InputsFile, Request
@@ -45,6 +45,8 @@ from loop.journal.events import HintsRead, Recorded
 from loop.journal.folder import RunFolder
 from loop.journal.record import KeptFile, ProblemWords, RunRecord
 from loop.journal.state import RunState
+from loop.pages import attribution
+from loop.pages.artifacts import VersionFiles
 from loop.planning.decisions import words
 from loop.proposals import evidence
 from loop.proposals import experience as past
@@ -213,6 +215,7 @@ def fake_receipt(home: Path, request: Request, schedule: SeedSchedule) -> Receip
             entry="run",
             flags=(),
         ),
+        "incumbent": SourceRecord.of(request.incumbent) if request.incumbent else None,
         "seed": schedule.reveal(),
         "verdict": verdict,
         "reason": f"as it says: {verdict}",
@@ -308,7 +311,11 @@ class FakeParts:
         return {"correctness.md": f"{receipt.verdict}: {receipt.reason}\n".encode()}
 
     def of_version(self, version: int) -> dict[str, bytes]:
-        return {"hypothesis.txt": f"Version: {version}\n".encode(), "kbs_evidence.md": b"# KBS Evidence\n"}
+        made = {"hypothesis.txt": f"Version: {version}\n".encode(), "kbs_evidence.md": b"# KBS Evidence\n"}
+        files = VersionFiles(self.folder, self.record, version)
+        if files.proposal is not None and files.proposal.ablations:
+            made[attribution.NAME] = attribution.attribution(files)
+        return made
 
     def of_run(self, state: RunState) -> dict[str, bytes]:
         lines = [f"v{v.number}: {v.closed.why if v.closed else 'open'}\n" for v in state.versions]

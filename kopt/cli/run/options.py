@@ -150,6 +150,9 @@ class RuleOptions:
         str, typer.Option("--shared-memory", help="Most shared memory per block: '48 KiB'.", rich_help_panel=RARE)
     ] = ""
     no_ncu: Annotated[bool, typer.Option("--no-ncu", help="Do not profile with ncu.", rich_help_panel=RARE)] = False
+    discipline: Annotated[
+        str, typer.Option("--discipline", help="single: one method a version; budget: several, each also left out.")
+    ] = "single"
     partial_restart: Annotated[
         bool,
         typer.Option(
@@ -278,6 +281,7 @@ class PlanOptions:
                 knowledge=tuple(path.absolute() for path in self.knowledge or ()),
                 **{
                     **asdict(rules),
+                    "discipline": rules.discipline,  # checked above
                     "forbid": tuple(rules.forbid or ()),
                     "prefer": tuple(rules.prefer or ()),
                     **self.problem.arguments(),
@@ -330,7 +334,7 @@ class PlanOptions:
         """Refuse options that name nothing known, or do not fit together. UsageError."""
         from kbs.common.errors import UsageError
         from kbs.evidence.spec import CONFIDENCES
-        from loop.journal.record import Proposer
+        from loop.journal.record import Discipline, Proposer
 
         name = self.proposer.proposer
         if name not in get_args(Proposer):
@@ -343,6 +347,12 @@ class PlanOptions:
         if name != "command" and self.proposer.command:
             raise UsageError(
                 "--command needs the proposer `command`", code="command_not_asked", hint="Add --proposer command."
+            )
+        if self.rules.discipline not in get_args(Discipline):
+            raise UsageError(
+                f"unknown discipline {self.rules.discipline!r}",
+                code="discipline_unknown",
+                hint="--discipline single is one method a version; --discipline budget allows several.",
             )
         if self.rules.least_confidence not in CONFIDENCES:
             raise UsageError(
@@ -365,6 +375,10 @@ class WordOptions:
     change: Annotated[
         str, typer.Option("--change", help="What was changed (default: the method, and the functions that differ).")
     ] = ""
+    without: Annotated[
+        list[str] | None,
+        typer.Option("--without", help="METHOD=FILE: the kernel without one of several methods. Repeatable."),
+    ] = None
     evidence: Annotated[
         list[str] | None,
         typer.Option(
@@ -397,6 +411,17 @@ class WordOptions:
         """Whether any of them was given."""
         return any(value not in (None, "", []) for value in asdict(self).values())
 
+    @staticmethod
+    def _without(given: str) -> tuple[str, str]:
+        """(method, text of the file) of METHOD=FILE."""
+        from kopt.services.runs.handing_in import read_kernel
+        from loop.proposals.few_words import incomplete
+
+        method, equals, file = given.partition("=")
+        if not equals or not file:
+            raise incomplete([f"--without {given!r} is not METHOD=FILE"])
+        return method.strip(), read_kernel(Path(file))[0]
+
     def words(self) -> tuple[Words, Path, int | None]:
         """What was typed, the kernel's file, and the parent. Raises `UsageError`."""
         from kopt.services.arguments import read_version
@@ -419,5 +444,6 @@ class WordOptions:
             circumstances=self.circumstances,
             risk=self.risk,
             keep_if=self.keep_if,
+            without=tuple(self._without(one) for one in self.without or ()),
         )
         return said, self.kernel, None if self.parent is None else read_version(self.parent)

@@ -68,6 +68,9 @@ def _task(request: NextRequest) -> Iterator[str]:
         yield labelled("any size", ", ".join(problem.vary))
     yield labelled("device", f"{problem.device}{f', for {problem.gpu}' if problem.gpu else ''}")
     yield labelled("libraries", "allowed" if problem.allow_library else "the kernel may call none")
+    if request.budget is not None:
+        for line in request.budget.lines():
+            yield labelled("budget", line)
     if request.target:
         yield labelled("goal", request.target)
     yield labelled("best so far", f"v{request.best}")

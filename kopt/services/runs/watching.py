@@ -10,7 +10,8 @@ from kopt.services.results.runs import RunData, RunWatchData
 from loop.journal import events
 from loop.journal.folder import RunFolder
 from loop.journal.journal import Entry
-from loop.journal.state import Phase, VersionState
+from loop.journal.state import Phase
+from loop.journal.version_state import VersionState
 from loop.pages.artifacts import VersionFiles, targets
 from loop.run.driver import View, read_run
 

@@ -19,7 +19,8 @@ from kbs.common.visible_text import visible
 from kbs.evidence.vocabulary import Vocabulary
 from kbs.experience.experiment import op_name
 from loop.journal.events import FinalMeasured
-from loop.journal.state import Phase, VersionState
+from loop.journal.state import Phase
+from loop.journal.version_state import VersionState
 from loop.pages.artifacts import VersionFiles, targets
 from loop.planning.decisions import median_of, ratio_of
 from loop.run.driver import View

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from loop.gate.rule import Rule
 from loop.gate.rules import (
+    ablations,
     branches,
     citations,
     evidence,
@@ -19,7 +20,7 @@ from loop.gate.rules import (
     receipts,
 )
 
-_MODULES = (proposal, branches, machine_code, hints, evidence, citations, numbers, folder, receipts, final)
+_MODULES = (proposal, branches, ablations, machine_code, hints, evidence, citations, numbers, folder, receipts, final)
 
 RULES: tuple[Rule, ...] = tuple(
     value for module in _MODULES for value in vars(module).values() if isinstance(value, Rule)

@@ -93,13 +93,14 @@ def unknown_method(context: GateContext) -> Iterator[Broken]:
 
 @rule("discipline", "proposal")
 def discipline(context: GateContext) -> Iterator[Broken]:
-    """Make exactly one change per version.
+    """Change what the declared methods change: under `single`, exactly one.
 
-    What it checks: under the discipline `single` a proposal declares one method, and the diff is held against it:
-    launch settings (num_warps, maxnreg, launch bounds), pipeline stages, tile sizes, cache hints, precision settings
-    and the code itself are told apart. What the declared method does not change is a second change, and so is a setting
-    that `single_change` names beside it; nothing of what it changes is no change by it. A new kernel function brings
-    its own settings. A kernel that moves to another language declares `rewrite`, and no other kernel does.
+    What it checks: under the discipline `single` a proposal declares one method, under `budget` as many as the rule
+    `budget` allows. The diff is held against them: launch settings (num_warps, maxnreg, launch bounds), pipeline
+    stages, tile sizes, cache hints, precision settings and the code itself are told apart. What no declared method
+    changes is a second change, and so is a setting that `single_change` names beside them; nothing of what a method
+    changes is no change by it. A new kernel function brings its own settings. A kernel that moves to another language
+    declares `rewrite`, and no other kernel does.
 
     Why: with two changes at once nobody knows which one helped.
 
@@ -114,7 +115,7 @@ def discipline(context: GateContext) -> Iterator[Broken]:
         yield broken(file, message, "Keep one of them, and undo what belongs to the others.")
     before = context.kernel_name(proposal.parent)
     moved = before is not None and before.endswith(".cu") != (proposal.language == "cuda")
-    if context.record.discipline == "single" and not moved:
+    if not moved:
         yield from _held_against_methods(context, proposal)
     if moved and REWRITE not in proposal.methods:
         message = f"the language changes from {before} to {proposal.language}, which is the method `rewrite`"
@@ -140,12 +141,13 @@ def _held_against_methods(context: GateContext, proposal: Proposal) -> Iterator[
     for name, method in knobs.signs(old_code, code, proposal.methods):
         message = f"the code has {name} now, which is {method} and not {declared}"
         yield broken(context.kernel_file, message, "Leave it for the next version, or declare the method that it is.")
-    wanted = knobs.needed(proposal.methods, language)
-    if found and not wanted & {one.kind for one in found} and {one.kind for one in found} <= own:
-        message = (
-            f"only {' and '.join(one.kind for one in found)} differ from v{proposal.parent}: that is not {declared}"
-        )
-        yield broken(context.kernel_file, message, "Declare the method that the change really is.")
+    for method in proposal.methods:
+        wanted = knobs.needed((method,), language)
+        if found and not wanted & {one.kind for one in found} and {one.kind for one in found} <= own:
+            message = (
+                f"only {' and '.join(one.kind for one in found)} differ from v{proposal.parent}: that is not {method}"
+            )
+            yield broken(context.kernel_file, message, "Declare the method that the change really is.")
     for one in knobs.spoken(proposal.hypothesis.single_change):
         if one.kind not in own:
             message = f"single_change names a second change, {one.example}, which {declared} does not make"

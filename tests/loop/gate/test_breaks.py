@@ -649,5 +649,6 @@ def test_the_runs_are_valid(valid: ValidRun, ended: ValidRun) -> None:
 def test_every_rule_has_a_way_to_break_it() -> None:
     broken = {rule for rule, _ in (*WAYS.values(), *ENDS.values())}
     elsewhere = {"journal-seal", "stray-file", "git-history"}  # tests/loop/gate/test_corruptions.py
+    elsewhere |= {"budget", "ablations", "ablation-measured"}  # tests/loop/gate/test_ablations.py
     assert broken | elsewhere == {rule.id for rule in RULES}
     assert len(WAYS) + len(ENDS) >= 60

@@ -281,7 +281,7 @@ class ValidRun:
         return self.wiki
 
 
-def build(base: Path, *, end: bool = False) -> ValidRun:
+def build(base: Path, *, end: bool = False, **changes: Any) -> ValidRun:
     """Drive a run of three versions after the first; `end` stops it and restores the best."""
     home = base / "home"
     home.mkdir(parents=True)
@@ -304,6 +304,7 @@ def build(base: Path, *, end: bool = False) -> ValidRun:
         branches=2,
         inputs=KeptFile(origin="inputs.json", name="inputs.json", hash=hashlib.sha256(INPUTS).hexdigest()),
         wikis={"gpu-wiki": PinnedWiki(root=str(root), revision=wiki.revision, pages=pinned)},
+        **changes,
     )
     files = {**run_files(kernel(0, 100)), "HINTS.md": HINTS, "inputs.json": INPUTS, "plan.md": plan(record)}
     folder = create_run(base / "run", record, files, home)

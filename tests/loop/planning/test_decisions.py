@@ -13,7 +13,8 @@ from evaluator.receipt.verdict import Improvement, Verdict
 from kbs.common.errors import UsageError
 from loop.journal.events import Event, Extended, Stalled
 from loop.journal.record import RunRecord
-from loop.journal.state import RunState, VersionState, replay
+from loop.journal.state import RunState, replay
+from loop.journal.version_state import VersionState
 from loop.planning import decisions
 from loop.planning.decisions import Standing
 from loop.tools import Targets

@@ -73,7 +73,7 @@ def propose(
         request,
         chosen,
         lambda text: run.tools.search("other", text).hits,
-        record.discipline,
+        "single",  # it hands in no ablations
         len(families.order),
         unread,
     )
