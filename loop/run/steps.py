@@ -10,9 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from evaluator.receipt.plan import utc_now
+from evaluator.receipt.plan import SeedSchedule, utc_now
 from evaluator.receipt.receipt import Receipt, parse, render
 from evaluator.receipt.verdict import Verdict
+from evaluator.request import Request
 from kbs.common import canonical_json as canonical
 from kbs.common.errors import NoGpuError, UsageError
 from kbs.common.files import keep_only, read_if_there
