@@ -103,10 +103,11 @@ class Wiki:
 
     def read(self, path: str) -> bytes | None:
         """The bytes of a page; None if there is no such page inside the wiki."""
-        root = self.root.resolve()
         try:
             file = self.place(path).resolve()
-            if (self.notes and quote(unquote(path)) != path) or not file.is_relative_to(root) or not file.is_file():
+            if (self.notes and quote(unquote(path)) != path) or not file.is_relative_to(self._resolved):
+                return None
+            if not file.is_file():
                 return None
             with file.open("rb") as stream:
                 return stream.read(MAX_PAGE_BYTES + 1)
@@ -129,6 +130,11 @@ class Wiki:
         """That a file is there and `read` gives nothing."""
         why = ", or a link that leads out of the folder" if self.notes else ""
         return Problem(path, 1, "unreadable", f"the file cannot be read; check its permissions{why}")
+
+    @cached_property
+    def _resolved(self) -> Path:
+        """The root without links, as it is when first asked for."""
+        return self.root.resolve()
 
     @cached_property
     def revision(self) -> str:
