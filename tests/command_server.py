@@ -12,40 +12,29 @@ import contextlib
 import gc
 import importlib
 import os
+import pkgutil
 import runpy
 import socket
 import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any, NoReturn
 
 from tests import forking, worker_server
 
-_IMPORTED = (
-    "kopt.cli.main", "kopt.cli.support", "kopt.services.knowledge.answers",
-    "kopt.services.knowledge.answer_text", "kopt.services.engine",
-    "kopt.services.experience.log",
-    "kopt.services.results.answering.answers",
-    "kopt.services.results.bench",
-    "kopt.services.results.answering.citations",
-    "kopt.services.results.experiments",
-    "kopt.services.results.installation",
-    "kopt.services.results.machine_code",
-    "kopt.services.results.profiles",
-    "kopt.services.results.rooflines",
-    "kopt.services.results.runs",
-    "kopt.services.results.timing",
-    "kopt.services.results.wiki",
-    "kopt.services.roofline", "kopt.services.user_kernel.analysis", "kopt.services.runs.service",
-    "kopt.services.runs.tools", "kbs.index.chroma", "chromadb", "tokenizers",
-    "safetensors", "evaluator.evaluate", "evaluator.sass.compile",
-)  # fmt: skip
-"""What commands import."""
+_PACKAGES = ("kbs", "ingest", "wiki", "evaluator", "loop", "kopt")
+_LATER = ("evaluator.worker", "kopt.mcp", "kopt.web")
+"""What is not imported for all commands: what workers run, and what few commands need and takes long."""
+_FOREIGN = ("chromadb", "tokenizers", "safetensors", "markdown_it", "typer._adapters", "typer._click.decorators")
+"""Packages that commands import late."""
 STARTED_WITH = {name: value for name, value in os.environ.items() if name.startswith(worker_server.READ_AT_START)}
 """Variables that count while something starts, as they were before a test or a package set one."""
+BUNDLED_IN = "TESTS_BUNDLED_IN"
+"""The variable that names a folder whose `pages` are a command's bundled wiki."""
 _ROUTE = 3
 """The descriptor on which a command asks for fork servers of the evaluator."""
 
@@ -134,7 +123,7 @@ def _read(file: IO[bytes]) -> str:
 def serve(*descriptors: str) -> None:
     """Answer requests until the tests hang up: for commands at the first descriptor, for fork servers at the second."""
     control, route = (socket.socket(fileno=int(one)) for one in descriptors)
-    for name in _IMPORTED:
+    for name in (*_modules(), *_FOREIGN):
         with contextlib.suppress(ModuleNotFoundError):  # a machine without Chroma runs the commands without it
             importlib.import_module(name)
     assert threading.active_count() == 1, "a fork would lose threads"
@@ -143,18 +132,43 @@ def serve(*descriptors: str) -> None:
     forking.serve(control, _become, {route: lambda: importers.forward(route)})
 
 
+def _modules() -> Iterator[str]:
+    """Every module of kopt that a command may import."""
+    for package in map(importlib.import_module, _PACKAGES):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.", onerror=_fail):
+            if not found.name.startswith(_LATER) and not found.name.endswith("__main__"):
+                yield found.name
+
+
+def _fail(name: str) -> NoReturn:
+    raise ImportError(f"{name} cannot be imported")
+
+
 def _warm() -> None:
     """What each command would do anew, to the same end; and what no fork need look through for garbage."""
     import typer.main
 
     from kbs.evidence.vocabulary import vocabulary
+    from kbs.index.encoder import DefaultEncoder, ModelError, default_model_file
     from kopt.cli.main import app
+    from wiki.library import BUNDLED, Wikis, bundled_wiki
 
     vocabulary()
+    bundled = Wikis([bundled_wiki()])
+    for path in bundled.pages_of(BUNDLED) or ():
+        bundled.page(BUNDLED, path)
+    with contextlib.suppress(ModelError):
+        DefaultEncoder(default_model_file().stamp).encode(["its weights are kept"])
     built = typer.main.get_command(app)
     typer.main.get_command = lambda _: built
     gc.collect()
     gc.freeze()
+
+
+def _bundle(folder: Path) -> None:
+    from wiki import library
+
+    library.resources = SimpleNamespace(files=lambda _: folder)  # type: ignore[assignment]  # a module's stand-in
 
 
 def _become(request: Mapping[str, Any]) -> NoReturn:
@@ -166,6 +180,8 @@ def _become(request: Mapping[str, Any]) -> NoReturn:
         os.chdir(request["folder"])
         os.environ.clear()
         os.environ.update(request["environment"])
+        if BUNDLED_IN in os.environ:
+            _bundle(Path(os.environ.pop(BUNDLED_IN)))
         sys.path.insert(0, request["folder"])
         sys.argv[1:] = request["words"]
         runpy.run_module("kopt", run_name="__main__", alter_sys=True)

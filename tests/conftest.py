@@ -20,11 +20,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 import torch
+from filelock import FileLock
 
 from evaluator.sandbox.fork_server import ForkServer, passed_environment
 from kopt.services.engine import Engine
 from kopt.services.settings import load_settings
-from tests.command_server import CommandServer, start_environment
+from tests.command_server import BUNDLED_IN, CommandServer, start_environment
+from wiki.library import bundled_wiki
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -63,7 +65,7 @@ class Recorder:
             stream.write(json.dumps({**line, **dict(report.user_properties), **said}) + "\n")
 
 
-PROCESS_FIXTURES = frozenset({"run", "server", "built_home"})
+PROCESS_FIXTURES = frozenset({"run", "run_few", "server", "built_home"})
 """Fixtures that start processes; a test that uses one, directly or through another fixture, is marked `processes`."""
 
 
@@ -140,9 +142,44 @@ def server() -> Iterator[ForkServer]:
 
 @pytest.fixture(scope="session")
 def built_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A KOPT_HOME in which the bundled wiki is indexed; tests that write make their own."""
-    home = tmp_path_factory.mktemp("home")
-    run_kopt(home, "ingest")
+    """A KOPT_HOME in which the bundled wiki is indexed; tests that write make their own.
+
+    The first of the processes that run tests builds it, and each has a copy.
+    """
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "built"
+    with FileLock(f"{shared}.lock"):
+        if not (shared / "done").exists():
+            shutil.rmtree(shared, ignore_errors=True)
+            (shared / "home").mkdir(parents=True)
+            done = run_kopt(shared / "home", "ingest")
+            assert done.code == 0, done.out + done.err
+            (shared / "done").touch()
+    return shutil.copytree(shared / "home", tmp_path_factory.mktemp("home") / "built")
+
+
+@pytest.fixture(scope="session")
+def few_pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of commands for which some pages are all of the bundled wiki: to index them takes a second."""
+    root = tmp_path_factory.mktemp("few")
+    for path in FEW_PAGES:
+        (root / "pages" / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(bundled_wiki().root / path, root / "pages" / path)
+    return {BUNDLED_IN: str(root)}
+
+
+@pytest.fixture(scope="session")
+def run_few(few_pages: dict[str, str]) -> Callable[..., Run]:
+    """Runs the command where the bundled wiki has few pages."""
+    return functools.partial(run_kopt, env=few_pages)
+
+
+@pytest.fixture
+def home_of_few(run_few: Callable[..., Run], tmp_path: Path) -> Path:
+    """A KOPT_HOME in which those pages are indexed, which a test may damage."""
+    home = tmp_path / "home"
+    home.mkdir()
+    assert run_few(home, "ingest").code == 0
     return home
 
 
@@ -162,6 +199,9 @@ def run() -> Callable[..., Run]:
 def page() -> Callable[..., str]:
     """Makes the text of a page that kopt can read."""
     return page_text
+
+
+FEW_PAGES = ("hardware/h100-sxm.md", "profiling/bank-conflicts.md", "kernel/softmax.md", "technique/l2-swizzle.md")
 
 
 def page_text(id: str, body: str, *, kind: str = "", title: str = "", more: str = "") -> str:

@@ -166,12 +166,12 @@ def test_links_of_asks_are_none(page: MakePage) -> None:
 
 def test_ten_thousand_asks_are_some_and_cost_no_time(page: MakePage) -> None:
     many = " · ".join(f"ask number {n}" for n in range(10_000))
-    start = time.perf_counter()
+    start = time.process_time()
     found = read(page("technique/x", f"## A\n<!-- asks: {many} -->\n\nText."))
     assert found.sections[0].asks == tuple(f"ask number {n}" for n in range(MAX_ASKS))
     assert read_asks("· " * 400_000) == ()
     assert len(read_asks("[" * 900_000)[0]) == MAX_ASK
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_asks_are_cleaned() -> None:

@@ -385,47 +385,47 @@ def damage(home: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["garbage", "truncated", "holes", "another program's"])
-def test_a_damaged_index_is_set_aside_and_built_again(run: Runner, home: Path, how: str) -> None:
-    damage(home, how)
-    warnings = right(run(home, "ask", "--json", BANDWIDTH))
+def test_a_damaged_index_is_set_aside_and_built_again(run_few: Runner, home_of_few: Path, how: str) -> None:
+    damage(home_of_few, how)
+    warnings = right(run_few(home_of_few, "ask", "--json", BANDWIDTH))
     assert any("set aside" in warning for warning in warnings), warnings
-    (aside,) = home.glob("index.damaged-*")
+    (aside,) = home_of_few.glob("index.damaged-*")
     assert (aside / "index.sqlite").exists()
-    assert right(run(home, "ask", "--json", BANDWIDTH)) == []
-    found = checks(run, home, 0)
+    assert right(run_few(home_of_few, "ask", "--json", BANDWIDTH)) == []
+    found = checks(run_few, home_of_few, 0)
     assert found["index"]["status"] == found["vectors"]["status"] == "ok"
 
 
-def test_doctor_says_how_to_mend_a_damaged_index(run: Runner, home: Path) -> None:
-    damage(home, "truncated")
-    found = checks(run, home, 5)
+def test_doctor_says_how_to_mend_a_damaged_index(run_few: Runner, home_of_few: Path) -> None:
+    damage(home_of_few, "truncated")
+    found = checks(run_few, home_of_few, 5)
     assert found["index"]["status"] == "error"
     assert "kopt ingest --rebuild" in found["index"]["hint"]
-    assert run(home, "ingest", "--rebuild").code == 0
-    assert checks(run, home, 0)["index"]["status"] == "ok"
+    assert run_few(home_of_few, "ingest", "--rebuild").code == 0
+    assert checks(run_few, home_of_few, 0)["index"]["status"] == "ok"
 
 
 @pytest.mark.parametrize("how", ["no folder", "no file", "garbage"])
-def test_a_damaged_chroma_degrades_the_search_and_is_mended(run: Runner, home: Path, how: str) -> None:
-    (chroma,) = (home / "index/chroma").iterdir()
+def test_a_damaged_chroma_degrades_the_search_and_is_mended(run_few: Runner, home_of_few: Path, how: str) -> None:
+    (chroma,) = (home_of_few / "index/chroma").iterdir()
     if how == "no folder":
         shutil.rmtree(chroma.parent)
     elif how == "no file":
         (chroma / "chroma.sqlite3").unlink()
     else:
         (chroma / "chroma.sqlite3").write_bytes(b"garbage " * 1000)
-    assert right(run(home, "ask", "--json", BANDWIDTH)) == [], "no vector is needed for a spec"
-    defined = run(home, "ask", "--json", CONFLICT)
+    assert right(run_few(home_of_few, "ask", "--json", BANDWIDTH)) == [], "no vector is needed for a spec"
+    defined = run_few(home_of_few, "ask", "--json", CONFLICT)
     assert defined.code == 0
     assert "bank" in defined.json["data"]["answer"]
     assert any("degraded" in warning for warning in defined.json["warnings"])
-    found = checks(run, home, 5)
+    found = checks(run_few, home_of_few, 5)
     vectors = found.get("vectors") or found["chroma"]
     assert vectors["status"] == "error"
     assert "kopt ingest" in vectors["hint"]
-    assert run(home, "ingest", "--rebuild").code == 0
-    assert checks(run, home, 0)["vectors"]["status"] == "ok"
-    assert run(home, "ask", "--json", CONFLICT).json["warnings"] == []
+    assert run_few(home_of_few, "ingest", "--rebuild").code == 0
+    assert checks(run_few, home_of_few, 0)["vectors"]["status"] == "ok"
+    assert run_few(home_of_few, "ask", "--json", CONFLICT).json["warnings"] == []
 
 
 def test_a_locked_index_names_its_holder_and_questions_go_on(
