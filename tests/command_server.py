@@ -153,6 +153,7 @@ def _warm() -> None:
     from kopt.cli.main import app
     from wiki.library import BUNDLED, Wikis, bundled_wiki
 
+    os.fsync = lambda _: None  # no test cuts the power: what a killed command has written is there
     vocabulary()
     bundled = Wikis([bundled_wiki()])
     for path in bundled.pages_of(BUNDLED) or ():
