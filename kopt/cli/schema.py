@@ -38,6 +38,7 @@ COMMANDS = {
     "bench external": "bench.ExternalData",
     "bench verify": "bench.VerifyData",
     "bench replay": "bench.ReplayData",
+    "bench export": "bench.BenchExportData",
     "bench ceilings": "bench.CeilingsData",
     "bench noise": "bench.NoiseData",
     "log add": "experiments.AddData",

@@ -23,7 +23,7 @@ from kopt.cli.bench.options import (
     on_command_line,
 )
 from kopt.cli.command import Group, command
-from kopt.cli.output import Reply, progress_bar
+from kopt.cli.output import JsonFlag, Reply, progress_bar
 from kopt.cli.support import print_lines
 
 if TYPE_CHECKING:
@@ -277,6 +277,45 @@ def replay(
         print_lines(f"  (environment) {visible(line)}" for line in found.environment)(console)
 
     return Reply(data, show, ExitCode.OK if same else ExitCode.REJECTED)
+
+
+@command("bench export", bench)
+def export(
+    receipt: ReceiptArgument,
+    format: Annotated[str, typer.Option("--format", help="kernelbench or flashinfer-bench.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write (default: standard output).")
+    ] = None,
+    problem: Annotated[
+        int | None, typer.Option("--problem", min=0, help="KernelBench: its number (default: from the file's name).")
+    ] = None,
+    sample: Annotated[int, typer.Option("--sample", min=0, help="KernelBench: number of the sample.")] = 0,
+    definition: Annotated[
+        str, typer.Option("--definition", help="flashinfer-bench: its name (default: the reference's file).")
+    ] = "",
+    solution: Annotated[
+        str, typer.Option("--solution", help="flashinfer-bench: its name (default: the kernel's file).")
+    ] = "",
+    json: JsonFlag = False,
+) -> Reply:
+    """Write a receipt as a result of KernelBench (eval_results.json) or flashinfer-bench (lines of traces).
+
+    Neither the source nor anything that the kernel printed is taken over. A receipt that was changed, or that has
+    another's seal, is told of.
+    """
+    from kbs.common.errors import UsageError
+    from kopt.services.bench.exports import Naming, export_receipt
+    from kopt.services.results.bench import BenchExportData
+    from kopt.services.settings import load_settings
+
+    if json and output is None:
+        raise UsageError(
+            "--json and the export cannot both be printed", code="no_output", hint="Name a file with --output."
+        )
+    naming = Naming(problem, sample, definition, solution)
+    text, warnings = export_receipt(receipt, format, naming, output, load_settings().home)
+    lines = text.splitlines() if output is None else [f"written to {output}"]
+    return Reply(BenchExportData(file=str(output or ""), format=format), print_lines(lines), warnings=warnings)
 
 
 @command("bench ceilings", bench)

@@ -262,34 +262,38 @@ def sync() -> Reply:
 @command("log export")
 def export(
     filters: FilterOptions,
-    format: Annotated[str, typer.Option("--format", help="json or csv.")] = "json",
+    format: Annotated[str, typer.Option("--format", help="json, jsonl, csv, parquet or mlflow.")] = "json",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write (default: standard output).")
     ] = None,
     everything: AllOption = False,
     json: JsonFlag = False,
 ) -> Reply:
-    """Write experiments as JSON or CSV, which `kopt log import` reads.
+    """Write experiments as JSON, JSON lines or CSV, which `kopt log import` reads, or for other tools.
 
-    An existing file is overwritten only if it is an export in the same format.
+    For those it is Parquet or MLflow's JSON of runs. An existing file is overwritten only if it is an export in the
+    same format. Parquet needs --output, and the extra kopt[parquet]. No export has a key or token that kopt was given.
     """
     import sys
 
     from kbs.common.errors import UsageError
-    from kopt.services.experience.log import check_format, export_log, open_log
+    from kopt.services.experience.exports import check_format, export_log
+    from kopt.services.experience.log import open_log
     from kopt.services.results.experiments import ExportData
+    from kopt.services.settings import load_settings
 
     check_format(format)
     if json and output is None:
         raise UsageError(
             "--json and the export cannot both be printed", code="no_output", hint="Name a file with --output."
         )
-    found = open_log()
-    text, count = export_log(found, filters.read(None if everything else False), format, output)
+    settings = load_settings()
+    found = open_log(settings)
+    made, count = export_log(found, filters.read(None if everything else False), format, output, settings)
 
     def show(console: Console) -> None:
         if output is None:
-            sys.stdout.write(text)
+            sys.stdout.write(made.decode())
         else:
             console.print(f"{count} experiments written to {output}", markup=False)
 

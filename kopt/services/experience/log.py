@@ -13,7 +13,6 @@ from kbs.common.errors import KoptError, UsageError
 from kbs.common.ulid import new_ulid
 from kbs.experience.experiment import CPU, Experiment, Outcome, Provenance, Speedup, op_name, outcome_of
 from kbs.experience.files import first_problem
-from kbs.experience.filters import Filter
 from kbs.experience.log import Added, ExperienceLog, now_utc
 from kopt.services.experience.method_names import method_names
 from kopt.services.settings import LoadedSettings, load_settings
@@ -129,35 +128,6 @@ def add_experiment(fields: Mapping[str, Any], receipt: Path | None) -> AddedExpe
         ) from error
     result = log.append([one])
     return AddedExperiment(one, result, [*notes, *log.files.notes])
-
-
-def check_format(format: str) -> None:
-    """Raises `UsageError` (`format_unknown`) for a format that exports do not have."""
-    if format not in ("json", "csv"):
-        raise UsageError(f"unknown --format {format[:40]!r}", code="format_unknown", hint="Choose from json, csv.")
-
-
-def export_log(log: ExperienceLog, wanted: Filter, format: str, output: Path | None) -> tuple[str, int]:
-    """(the export, how many experiments it has), written to `output` if that is given.
-
-    Raises `UsageError`: `format_unknown`, `output_exists` for a file that is not an export of this format.
-    """
-    from kbs.common.files import may_overwrite, write_whole
-    from kbs.experience.transfer.import_export import begins, to_csv, to_json
-
-    check_format(format)
-    with log.index() as index:
-        entries = list(index.entries(wanted))
-    text = to_json(entries) if format == "json" else to_csv(entries)
-    if output is not None:
-        if not may_overwrite(output, begins(format)):
-            raise UsageError(
-                f"{output} exists and is not a {format} export of kopt",
-                code="output_exists",
-                hint="Choose another file with --output, or move that one away.",
-            )
-        write_whole(output, text.encode())
-    return text, len(entries)
 
 
 def experiment_of(receipt: Receipt | None, fields: Mapping[str, Any]) -> tuple[Experiment, list[str]]:

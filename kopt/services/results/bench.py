@@ -76,6 +76,14 @@ class VerifyData(JsonModel):
     detail: str
 
 
+class BenchExportData(JsonModel):
+    """`kopt bench export`"""
+
+    file: str
+    """Empty: standard output."""
+    format: str
+
+
 class ReplayData(JsonModel):
     """`kopt bench replay`"""
 
