@@ -10,12 +10,17 @@ from typing import Any
 
 from ingest.progress import UpdateResult
 from kbs.common.errors import ConfigurationError, UsageError
+from kbs.common.files import may_overwrite
 from kbs.evidence.vocabulary import Vocabulary
 from kbs.index.overrides import spec_notes, withdrawal
 from kopt.services.engine import Engine
+from kopt.version import VERSION
 from wiki.library import Wiki, check_names, open_wiki
-from wiki.page import Page
+from wiki.page import Page, Problem
 from wiki.trust import distrust, resolved, trust, trusted_folders
+
+REPORTS = {"text": b"", "github": b"::", "sarif": b'{\n "$schema": "https://docs.oasis-open.org/sarif/'}
+"""Form of what the lint found → what every file of it begins with."""
 
 
 def chosen_wikis(engine: Engine, which: str | None) -> list[Wiki]:
@@ -29,6 +34,40 @@ def chosen_wikis(engine: Engine, which: str | None) -> list[Wiki]:
         return [open_wiki(Path(which))]
     names = ", ".join(known.name for known in engine.wikis)
     raise UsageError(f"no wiki {which}", code="wiki_unknown", hint=f"Known wikis: {names}; or give a folder.")
+
+
+def check_report(format: str, output: Path | None, *, json: bool) -> None:
+    """Raises `UsageError`: `format_unknown`; `no_output`, where two things would be printed; `output_exists`."""
+    if format not in REPORTS:
+        raise UsageError(
+            f"unknown --format {format[:40]!r}", code="format_unknown", hint=f"Choose from {', '.join(REPORTS)}."
+        )
+    if json and format != "text" and output is None:
+        raise UsageError(
+            f"--json and {format} cannot both be printed", code="no_output", hint="Name a file with --output."
+        )
+    if output is None:
+        return
+    if format == "text":
+        raise UsageError(
+            "--output is for github and sarif", code="format_unknown", hint="Add --format sarif, or redirect the text."
+        )
+    if not may_overwrite(output, REPORTS[format]) and output.stat().st_size:
+        raise UsageError(
+            f"{output} exists and is not a {format} report",
+            code="output_exists",
+            hint="Choose another file with --output, or move that one away.",
+        )
+
+
+def report_lines(format: str, found: Sequence[tuple[Wiki, Problem]]) -> list[str]:
+    """What was found, as annotations of GitHub or as SARIF; files are named from the working folder."""
+    from wiki.lint import explanations
+    from wiki.lint.report import sarif, workflow_commands
+
+    if format == "github":
+        return list(workflow_commands(found, Path.cwd()))
+    return sarif(found, Path.cwd(), explanations(), VERSION).splitlines()
 
 
 def ingest_wikis(

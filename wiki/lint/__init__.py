@@ -19,7 +19,7 @@ from wiki.lint.rule import REGISTERED
 from wiki.lint.view import WikiView, read_wiki
 from wiki.page import Problem
 
-__all__ = ["RULES", "Fix", "apply_fix", "explain_rules", "fixes", "lint", "read_wiki", "relint"]
+__all__ = ["RULES", "Fix", "apply_fix", "explain_rules", "explanations", "fixes", "lint", "read_wiki", "relint"]
 
 _MODULES = (boards, links, methods, numbers, sections, sources, specs, structure, text)
 """Importing them registers their rules."""
@@ -58,7 +58,12 @@ def _problems(view: WikiView, near: WikiView) -> list[Problem]:
     return sorted(set(found), key=lambda problem: (problem.path, problem.line, problem.rule, problem.message))
 
 
+def explanations() -> dict[str, str]:
+    """The whole explanation of each rule, by id."""
+    explained = {rule.id: rule.explanation for rule in REGISTERED} | structure.READER_RULES
+    return {id: explained[id] for id in RULES}
+
+
 def explain_rules() -> str:
     """Explain every rule, as docs/lint-rules.md shows them."""
-    explained = {rule.id: rule.explanation for rule in REGISTERED} | structure.READER_RULES
-    return "\n".join(f"## `{id}`\n\n{explained[id]}\n" for id in RULES)
+    return "\n".join(f"## `{id}`\n\n{text}\n" for id, text in explanations().items())

@@ -63,30 +63,42 @@ def lint(
     which: WikiOption = None,
     fix: Annotated[bool, typer.Option("--fix", help="Apply automatic fixes, after showing each change.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --fix: write without asking.")] = False,
+    format: Annotated[
+        str, typer.Option("--format", help="text, github (annotations of a workflow) or sarif (2.1.0).")
+    ] = "text",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File for what --format writes (default: standard output).")
+    ] = None,
     json: JsonFlag = False,
 ) -> Reply:
     """Check every page: front matter, names, sources, numbers, links, code. Exit code 4 if there are errors."""
     from kbs.common.errors import ExitCode
+    from kbs.common.files import write_whole
     from kopt.services.results.wiki import LintData, ProblemData
-    from kopt.services.wikis import chosen_wikis
+    from kopt.services.wikis import check_report, chosen_wikis, report_lines
     from wiki.lint import lint as lint_wiki
 
+    check_report(format, output, json=json)
     with engine() as eng:
         wikis = chosen_wikis(eng, which)
         fixed = list(_fixed(wikis, eng.terms, ask=not yes, may_ask=not json)) if fix else []
-        problems = [
-            ProblemData(wiki=one.name, **vars(problem))
-            for one in wikis
-            for problem in lint_wiki(one, eng.terms, today=datetime.date.today())
-        ]
+        today = datetime.date.today()
+        found = [(one, problem) for one in wikis for problem in lint_wiki(one, eng.terms, today=today)]
+        problems = [ProblemData(wiki=one.name, **vars(problem)) for one, problem in found]
         pages = sum(len(one.files()) for one in wikis)
     errors = sum(problem.error for problem in problems)
-    lines = [
-        f"{one.wiki}/{one.path}:{one.line}: {'error' if one.error else 'warning'}: {one.rule}: {one.message}"
-        for one in problems
-    ]
-    lines += [f"fixed {path}" for path in fixed]
-    lines.append(f"{pages} pages, {errors} errors, {len(problems) - errors} warnings")
+    last = f"{pages} pages, {errors} errors, {len(problems) - errors} warnings"
+    if format == "text":
+        lines = [
+            f"{one.wiki}/{one.path}:{one.line}: {'error' if one.error else 'warning'}: {one.rule}: {one.message}"
+            for one in problems
+        ]
+        lines += [*(f"fixed {path}" for path in fixed), last]
+    else:
+        lines = report_lines(format, found)
+    if output is not None:
+        write_whole(output, "".join(f"{line}\n" for line in lines).encode())
+        lines = [last]
     data = LintData(pages=pages, problems=problems, fixed=fixed)
     return Reply(data, print_lines(lines), ExitCode.REJECTED if errors else ExitCode.OK, eng.warnings)
 
