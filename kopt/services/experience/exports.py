@@ -190,7 +190,7 @@ def _run(entry: Entry) -> dict[str, Any]:
     }
     return {
         "info": {
-            "run_id": one.id.lower(),
+            "run_id": one.id,
             "run_name": one.reference,
             "experiment_id": "0",
             "status": "FINISHED",

@@ -115,7 +115,7 @@ def test_mlflow_has_a_run_an_experiment(log: ExperienceLog, settings: LoadedSett
         params = {row["key"]: row["value"] for row in data["params"]}
         tags = {row["key"]: row["value"] for row in data["tags"]}
         metrics = {row["key"]: row["value"] for row in data["metrics"]}
-        assert info["run_id"] == one.id.lower()
+        assert info["run_id"] == one.id
         assert info["lifecycle_stage"] == ("deleted" if entry.masked else "active")
         assert params["kernel"] == one.kernel
         assert {name: params[f"dims.{name}"] for name in one.dims} == {k: str(v) for k, v in one.dims.items()}
