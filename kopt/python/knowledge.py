@@ -149,8 +149,8 @@ def cite(
 ) -> Citations:
     """Check every citation of a text against what the cited lines say now. `text` is never taken for a file's name.
 
-    `profile`: profiles and receipts that the text cites. The status is `rejected` where any citation fails. Raises
-    `UsageError`, `ConfigurationError`, `IndexBusyError`.
+    `profile`: profiles and receipts that the text cites. The status is `rejected` where any citation fails, and
+    `abstained` where there is none. Raises `UsageError`, `ConfigurationError`, `IndexBusyError`.
     """
     from pathlib import Path
 
@@ -161,8 +161,8 @@ def cite(
     profiles = [Path(one) for one in ([profile] if isinstance(profile, str | Path) else profile)]
     with opened(settings(home, wikis, workspace), progress) as engine:
         data = CiteData.of(check(engine, text, profiles))
-        told = [*engine.warnings, *([] if data.citations else ["no citation was found in the text"])]
-        return Citations.made(data, "rejected" if data.failed else "ok", told)
+        found = "ok" if data.citations else "abstained"
+        return Citations.made(data, "rejected" if data.failed else found, engine.warnings)
 
 
 def _check_k(k: int | None) -> None:
