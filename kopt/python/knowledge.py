@@ -161,8 +161,9 @@ def cite(
     profiles = [Path(one) for one in ([profile] if isinstance(profile, str | Path) else profile)]
     with opened(settings(home, wikis, workspace), progress) as engine:
         data = CiteData.of(check(engine, text, profiles))
-        found = "ok" if data.citations else "abstained"
-        return Citations.made(data, "rejected" if data.failed else found, engine.warnings)
+        if not data.citations:
+            return Citations.made(data, "abstained", engine.warnings)
+        return Citations.made(data, "rejected" if data.failed else "ok", engine.warnings)
 
 
 def _check_k(k: int | None) -> None:
