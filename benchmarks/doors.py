@@ -140,7 +140,11 @@ def doors(home: Path, work: Path) -> Iterator[Doors]:
 
 def _end(process: subprocess.Popen[str]) -> None:
     process.terminate()
-    process.wait(30)
+    try:
+        process.wait(60)  # what its threads are at is brought to its end
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
     assert process.stderr is not None
     process.stderr.close()
 
@@ -190,10 +194,22 @@ async def measure(found: Doors, seconds: float, clients: int) -> tuple[dict[str,
     end = time.monotonic() + seconds
     async with anyio.create_task_group() as group:
         for n in range(clients):
-            group.start_soon(_web_client if n % 5 < 3 else _mcp_client, found, seen, end, n)
+            group.start_soon(_client, _web_client if n % 5 < 3 else _mcp_client, found, seen, end, n)
         group.start_soon(_ingest, found, seen, end, min(PAUSE, seconds / 5))
         group.start_soon(_kill, found, seen)
     return alone.summary(), seen
+
+
+async def _client(work: Callable[..., Awaitable[None]], found: Doors, seen: Seen, end: float, n: int) -> None:
+    """A client; what goes wrong with its connection, and not with one request, is an error too."""
+    try:
+        await work(found, seen, end, n)
+    except Exception as error:
+        seen.errors.append(f"{work.__name__}: {_innermost(error)!r}"[:300])
+
+
+def _innermost(error: BaseException) -> BaseException:
+    return _innermost(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 
 async def _timed(seen: Seen, what: str, work: Callable[[], Awaitable[Any]]) -> Any:

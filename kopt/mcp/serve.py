@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kopt.mcp.server import make_server
-from kopt.services.serving.port import names
+from kopt.services.serving.port import KEEP_ALIVE, names
 
 PATH = "/mcp"
 _GRACE = 2
@@ -40,7 +40,13 @@ def serve_http(bound: socket.socket, root: Path, token: str) -> None:
 
     app = make_app(lambda: make_server(root), bound.getsockname()[1], token)
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, ws="none", timeout_graceful_shutdown=_GRACE
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws="none",
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=_GRACE,
     )
     uvicorn.Server(config).run(sockets=[bound])
 

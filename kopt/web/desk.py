@@ -128,5 +128,8 @@ class Desk:
 
 def _quoted(text: str) -> str:
     """Cited lines as they are shown beside a citation: the cells of a row are parted by dots."""
-    rows = (line.strip().strip("|") if line.lstrip().startswith("|") else line for line in text.split("\n"))
-    return visible(" ".join(" · ".join(filter(None, map(str.strip, row.split(" | ")))) for row in rows))
+    return visible(" ".join(_cells(line) if line.lstrip().startswith("|") else line for line in text.split("\n")))
+
+
+def _cells(row: str) -> str:
+    return " · ".join(filter(None, map(str.strip, row.split("|"))))

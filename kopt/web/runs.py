@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from evaluator.receipt.timing_text import duration
+from evaluator.receipt.timing_text import duration, significant
 from kbs.common.errors import KoptError, UsageError
 from kopt.services.runs.service import gate_look, report_of
 from kopt.services.viewing.runs import RunLook, VersionLook
@@ -134,9 +134,10 @@ def _version(given: str | None, default: int, count: int) -> int:
 
 
 METRICS = (
-    "dram_throughput", "dram_read_bytes", "dram_write_bytes", "l2_hit_rate", "l1_hit_rate", "sm_throughput",
-    "compute_throughput", "achieved_occupancy", "registers_per_thread", "shared_memory_per_block", "issue_active",
-)  # fmt: skip
+    *("duration", "dram_throughput", "dram_bytes_read", "dram_bytes_written", "l2_hit_rate", "l1_hit_rate"),
+    *("sm_throughput", "achieved_occupancy", "theoretical_occupancy", "registers", "dynamic_shared_memory"),
+    *("issue_active", "bank_conflicts", "stall_long_scoreboard"),
+)
 """Metrics of profiles that two versions are compared by, where both have them."""
 
 
@@ -145,9 +146,18 @@ def _figures(a: VersionLook, b: VersionLook) -> Iterator[tuple[str, str, str]]:
     for name, of in _FIGURES.items():
         yield name, of(a), of(b)
     for metric in METRICS:
-        found = a.files.metric(metric), b.files.metric(metric)
+        found = _short(a.files.metric(metric)), _short(b.files.metric(metric))
         if any(found):
             yield metric.replace("_", " "), *found
+
+
+def _short(shown: str) -> str:
+    """A figure of a profile with four digits."""
+    number, _, unit = shown.partition(" ")
+    try:
+        return f"{significant(float(number.replace(',', '')))} {unit}".rstrip()
+    except ValueError:  # empty, or a word
+        return shown
 
 
 def _ratio(one: VersionLook) -> str:

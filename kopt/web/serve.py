@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 from kbs.common.errors import KoptError
+from kopt.services.serving.port import KEEP_ALIVE
 from kopt.web.app import make_app
 from kopt.web.desk import Desk
 
@@ -23,7 +24,13 @@ def serve_web(bound: socket.socket, root: Path, runs: tuple[Path, ...], token: s
     desk = Desk(root.resolve(), runs)
     app = make_app(desk, bound.getsockname()[1], token)
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, ws="none", timeout_graceful_shutdown=_GRACE
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws="none",
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=_GRACE,
     )
     threading.Thread(target=_warm, args=(desk,), name="warm", daemon=True).start()
     uvicorn.Server(config).run(sockets=[bound])

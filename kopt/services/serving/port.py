@@ -8,6 +8,9 @@ import socket
 from kbs.common.errors import KoptError, UsageError
 
 HOST = "127.0.0.1"
+KEEP_ALIVE = 75
+"""Seconds that a connection without requests stays open. Where it is short, a client that is about to send a request
+finds it closed."""
 
 
 def listen(port: int) -> socket.socket:
