@@ -1,4 +1,4 @@
-"""Some seconds of benchmarks/doors.py: clients of both servers at once, ingests beside them, a worker that is killed."""
+"""A few seconds of benchmarks/doors.py: clients of both servers, ingests beside them, and a worker that is killed."""
 
 from __future__ import annotations
 
