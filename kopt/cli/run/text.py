@@ -30,6 +30,7 @@ def run_lines(run: runs.RunData) -> Iterator[str]:
         yield labelled("profile", run.profile)
     for version in run.versions:
         yield labelled(f"v{version.version}", _version(version, run.best))
+        yield from (labelled("", line) for line in _candidates(version))
     for final in run.finals:
         said = "agrees" if final.agrees else "does not agree"
         yield labelled("at the end", f"v{final.version} measured again, {said}: {final.why or ratio(final.ratio)}")
@@ -80,6 +81,16 @@ def _version(version: runs.VersionData, best: int | None) -> str:
     if version.why:
         said.append(version.why)
     return "; ".join(filter(None, said))
+
+
+def _candidates(version: runs.VersionData) -> Iterator[str]:
+    """The candidates of the version's last attempt, if it had several."""
+    last = version.attempts[-1] if version.attempts else None
+    if last is None or len(last.candidates) < 2:
+        return
+    for one in last.candidates:
+        signal = "" if one.signal_us is None else f", signal {one.signal_us:.4g} µs"
+        yield f"{one.name}: {one.outcome}{signal}; {one.why}"
 
 
 def attempt_words(attempt: runs.AttemptData) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AliasPath, BeforeValidator, Field
+from pydantic import AliasPath, BeforeValidator, Field, ModelWrapValidatorHandler, model_validator
 
 from kbs.common.errors import KoptError, UsageError
 from kbs.common.json_model import JsonModel
@@ -13,6 +13,8 @@ from loop.journal.folder import RunFolder
 from loop.journal.language_model import Spent
 from loop.journal.record import RunRecord
 from loop.journal.state import Phase, RunState
+from loop.journal.version_state import Attempt
+from loop.planning.frontier import frontier
 from loop.planning.hints import is_preference
 from loop.planning.plan import ResolvedPlan, Setting
 from loop.proposals.proposal import Proposal
@@ -28,6 +30,24 @@ def _number(value: object) -> object:
     return len(value) if isinstance(value, list) else value
 
 
+def _told_later(value: object) -> object:
+    """An attempt has the names of its candidates, and what came of each is told by its frontier."""
+    return [] if isinstance(value, tuple) else value
+
+
+class CandidateData(JsonModel):
+    """A candidate of an attempt, without the ids of its receipts."""
+
+    name: str
+    """`main` is the kernel itself; any other is a branch."""
+    outcome: Literal["champion", "compared", "ranked", "rejected", "open"]
+    why: str
+    signal_us: float | None
+    """Median time of its signal; null where none was taken."""
+    ratio: Interval | None
+    """Time of its parent over its own, by its verdict: median, lower and upper bound."""
+
+
 class AttemptData(JsonModel):
     """One kernel that was tried for a version: what was submitted and what was found, in one place."""
 
@@ -41,6 +61,16 @@ class AttemptData(JsonModel):
     median_us: float | None = Field(None, validation_alias=AliasPath("evaluated", "median_us"))
     receipt: str = Field("", validation_alias=AliasPath("evaluated", "receipt"))
     """Id of its sealed receipt; empty while there is none."""
+    candidates: Annotated[list[CandidateData], BeforeValidator(_told_later)] = Field(default_factory=list)
+    """The champion first, then by their signals; empty while none was measured."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_candidates(cls, source: object, build: ModelWrapValidatorHandler[Self]) -> Self:
+        made = build(source)
+        if isinstance(source, Attempt) and source.measured:
+            made.candidates = [CandidateData.from_domain(one) for one in frontier(source)]
+        return made
 
 
 class VersionData(JsonModel):

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from evaluator.receipt.receipt import parse
+from kopt.cli.run.text import run_lines
+from kopt.services.results.runs import RunData
 from loop.journal.folder import RunFolder
 from loop.journal.state import Phase
 from loop.planning.frontier import Candidate, frontier
@@ -178,3 +180,14 @@ def test_the_real_gate_passes_the_champion_of_several(tmp_path: Path) -> None:
     assert report.passed, list(report.lines())
     (run.root / "v4/kernel.py").write_text(valid.kernel(4, 70))
     assert "proposal-recorded" in run.gate(4).rules
+
+
+def test_status_tells_the_candidates(root: Path) -> None:
+    with opened(root, device="cuda:0") as driver:
+        hand_in(driver, {"us": 90}, wide={"us": 80, "signal_us": 70}, slow={"us": 120})
+        found = RunData.of(driver.folder, driver.record, driver.state)
+    told = [(one.name, one.outcome, one.signal_us) for one in found.versions[1].attempts[0].candidates]
+    assert told == [("wide", "champion", 70), ("main", "compared", 90), ("slow", "ranked", 120)]
+    lines = "\n".join(run_lines(found))
+    assert "wide: champion, signal 70 µs" in lines
+    assert "slow: ranked, signal 120 µs; its signal is number 3" in lines
