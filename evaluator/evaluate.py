@@ -31,6 +31,7 @@ from evaluator.sanitizer import TOOLS, sanitize
 from evaluator.scan.hazards import Severity
 from evaluator.scan.scan import scan
 from evaluator.source.forms import Form, Recognised
+from evaluator.source.languages import check_language
 from evaluator.timing.benchmark import Benchmark
 from evaluator.timing.ceilings import device_clock
 from evaluator.timing.processes import COMPILE_MODULES, Starter, UnplacedError, check_parent_baseline, job_of
@@ -66,6 +67,7 @@ def evaluate(
     plan before any code of the candidate runs. `schedule` makes a replay.
     """
     started = time.monotonic()
+    check_language(request.candidate, request.python)
     recognised = request.recognised()
     _check_device(request, recognised)
     check_parent_baseline(request, recognised)

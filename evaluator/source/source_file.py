@@ -63,7 +63,7 @@ def read_source(path: Path, role: str) -> SourceFile:
 def is_cuda(source: SourceFile) -> bool:
     """Whether a file is CUDA C++: by its ending, or, if that says nothing, by what it holds."""
     ending = Path(source.name).suffix.lower()
-    if ending in (".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp"):
+    if ending in (".cu", ".cuh", ".hip", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp"):
         return True
     if ending in (".py", ".pyi", ".ipynb"):
         return False

@@ -12,6 +12,7 @@ from evaluator.receipt.findings import Trial
 from evaluator.receipt.receipt import Receipt
 from evaluator.receipt.timing import Timed, Timing, WorkloadTiming
 from evaluator.scan.hazards import Severity
+from evaluator.source.languages import language_words
 from kbs.common.errors import UsageError
 from kbs.common.files import may_overwrite, write_whole
 from kbs.common.markdown import bullets, inert, table
@@ -63,11 +64,12 @@ def check_report(path: Path) -> None:
 
 def _head(receipt: Receipt) -> list[str]:
     against = receipt.problem.reference.name if receipt.problem.reference else "itself (no reference)"
+    language = language_words(receipt.candidate.source, receipt.candidate.backend)
     rows = [
         ("verdict", f"{receipt.verdict}: {receipt.reason}"),
         ("improvement", "; ".join(words.improvement(receipt.timing, receipt.improvement))),
         ("plan", receipt.plan.name),
-        ("candidate", f"{receipt.candidate.name} ({receipt.candidate.backend}), SHA-256 {receipt.candidate.hash}"),
+        ("candidate", f"{receipt.candidate.name} ({language}), SHA-256 {receipt.candidate.hash}"),
         ("reference", f"{against}, oracle: {receipt.problem.oracle}"),
         ("evidence", f"{receipt.evidence} by kopt"),
         ("measured", receipt.created),

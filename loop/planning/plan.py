@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import cast
 
 from evaluator.receipt.plan import utc_now
+from evaluator.source.languages import language_words
 from evaluator.source.source_file import SourceFile, read_source
 from kbs.common.canonical_json import Sha256
 from kbs.common.errors import UsageError
@@ -290,7 +291,11 @@ def _settings(plan: ResolvedPlan, sources: dict[str, str]) -> Iterator[Setting]:
     if inventory.inputs is not None:
         yield Setting("inputs", _origin(inventory.inputs, root), inventory.why["inputs"])
     form = inventory.recognised
-    yield Setting("form", f"{form.form}: {form_words(form.form)}", f"{form.backend}, entry {form.entry}")
+    yield Setting(
+        "form",
+        f"{form.form}: {form_words(form.form)}",
+        f"{language_words(plan.kernel, form.backend)}, entry {form.entry}",
+    )
     sizes = ", ".join(f"{name}={size}" for name, size in wanted.dims.items())
     yield Setting("sizes", sizes or "the reference's own", "--dims" if sizes else "default")
     device = f"{here.device} ({here.device_name})" if here.device_name else here.device

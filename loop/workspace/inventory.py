@@ -14,6 +14,7 @@ from pathlib import Path
 
 from evaluator.source.cuda_signature import exported_functions
 from evaluator.source.forms import Backend, Form, Recognised, recognise
+from evaluator.source.languages import HIP, check_language, language_of
 from evaluator.source.python_source import Definitions, definitions, has_triton_kernel, imported, parse
 from evaluator.source.source_file import MAX_BYTES, SourceFile, is_cuda, read_source
 from kbs.common.errors import UsageError
@@ -27,7 +28,7 @@ DEEP = 3
 MOST = 2000
 """Limit of files: a workspace with more is a home folder, or a mistake."""
 _LEFT_OUT = {"runs", "node_modules", "site-packages", "venv", "env", "build", "dist", "third_party"}
-_SOURCES = (".py", ".cu")
+_SOURCES = (".py", ".cu", ".hip")
 _ARRAYS = (".npz", ".safetensors", ".pt", ".pth")
 _LISTED = 8
 """Files that an error lists."""
@@ -130,11 +131,15 @@ def take(
 
     Raises `UsageError`: `workspace_unreadable`, `workspace_too_large`; `kernel_not_found`, `reference_not_found`,
     `kernel_ambiguous`, `reference_ambiguous`, `inputs_ambiguous`, `hints_ambiguous`, each with the candidates;
-    `setup_in_kernel`; for files that are named, what `evaluator.source.forms` raises.
+    `setup_in_kernel`; for files that are named, what `evaluator.source.forms` raises. `ConfigurationError`
+    (`language_missing`) where the only kernel is in HIP.
     """
     search = _Search(workspace, entry, backend, frozenset(path.resolve() for path in knowledge))
     _look(search)
     kernels = [_named(kernel, "kernel")] if kernel else [one for one in search.sources if one.kernel]
+    if kernels and all(language_of(one.file) is HIP for one in kernels):
+        check_language(kernels[0].file)  # raises: nothing here can be run
+    kernels = [one for one in kernels if language_of(one.file) is not HIP]
     references = [_named(reference, "reference")] if reference else [one for one in search.sources if one.reference]
     made = _made(search, references) if not kernels else {}
     if not kernels and not made:
@@ -149,8 +154,12 @@ def take(
         raise _misfit(search, kernels or [one for one, _ in made.values()], references, against)
     if made:  # which reference it is says which kernel is made
         fits = _one(fits, "reference", lambda fit: fit.reference.path, lambda fit: fit.reference.reference, search)
-    # A Triton or CUDA kernel is preferred to plain PyTorch.
-    strong = [fit for fit in fits if fit.kernel.kernel and fit.recognised.backend is not Backend.TORCH]
+    # A kernel in a language of kernels is preferred to plain PyTorch.
+    strong = [
+        fit
+        for fit in fits
+        if fit.kernel.kernel and (fit.recognised.backend is not Backend.TORCH or language_of(fit.kernel.file))
+    ]
     chosen = _one(strong or fits, "kernel", lambda fit: fit.kernel.path, lambda fit: fit.kernel.kernel, search)
     chosen = _one(
         [fit for fit in chosen if fit.recognised.form is chosen[0].recognised.form],
@@ -269,7 +278,9 @@ def _sort(search: _Search, path: Path, depth: int) -> None:
 
 def _meant_as_kernel(file: SourceFile) -> bool:
     """Whether a file is in a language of kernels, whatever it lacks to be one."""
-    return is_cuda(file) or any(name.partition(".")[0] == "triton" for name in imported(parse(file.name, file.text)))
+    if is_cuda(file) or language_of(file) is not None:
+        return True
+    return any(name.partition(".")[0] == "triton" for name in imported(parse(file.name, file.text)))
 
 
 def _describes_inputs(path: Path) -> bool:
@@ -292,6 +303,9 @@ def _shape(item: object) -> bool:
 
 
 def _classified(path: Path, file: SourceFile) -> Source:
+    language = language_of(file)
+    if language is HIP:
+        return Source(path, file, f"a kernel in {language.name}", "", "")
     if is_cuda(file):
         names = exported_functions(file)
         return Source(path, file, f'extern "C" {", ".join(names[:3])}' if names else "", "", "")
@@ -307,7 +321,15 @@ def _classified(path: Path, file: SourceFile) -> Source:
         if triton
         else ""
     )
-    return Source(path, file, kernel, _as_reference(own, triton), "get_inputs" if own.callable("get_inputs") else "")
+    if language is not None:
+        kernel = f"{kernel or 'a kernel'} in {language.name}"
+    return Source(
+        path,
+        file,
+        kernel,
+        _as_reference(own, triton or language is not None),
+        "get_inputs" if own.callable("get_inputs") else "",
+    )
 
 
 def _as_reference(own: Definitions, triton: bool) -> str:

@@ -14,6 +14,7 @@ from evaluator.receipt.receipt import Receipt
 from evaluator.receipt.timing import Baseline, Timing, WorkloadTiming
 from evaluator.receipt.verdict import Verdict
 from evaluator.scan.hazards import Severity
+from evaluator.source.languages import language_words
 from kbs.common.visible_text import visible
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def report(console: Console, receipt: Receipt, path: Path, *, long: bool = True)
     good = receipt.verdict is Verdict.ACCEPTED
     against = receipt.problem.reference.name if receipt.problem.reference else "itself (no reference)"
     where = receipt.environment.device_name if receipt.environment.device != "cpu" else "the CPU"
-    what = visible(f"{receipt.candidate.name} ({receipt.candidate.backend}) against {against}, on {where}")
+    language = language_words(receipt.candidate.source, receipt.candidate.backend)
+    what = visible(f"{receipt.candidate.name} ({language}) against {against}, on {where}")
     verdict = Text(str(receipt.verdict).upper(), style="bold green" if good else "bold red")
     console.print(verdict.append(f"  {what}", style="not bold default"))
     sections = _sections(receipt, path) if long else _short(receipt, path)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import secrets
 import string
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evaluator.receipt.plan import utc_now
+from evaluator.source.languages import check_language
 from evaluator.store.seal import load_key
 from ingest.progress import Progress
 from kbs.common.errors import UsageError
@@ -67,6 +69,7 @@ def plan(
     branch = check_in_place(workspace, found.kernel.stem) if wanted.in_place else None
     hints = read_hints(found, wanted, methods_of(engine))
     made: list[str] = []
+    check_language(found.kernel_source, wanted.build.python or sys.executable)
     if found.made is not None:
         found, made = choose_first(engine, found, wanted, chosen)
     here = survey(engine, found, wanted, hints[0], device=chosen, gpu=gpu)

@@ -18,7 +18,7 @@ from kopt.services.runs.lookup import runs_below, runs_of_home
 from kopt.services.runs.watching import event_line, watched
 from loop.journal.folder import RunFolder
 from loop.journal.journal import Entry
-from loop.journal.state import VersionState
+from loop.journal.version_state import VersionState
 from loop.pages import Drawing, drawing
 from loop.pages.artifacts import VersionFiles, targets
 from loop.run.driver import View, read_run

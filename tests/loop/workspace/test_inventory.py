@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evaluator.source.forms import Form
-from kbs.common.errors import UsageError
+from kbs.common.errors import ConfigurationError, UsageError
 from loop.workspace.inventory import take
 
 TRITON = """import triton
@@ -183,3 +183,14 @@ def test_no_folder(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         take(tmp_path / "nowhere")
     assert caught.value.code == "workspace_unreadable"
+
+
+def test_other_languages_of_kernels_are_named(tmp_path: Path) -> None:
+    tile = "import tilelang\n\n\ndef scale(x):\n    return x\n"
+    found = take(write(tmp_path, a_dot_py=tile, b_dot_py=PLAIN, data_dot_py=INPUTS))
+    assert found.kernel.name == "a.py"
+    assert found.why["kernel"] == "a kernel in TileLang"
+    with pytest.raises(ConfigurationError) as caught:
+        take(write(tmp_path / "hip", k_dot_hip='extern "C" void solve(float *x) {}', r_dot_py=MODEL))
+    assert caught.value.code == "language_missing"
+    assert "k.hip is written in HIP C++" in caught.value.message
