@@ -25,6 +25,7 @@ from loop.journal.record import (
     KeptFile,
     RunRecord,
 )
+from loop.planning.cost import cost_of
 from loop.planning.decisions import target_of
 from loop.planning.hints import Directive, Hints, Kind, appended, of_flag, parse_hints
 from loop.planning.wanted import (
@@ -316,6 +317,11 @@ def _settings(plan: ResolvedPlan, sources: dict[str, str]) -> Iterator[Setting]:
     default = "default" if wanted.branches == BRANCHES else "--branches"
     yield Setting("branches", f"{wanted.branches} candidates a proposal, at most", default)
     yield Setting("time limit", "none" if plan.seconds is None else f"{plan.seconds:g} s", sources["time"])
+    cost = cost_of(
+        device=here.device, grade=here.grade, iterations=plan.iterations, branches=wanted.branches,
+        several=wanted.discipline == "budget", workloads=len(wanted.workloads), timing_seconds=wanted.timing_seconds,
+    )  # fmt: skip
+    yield Setting("will take", cost.shown, cost.assumed)
     yield Setting("target", wanted.target or "none", "--target" if wanted.target else "default")
     default = "default" if wanted.minimum_effect == MINIMUM_EFFECT else "--minimum-effect"
     yield Setting("kept from", f"a lower bound above {1 + wanted.minimum_effect:g} times the parent", default)
