@@ -16,7 +16,19 @@ from kbs.answers.calculation import TO_TRY
 from kbs.answers.knowledge import Knowledge
 from kbs.answers.model import Answer, Claim, ClaimKind, KernelPart, Section
 from kbs.answers.premises import wrong_premise
-from kbs.answers.sections import HIGH, MIDDLE, PREFERRED, SAME, answer_of, fitting, is_note, offer, plainly
+from kbs.answers.sections import (
+    HIGH,
+    LEADING,
+    MIDDLE,
+    OFFERED,
+    PREFERRED,
+    SAME,
+    answer_of,
+    fitting,
+    is_note,
+    offer,
+    plainly,
+)
 from kbs.answers.solvers import comparison, memory, occupancy, remedies, roofline, specs, sums, tools
 from kbs.answers.solvers.definition import definition
 from kbs.answers.solvers.part import Part, fit
@@ -60,6 +72,8 @@ NOTED = 0.45
 """From this score on a section of notes is shown beside what the wiki says: it has no asks to be found by."""
 CLOSE = 0.15
 """A second section that scores so little less is shown too."""
+TIED = 0.05
+"""Two sections whose scores differ by so little are as likely to be the one that is asked for."""
 SURE = 0.97
 """A part that accounts for all leads even where a section would be the natural form."""
 NOT_IN_WIKI = "not_in_wiki"
@@ -193,6 +207,12 @@ def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: LogE
         answer_from_experience(question, knowledge, past, answer)
         return
     if question.products and wrong_premise(question, knowledge, answer, measured=explains):
+        if explains or _asks_more(question, weights):
+            hits = fitting(knowledge.searcher(question).pages, question, knowledge, weights)
+            for hit in hits[:1]:
+                if hit.score >= HIGH:
+                    direct, rest = _said(hit, question, knowledge)
+                    answer.sections.insert(1, Section(hit.section.heading, (*direct, *rest)))
         return
     made = [part for solver in SOLVERS if (part := solver(question, knowledge)) is not None]
     if (defined := definition(question, knowledge)) is not None:
@@ -216,15 +236,15 @@ def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: LogE
         of = knowledge.capability(product)
         beside = f"what {knowledge.name(of)} has, its compute capability" if of else "what holds beside it"
         answer.gaps.append(f"No page is about {knowledge.name(product)}: this is {beside}.")
-    wants_section = question.form in PREFERRED and score >= HIGH and not (lead and specs.SUPPORT in lead.uses)
-    silent = lead is not None and lead.refusal == NOT_IN_WIKI and score >= HIGH
-    if lead is not None and best >= LEADS and not (wants_section and best < SURE) and not silent:
+    prefers = question.form in PREFERRED and (best < SURE or question.form in _EXPLAINED)
+    prefers = (prefers or question.form is Form.COMPARISON) and not (lead and specs.SUPPORT in lead.uses)
+    if lead is not None and best >= LEADS and not lead.refusal and not (prefers and score >= HIGH):
         _lead_with(lead, answer)
-        if score >= HIGH and question.form in PREFERRED:
+        if score >= HIGH:
             _beside(question, knowledge, hits[0], answer)
-    elif score >= HIGH:
+    elif score >= HIGH and not (lead is not None and best >= LEADS and lead.refusal not in ("", NOT_IN_WIKI)):
         _section_answers(question, knowledge, hits, answer)
-    elif lead is not None and best >= STANDS and question.form in _LOOKED_UP and _is_value(lead, question):
+    elif lead is not None and question.form in _LOOKED_UP and best >= (LEADS if lead.refusal else STANDS):
         _lead_with(lead, answer)
         _say_left(question, lead, weights, answer)
     elif score >= MIDDLE:
@@ -252,9 +272,11 @@ def _of_hardware(question: Question) -> bool:
 
 
 def _is_value(part: Part, question: Question) -> bool:
-    """Whether a part states a value that was asked for, and no reason, and needs nothing beside it."""
+    """Whether a part states a value that was asked for, and no reason, and needs nothing beside it. Where two GPUs are
+    named and no metric, it is an overview, and a section may say better what sets them apart."""
     asked = question.form in (Form.VALUE, Form.YES_NO, Form.TOPIC, Form.COMPARISON)
-    return asked and not part.refusal and set(specs.USES).issuperset(part.uses) and not question.operation
+    overview = question.form is Form.COMPARISON and not (question.metrics or question.dtype or question.bottlenecks)
+    return asked and not (part.refusal or question.operation or overview) and set(specs.USES).issuperset(part.uses)
 
 
 def _asks_more(question: Question, weights: Mapping[str, float]) -> bool:
@@ -279,13 +301,30 @@ def _said(hit: SectionHit, question: Question, knowledge: Knowledge) -> tuple[li
 
 
 def _section_answers(question: Question, knowledge: Knowledge, hits: Sequence[SectionHit], answer: Answer) -> None:
-    direct, rest = _said(hits[0], question, knowledge)
-    answer.add("", direct)
-    answer.add(hits[0].section.heading, rest)
-    second = next((hit for hit in hits[1:2] if hit.score >= max(MIDDLE, hits[0].score - CLOSE)), None)
-    if second is not None:
-        direct, rest = _said(second, question, knowledge)
-        answer.add(second.section.heading, [*direct, *rest])
+    """The best section answers. The next one is shown too if it scores nearly as well, and stands in the lead with it
+    if the two can hardly be told apart."""
+    near = [hit for hit in hits[1:2] if hit.score >= max(MIDDLE, hits[0].score - CLOSE)]
+    _show(question, knowledge, [hits[0], *near], answer, together=hits[0].score - TIED)
+
+
+def _show(
+    question: Question,
+    knowledge: Knowledge,
+    hits: Sequence[SectionHit],
+    answer: Answer,
+    *,
+    together: float = 0.0,
+    before: Sequence[Claim] = (),
+) -> None:
+    """What sections say: the sentence that answers of each that scores `together` or more, then what else the first
+    says to it, then the rest of each under its heading."""
+    said = [_said(hit, question, knowledge) for hit in hits]
+    lead = [direct[:1] if hit.score >= together else [] for hit, (direct, _) in zip(hits, said, strict=True)]
+    first = [claim for claims in lead for claim in claims]
+    first += said[0][0][1 : 1 + max(0, LEADING - len(first))]
+    answer.add("", [*before, *first])
+    for hit, (direct, rest) in zip(hits, said, strict=True):
+        answer.add(hit.section.heading, [claim for claim in (*direct, *rest) if claim not in first])
 
 
 def _beside(question: Question, knowledge: Knowledge, hit: SectionHit, answer: Answer) -> None:
@@ -305,17 +344,11 @@ def _say_left(question: Question, part: Part, weights: Mapping[str, float], answ
 
 
 def _offer(question: Question, knowledge: Knowledge, hits: Sequence[SectionHit], answer: Answer) -> None:
-    """No answer is claimed: what the nearest sections say is shown as that, and the next one by its heading."""
+    """No answer is claimed: what the nearest sections say is shown as that, and the next ones by their headings."""
     answer.abstained, answer.reason = True, PARTIAL
-    direct, rest = _said(hits[0], question, knowledge)
-    answer.add(
-        "", [Claim("Not certain that this is what you ask; the nearest sections say:", ClaimKind.ABSENCE), *direct]
-    )
-    answer.add(hits[0].section.heading, rest)
-    for hit in hits[1:2]:
-        direct, rest = _said(hit, question, knowledge)
-        answer.add(hit.section.heading, [*direct, *rest])
-    answer.add("Also near", offer(hits[2:]))
+    before = [Claim("Not certain that this is what you ask; the nearest sections say:", ClaimKind.ABSENCE)]
+    _show(question, knowledge, hits[:OFFERED], answer, before=before)
+    answer.add("Also near", offer(hits[OFFERED : OFFERED + 1]))
 
 
 def _refuse(
@@ -395,7 +428,7 @@ def _weights(question: Question, knowledge: Knowledge) -> dict[str, float]:
     return {
         word: math.log((total + 1) / (knowledge.store.word_frequency(word, rare) + 0.5))
         * (TALK if is_talk(word, knowledge.vocabulary) else 1)
-        for word in dict.fromkeys(question.left())
+        for word in dict.fromkeys(question.left(everywhere=True))
     }
 
 

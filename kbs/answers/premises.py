@@ -79,7 +79,7 @@ def _corrections(premise: Premise, question: Question, knowledge: Knowledge) -> 
         return None
     if not impossible and premise.metric in _limits(knowledge) and not _of_the_board(premise, question):
         return None
-    if not (impossible or elsewhere or stated):
+    if not (impossible or stated or (elsewhere and _is_rate(premise))):
         return None
     if not (impossible or stated) and _KERNEL.search(question.read[: question.read.find(premise.text)]):
         return None

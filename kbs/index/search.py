@@ -136,6 +136,8 @@ class Retrieved:
     """Cosine of each candidate that has a vector."""
     asked: Mapping[tuple[int, int], float]
     """The best cosine of the heading and asks of each candidate's section that has asks."""
+    asked_mean: Mapping[tuple[int, int], float]
+    """The mean cosine of all of them."""
     around: Mapping[str, Spot]
     """All that stands in the sections of the candidates; nothing, where that was not needed yet."""
 
@@ -172,7 +174,7 @@ def retrieve(
         found = _nearest(store, query.vector, chosen, wanted, model, vector_query, result)
     spots = store.spots(found.keys() | by_words | exact, chosen)
     near = {id for id in found if id in spots}
-    asked: dict[tuple[int, int], float] = {}
+    asks: dict[tuple[int, int], list[float]] = {}
     around: dict[str, Spot] = {}
     if query.vector is not None:
         around = store.spots_of({spot.section for spot in spots.values()}) if questioned else {}
@@ -183,8 +185,7 @@ def retrieve(
         spots |= lifts
         found |= cosines_of(store, query.vector, (spots.keys() | questions.keys()) - found.keys(), model)
         for id in questions.keys() & found.keys():
-            section = questions[id].section
-            asked[section] = max(found[id], asked.get(section, -1.0))
+            asks.setdefault(questions[id].section, []).append(found[id])
     passages = {id: spot for id, spot in spots.items() if not spot.asked}
     return Retrieved(
         query=query,
@@ -196,7 +197,8 @@ def retrieve(
         exact=frozenset(exact),
         near=frozenset(near & passages.keys()),
         cosines=found,
-        asked=asked,
+        asked={section: max(cosines) for section, cosines in asks.items()},
+        asked_mean={section: sum(cosines) / len(cosines) for section, cosines in asks.items()},
         around=around,
     )
 

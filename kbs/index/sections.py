@@ -1,13 +1,12 @@
 """Search of whole sections, of pages and records: what `kbs.index.search` retrieves, as the sections that it stands in.
 
-Score = dense + 0.5 · words. Dense is the cosine of its best passage, lifted halfway to that of its heading or asks
-where those are nearer. Words is BM25 of its best passage as a share of what the words of the question could score at
-most, so that scores compare across questions.
+Score = dense + 0.65 · words. Dense is half the cosine of its best passage, a quarter that of the nearest of its heading
+and asks, and a quarter the mean of all these: one ask that sounds alike does not win against what fits in all. Words is
+BM25 of its best passage as a share of what the words of the question could score at most, so that scores compare across
+questions.
 
-Of 176 development questions each of which some of 923 sections answer, such a section came first for 55 % and among the
-first five for 84 %; by the greater of the two cosines + 0.3 · words, for 51 and 79 %; by words alone, for 46 and 74 %.
-The weight of words is flat from 0.5 to 1. `kopt eval` measures it against
-the search without each of its stages.
+docs/decisions/0047-sections-first.md has the measurement: 401 development questions, 2,684 sections. `kopt eval`
+measures it against the search without each of its stages.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from dataclasses import dataclass, field
 from kbs.evidence.passage import Passage
 from kbs.evidence.vocabulary import Vocabulary
 from kbs.index.passages import Spot
-from kbs.index.search import Query, Retrieved, SearchResult, VectorQuery, cosines_of, lifted, ranked, retrieve
+from kbs.index.search import Query, Retrieved, SearchResult, VectorQuery, cosines_of, ranked, retrieve
 from kbs.index.section import Section
 from kbs.index.store import Store
 
 __all__ = ["SECTION_WORDS", "Section", "SectionHit", "SectionResult", "find_sections"]
 
-SECTION_WORDS = 0.5
+SECTION_WORDS = 0.65
 WIDE = 10
 """The words of so many times the candidates are scored: sections that vectors find get what theirs are worth."""
 
@@ -36,7 +35,7 @@ class SectionHit:
     section: Section
     score: float
     dense: float
-    """`text`, or the mean of it and `asked` where that is higher. See `lifted`."""
+    """Half `text`, a quarter `asked`, a quarter the mean of heading and asks; `text` alone where there are none."""
     words: float
     """BM25 of its best passage, as a share of the most that the question's words could score."""
     asked: float
@@ -86,6 +85,7 @@ class _Scored:
 
     spot: Spot
     asked: float | None
+    asked_mean: float | None
     text: float | None
     words: float
     best: str
@@ -93,7 +93,10 @@ class _Scored:
 
     @property
     def dense(self) -> float:
-        return lifted(self.text, self.asked)
+        if self.asked is None or self.asked_mean is None:
+            return self.text or 0.0
+        of_asks = (self.asked + self.asked_mean) / 2
+        return of_asks if self.text is None else (self.text + of_asks) / 2
 
     @property
     def score(self) -> float:
@@ -138,7 +141,9 @@ def _scored(store: Store, found: Retrieved, model: str, ideal: float) -> list[_S
         words = {id: found.words.get(id, 0.0) / ideal if ideal else 0.0 for id in ids}
         text = max((cosines[id] for id in ids if id in cosines), default=None)
         best = max(ids, key=lambda id: cosines.get(id, 0.0) + SECTION_WORDS * words[id])
-        scored.append(_Scored(spots[best], found.asked.get(key), text, max(words.values()), best))
+        scored.append(
+            _Scored(spots[best], found.asked.get(key), found.asked_mean.get(key), text, max(words.values()), best)
+        )
     return scored
 
 

@@ -101,11 +101,11 @@ class Question:
             "language": self.languages,
         }
 
-    def left(self, *kinds: str) -> tuple[str, ...]:
+    def left(self, *kinds: str, everywhere: bool = False) -> tuple[str, ...]:
         """The words of the sentence that asks which none of these kinds of slots explain, and neither its form nor a
-        particle does. What other sentences say are circumstances."""
+        particle does. What other sentences say are circumstances; `everywhere`: they count too."""
         explained = frozenset[int]().union(*(self.spans.get(kind, frozenset()) for kind in (*kinds, "form")))
-        asking = self.spans.get("asking", frozenset())
+        asking = frozenset() if everywhere else self.spans.get("asking", frozenset())
         return tuple(
             word
             for place, word in enumerate(words(self.read))

@@ -37,10 +37,18 @@ def parts(titled: Mapping[str, Sequence[Claim]]) -> tuple[Section, ...]:
 
 
 def fit(part: Part, question: Question, weights: Mapping[str, float]) -> float:
-    """From 0 to 1: the share of the question's words that a part accounts for, less where another form was asked."""
+    """From 0 to 1: the share of the question's words that a part accounts for, less where another form was asked.
+
+    The mean of two shares: of the words of the sentence that asks, and of those of the whole text. "Is that expected?"
+    at the end of a long post says nothing by itself.
+    """
     form = 1.0 if question.form in part.forms else OTHER_FORM
     if part.whole:
         return form
-    every = sum(weights.get(word, 0.0) for word in question.left())
-    left = sum(weights.get(word, 0.0) for word in question.left(*part.uses))
-    return form * (1 - left / every if every else 1.0)
+    return form * (_share(part, question, weights, False) + _share(part, question, weights, True)) / 2
+
+
+def _share(part: Part, question: Question, weights: Mapping[str, float], everywhere: bool) -> float:
+    every = sum(weights.get(word, 0.0) for word in question.left(everywhere=everywhere))
+    left = sum(weights.get(word, 0.0) for word in question.left(*part.uses, everywhere=everywhere))
+    return 1 - left / every if every else 1.0

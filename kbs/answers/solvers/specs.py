@@ -29,8 +29,8 @@ def specs(question: Question, knowledge: Knowledge) -> Part | None:
     if not metrics and not (question.products and _sheet(question)):
         return None
     metrics = metrics or knowledge.vocabulary.metric_groups[SPEC_SHEET].metrics
-    if not question.products:
-        return _of_every(question, knowledge, metrics)
+    if not question.products:  # in the name of a counter, the words of a metric say something else
+        return None if question.identifiers else _of_every(question, knowledge, metrics)
     asked = bool(question.metrics or question.dtype)
     said: list[Claim] = []
     others: list[Claim] = []
@@ -131,8 +131,9 @@ def _confirms(spec: Spec, question: Question, knowledge: Knowledge) -> bool:
 
 
 def _sheet(question: Question) -> bool:
-    """Whether a question that names a GPU and no metric asks for nothing else."""
-    return not question.left(*USES) and not (
+    """Whether a question that names a GPU and no metric asks for nothing else. A number that it states is something
+    else."""
+    return not question.left("product", "architecture") and not (
         question.dtype or question.operation or question.symptoms or question.bottlenecks or question.techniques
     )
 

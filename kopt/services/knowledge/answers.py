@@ -105,10 +105,11 @@ def ask(engine: Engine, asked: Asked) -> Answered:
                 several[-1], _ = understood(f"{several[-1].read} {text}", ())
             else:
                 several.append(one)
-        if len(several) < 2:
-            return question, taken, _compose(engine, store, question, asked.kinds, kernel)
-        made = [_compose(engine, store, one, asked.kinds, None) for one in several]
-        return question, taken, together(question, several, made)
+        made = [_compose(engine, store, one, asked.kinds, None) for one in several] if len(several) > 1 else []
+        if made and not any(one.abstained for one in made):
+            return question, taken, together(question, several, made)
+        whole = _compose(engine, store, question, asked.kinds, kernel)  # its parts say too little by themselves
+        return question, taken, together(question, several, made) if made and whole.abstained else whole
 
     question, inherited, made = engine.with_store(answer, vectors=True)
     if made.abstained:
