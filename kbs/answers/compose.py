@@ -90,7 +90,6 @@ TALK = 0.25
 _VALUES = (Form.VALUE, Form.YES_NO, Form.COMPARISON, Form.CALCULATION)
 _EXPLAINED = (Form.REASON, Form.REMEDY, Form.HOW_TO)
 """Forms that no value answers: what is wrong about one, or not known of a GPU, is no reason to stop."""
-_LOOKED_UP = (Form.VALUE, Form.COMPARISON)
 
 
 def compose(
@@ -244,7 +243,7 @@ def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: LogE
             _beside(question, knowledge, hits[0], answer)
     elif score >= HIGH and not (lead is not None and best >= LEADS and lead.refusal not in ("", NOT_IN_WIKI)):
         _section_answers(question, knowledge, hits, answer)
-    elif lead is not None and question.form in _LOOKED_UP and best >= (LEADS if lead.refusal else STANDS):
+    elif lead is not None and best >= _least(lead, question):
         _lead_with(lead, answer)
         _say_left(question, lead, weights, answer)
     elif score >= MIDDLE:
@@ -277,6 +276,13 @@ def _is_value(part: Part, question: Question) -> bool:
     asked = question.form in (Form.VALUE, Form.YES_NO, Form.TOPIC, Form.COMPARISON)
     overview = question.form is Form.COMPARISON and not (question.metrics or question.dtype or question.bottlenecks)
     return asked and not (part.refusal or question.operation or overview) and set(specs.USES).issuperset(part.uses)
+
+
+def _least(part: Part, question: Question) -> float:
+    """What a part must account for where a section could be shown in its place, and none answers for certain: a value
+    that was asked for half, a "no" nearly all."""
+    looked_up = question.form in (Form.VALUE, Form.COMPARISON, Form.TOPIC) and _is_value(part, question)
+    return STANDS if looked_up else LEADS
 
 
 def _asks_more(question: Question, weights: Mapping[str, float]) -> bool:

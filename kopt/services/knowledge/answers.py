@@ -106,9 +106,10 @@ def ask(engine: Engine, asked: Asked) -> Answered:
             else:
                 several.append(one)
         made = [_compose(engine, store, one, asked.kinds, None) for one in several] if len(several) > 1 else []
-        if made and not any(one.abstained for one in made):
+        if not all(one.abstained for one in made):
             return question, taken, together(question, several, made)
-        whole = _compose(engine, store, question, asked.kinds, kernel)  # its parts say too little by themselves
+        # Parts that say too little by themselves may say enough together.
+        whole = _compose(engine, store, question, asked.kinds, kernel)
         return question, taken, together(question, several, made) if made and whole.abstained else whole
 
     question, inherited, made = engine.with_store(answer, vectors=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kbs.answers.compose import BY_NOTES, compose
+from kbs.answers.compose import compose
 from kbs.answers.knowledge import NOTE, Knowledge
 from kbs.answers.model import Answer, Claim, ClaimKind
 from kbs.answers.sections import (
@@ -187,14 +187,10 @@ def test_a_section_is_said_sentence_by_sentence(knowledge: Knowledge) -> None:
 
 def test_what_is_said_of_other_gpus_is_left_out(knowledge: Knowledge) -> None:
     direct, rest = answer_of(waits(knowledge), read("why does my softmax wait on H100 SXM"), knowledge, {})
-    assert texts(direct) == ["A softmax of short rows waits because a block has too few bytes under way."]
-    assert texts(rest) == ["Several rows in each block put more bytes under way."]
+    assert (texts(direct), rest) == ([FIRST, REST[1]], [])
     assert direct[0].citations[0].quote == f"{direct[0].text}[^a]"
-    _, every = answer_of(waits(knowledge), read("why does my softmax wait"), knowledge, {})
-    assert texts(every) == [
-        "On the T4 the same softmax keeps the memory busy all the time.",
-        "Several rows in each block put more bytes under way.",
-    ]
+    every, _ = answer_of(waits(knowledge), read("why does my softmax wait"), knowledge, {})
+    assert texts(every) == [FIRST, *REST]
 
 
 def written(*lines: str) -> Section:
@@ -210,14 +206,20 @@ def test_a_sentence_leads_and_no_row(knowledge: Knowledge) -> None:
     assert (texts(direct), texts(rest)) == (["It says so here."], ["one | two"])
 
 
+def test_what_has_most_of_the_whole_text_comes_next(knowledge: Knowledge) -> None:
+    lines = ("A grid has blocks.", "It is so.", "It was so.", "Tails idle multiprocessors.", "Waves end.")
+    question = read("My waves idle multiprocessors. Why does a grid of blocks do that?")
+    direct, rest = answer_of(written(*lines), question, knowledge, dict.fromkeys(question.left(everywhere=True), 1.0))
+    assert (texts(direct), texts(rest)) == ([lines[0], lines[3], lines[4]], [lines[1], lines[2]])
+
+
 def test_a_long_section_is_cut(knowledge: Knowledge) -> None:
     direct, rest = answer_of(written(*(f"Line {n} says this." for n in range(40))), read("what"), knowledge, {})
     assert texts([*direct, *rest]) == [f"Line {n} says this." for n in range(LONGEST)]
 
 
 def test_the_next_section_is_offered_by_its_heading(knowledge: Knowledge) -> None:
-    near = [hit(waits(knowledge)), hit(split(knowledge))]
-    [claim] = offer(near)
+    [claim] = offer([hit(waits(knowledge))])
     cited = waits(knowledge).citation
     assert claim.text == f"{SHORT_ROWS} (Softmax): kopt show w/kernel/softmax.md:L{cited.line_start}-L{cited.line_end}"
     assert (claim.kind, claim.citations) == (ClaimKind.ABSENCE, (cited,))
@@ -258,17 +260,14 @@ FUSED = "Kernel fusion puts two kernels into one and saves a launch."
 @pytest.mark.parametrize("score", [HIGH, 1.0])
 def test_from_a_high_score_on_a_section_answers(score: float, knowledge: Knowledge, pages: Wikis) -> None:
     answer = composed(knowledge, pages, hit(waits(knowledge), score))
-    assert shown(answer) == [("", [FIRST]), (SHORT_ROWS, REST)]
+    assert shown(answer) == [("", [FIRST, *REST])]
     assert (answer.abstained, answer.reason, answer.dropped) == (False, "", 0)
 
 
 @pytest.mark.parametrize("score", [MIDDLE, HIGH - 0.001])
 def test_from_a_middle_score_on_what_is_near_is_shown_as_that(score: float, knowledge: Knowledge, pages: Wikis) -> None:
     answer = composed(knowledge, pages, hit(waits(knowledge), score))
-    assert shown(answer) == [
-        ("", ["Not certain that this is what you ask; the nearest sections say:", FIRST]),
-        (SHORT_ROWS, REST),
-    ]
+    assert shown(answer) == [("", ["Not certain that this is what you ask; the nearest sections say:", FIRST, *REST])]
     assert (answer.abstained, answer.reason) == (True, "partial")
 
 
@@ -280,27 +279,38 @@ def test_below_it_nothing_is_near(score: float, knowledge: Knowledge, pages: Wik
     assert FIRST not in [claim.text for claim in answer.claims]
 
 
-@pytest.mark.parametrize(("second", "beside"), [(0.86, True), (0.84, False)])
-def test_a_second_section_that_is_as_near_stands_beside_it(
-    second: float, beside: bool, knowledge: Knowledge, pages: Wikis
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [
+        (0.96, [("", [FIRST, FUSED, REST[0]]), (SHORT_ROWS, REST[1:])]),
+        (0.94, [("", [FIRST, *REST]), ("Kernel fusion", [FUSED])]),
+        (0.86, [("", [FIRST, *REST]), ("Kernel fusion", [FUSED])]),
+        (0.84, [("", [FIRST, *REST])]),
+    ],
+)
+def test_a_second_section_stands_in_the_lead_below_or_nowhere(
+    second: float, expected: list[tuple[str, list[str]]], knowledge: Knowledge, pages: Wikis
 ) -> None:
     fusion = section(knowledge, "technique/kernel-fusion", "Kernel fusion")
-    answer = composed(knowledge, pages, hit(waits(knowledge), 1.0), hit(fusion, second))
-    assert shown(answer) == [("", [FIRST]), (SHORT_ROWS, REST), *([("Kernel fusion", [FUSED])] if beside else [])]
+    assert shown(composed(knowledge, pages, hit(waits(knowledge), 1.0), hit(fusion, second))) == expected
 
 
-def test_the_third_nearest_is_offered_by_its_heading(knowledge: Knowledge, pages: Wikis) -> None:
+def test_three_are_shown_and_the_next_is_offered_by_its_heading(knowledge: Knowledge, pages: Wikis) -> None:
     fusion = section(knowledge, "technique/kernel-fusion", "Kernel fusion")
     online = section(knowledge, "technique/online-softmax", "Online softmax")
-    answer = composed(knowledge, pages, hit(waits(knowledge), 0.7), hit(fusion, 0.65), hit(online, 0.6))
-    assert [one.title for one in answer.sections] == ["", SHORT_ROWS, "Kernel fusion", "Also near"]
-    assert answer.sections[-1].claims[0].text.startswith("Online softmax (Online softmax): kopt show w/technique/")
+    near = [hit(waits(knowledge), 0.7), hit(fusion, 0.65), hit(online, 0.6), hit(split(knowledge), 0.55)]
+    answer = composed(knowledge, pages, *near)
+    first = [claim.subject for claim in answer.sections[0].claims[1:]]
+    assert first == ["kernel/softmax", "technique/kernel-fusion", "technique/online-softmax"]
+    assert answer.sections[-1].title == "Also near"
+    [last] = answer.sections[-1].claims
+    assert last.text.startswith(split(knowledge).heading)
 
 
 def test_notes_answer_where_the_wiki_does_not(knowledge: Knowledge, pages: Wikis) -> None:
     near = (hit(waits(knowledge), MIDDLE),)
     answer = composed(knowledge, pages, notes=near)
-    assert shown(answer) == [("", [FIRST]), (BY_NOTES, REST)]
+    assert shown(answer) == [("", [FIRST, *REST])]
     assert answer.gaps[-1].startswith("Only notes answer this. Not ")
     assert composed(knowledge, pages, notes=(hit(waits(knowledge), MIDDLE - 0.001),)).abstained
 
@@ -310,9 +320,9 @@ def test_the_sentence_that_has_what_is_asked_leads(knowledge: Knowledge) -> None
     question = read("why does wave quantization waste multiprocessors")
     weights = dict.fromkeys(question.left(), 1.0)
     direct, rest = answer_of(written(*lines), question, knowledge, weights)
-    assert (texts(direct), texts(rest)) == ([lines[1]], [lines[0], lines[2]])
+    assert (texts(direct), rest) == ([lines[1], lines[0], lines[2]], [])
     direct, _ = answer_of(written(*lines), question, knowledge, {})
-    assert texts(direct) == [lines[0]]
+    assert texts(direct)[0] == lines[0]
 
 
 def test_yes_and_no_of_a_heading_go_where_something_else_is_asked(knowledge: Knowledge) -> None:

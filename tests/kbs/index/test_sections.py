@@ -96,6 +96,8 @@ def shelf(book: Book) -> Book:
     book.put("log/01", [("", (), ("softmax kernel: Tried padding.", "Padding pays."))])
     book.embed({
         "why pad a tile to 33 columns": AXIS[0],
+        "32-way conflict": unit(0.8, 0.6, 0, 0, 0, 0, 0, 0),
+        BANKS[0]: unit(0.8, 0, 0.6, 0, 0, 0, 0, 0),
         "Pad each row of the tile by one element.": unit(0.5, 1, 0, 0, 0, 0, 0, 0),
         "Registers spill to local memory.": unit(0.6, 0, 0.8, 0, 0, 0, 0, 0),
     })  # fmt: skip
@@ -117,7 +119,8 @@ def test_an_ask_finds_its_section_whole(shelf: Book) -> None:
     assert (best.section.asks, best.section.title) == (BANKS[1], "banks")
     assert best.section.about == {"kind": ("technique",), "product": ("h100-sxm",)}
     assert (best.asked, best.text) == (pytest.approx(1.0), pytest.approx(float(shelf.vectors[BANKS[2][0]] @ AXIS[0])))
-    assert best.dense == best.score == pytest.approx((best.asked + best.text) / 2)
+    mean = float(np.mean([shelf.vectors[one] @ AXIS[0] for one in (BANKS[0], *BANKS[1])]))
+    assert best.dense == best.score == pytest.approx(best.text / 2 + best.asked / 4 + mean / 4)
     assert best.best.text == BANKS[2][0]
     assert best.section.reference == "w/technique/banks.md:L5-L7"
     assert best.section.citation.quote == f"{BANKS[2][0]}\n\n{BANKS[2][1]}"
@@ -137,9 +140,10 @@ def test_scores_are_the_sum_of_their_stages(shelf: Book) -> None:
                 continue
             text = max(float(shelf.vectors[passage.text] @ vector) for passage in hit.section.passages)
             named = (hit.section.heading, *hit.section.asks) if hit.section.asks else ()
-            asked = max((float(shelf.vectors[one] @ vector) for one in named), default=0.0)
-            assert (hit.text, hit.asked) == (pytest.approx(text), pytest.approx(asked))
-            assert hit.dense == pytest.approx(max(text, (text + asked) / 2) if named else text)
+            of_asks = [float(shelf.vectors[one] @ vector) for one in named] or [0.0]
+            assert (hit.text, hit.asked) == (pytest.approx(text), pytest.approx(max(of_asks)))
+            both = (max(of_asks) + sum(of_asks) / len(of_asks)) / 2
+            assert hit.dense == pytest.approx((text + both) / 2 if named else text, abs=1e-6)
 
 
 def test_the_words_of_asks_are_words_of_the_section(shelf: Book) -> None:

@@ -51,9 +51,11 @@ def test_without_a_word_of_weight_nothing_is_left() -> None:
     assert fit(part(), question(Form.TOPIC, "why is the"), WEIGHTS) == OTHER_FORM
 
 
-def test_only_the_sentence_that_asks_counts() -> None:
+def test_the_sentence_that_asks_counts_as_much_as_the_whole_text() -> None:
     spans = {**SPANS, "asking": frozenset({3, 4, 5})}
-    assert fit(part("metric"), question(spans=spans), WEIGHTS) == pytest.approx(2 / 3), "beta tells the circumstances"
+    whole = fit(part("metric"), question(), WEIGHTS)
+    assert fit(part("metric"), question(spans=spans), WEIGHTS) == pytest.approx((2 / 3 + whole) / 2)
+    assert whole < 2 / 3, "beta tells the circumstances"
 
 
 @given(
