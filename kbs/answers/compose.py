@@ -18,16 +18,15 @@ from kbs.answers.model import Answer, Claim, ClaimKind, KernelPart, Section
 from kbs.answers.premises import wrong_premise
 from kbs.answers.sections import (
     HIGH,
-    LEADING,
     MIDDLE,
-    OFFERED,
+    PARTIAL,
     PREFERRED,
-    SAME,
-    answer_of,
     fitting,
     is_note,
     offer,
-    plainly,
+    said_by,
+    section_answers,
+    stand_beside,
 )
 from kbs.answers.solvers import comparison, memory, occupancy, remedies, roofline, specs, sums, tools
 from kbs.answers.solvers.definition import definition
@@ -70,16 +69,10 @@ STANDS = 0.5
 """A part that accounts for at least this share leads where no section answers, and else stands beside it."""
 NOTED = 0.45
 """From this score on a section of notes is shown beside what the wiki says: it has no asks to be found by."""
-CLOSE = 0.15
-"""A second section that scores so little less is shown too."""
-TIED = 0.05
-"""Two sections whose scores differ by so little are as likely to be the one that is asked for."""
 SURE = 0.97
 """A part that accounts for all leads even where a section would be the natural form."""
 NOT_IN_WIKI = "not_in_wiki"
 """The reason where no line was found; a section may still say it."""
-PARTIAL = "partial"
-"""The reason of an answer that only shows what is near."""
 MOST_TO_TRY = 9
 """Techniques listed for a kernel, those against its own symptoms first."""
 BY_WIKI = "What the wiki says"
@@ -210,7 +203,7 @@ def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: LogE
             hits = fitting(knowledge.searcher(question).pages, question, knowledge, weights)
             for hit in hits[:1]:
                 if hit.score >= HIGH:
-                    direct, rest = _said(hit, question, knowledge)
+                    direct, rest = said_by(hit, question, knowledge, weights)
                     answer.sections.insert(1, Section(hit.section.heading, (*direct, *rest)))
         return
     made = [part for solver in SOLVERS if (part := solver(question, knowledge)) is not None]
@@ -240,14 +233,14 @@ def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: LogE
     if lead is not None and best >= LEADS and not lead.refusal and not (prefers and score >= HIGH):
         _lead_with(lead, answer)
         if score >= HIGH:
-            _beside(question, knowledge, hits[0], answer)
+            stand_beside(question, knowledge, hits[0], weights, answer)
     elif score >= HIGH and not (lead is not None and best >= LEADS and lead.refusal not in ("", NOT_IN_WIKI)):
-        _section_answers(question, knowledge, hits, answer)
+        section_answers(question, knowledge, hits, weights, answer)
     elif lead is not None and best >= _least(lead, question):
         _lead_with(lead, answer)
         _say_left(question, lead, weights, answer)
     elif score >= MIDDLE:
-        _offer(question, knowledge, hits, answer)
+        offer(question, knowledge, hits, weights, answer)
     elif lead is not None and best >= STANDS and not lead.refusal:
         _lead_with(lead, answer)
         _say_left(question, lead, weights, answer)
@@ -261,7 +254,7 @@ def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: LogE
     noted = knowledge.notes(question)
     for hit in noted.pages[:1]:
         if hit.score >= NOTED:
-            direct, rest = _said(hit, question, knowledge)
+            direct, rest = said_by(hit, question, knowledge, weights)
             answer.add(BY_NOTES, [*direct, *rest])
 
 
@@ -299,62 +292,11 @@ def _lead_with(part: Part, answer: Answer) -> None:
     answer.gaps += part.gaps
 
 
-def _said(hit: SectionHit, question: Question, knowledge: Knowledge) -> tuple[list[Claim], list[Claim]]:
-    """(the sentence of a section that answers, the rest)."""
-    direct, rest = answer_of(hit.section, question, knowledge, _weights(question, knowledge))
-    asks_it = question.form is Form.YES_NO and hit.asked >= SAME
-    return direct if asks_it else plainly(direct), rest
-
-
-def _section_answers(question: Question, knowledge: Knowledge, hits: Sequence[SectionHit], answer: Answer) -> None:
-    """The best section answers. The next one is shown too if it scores nearly as well, and stands in the lead with it
-    if the two can hardly be told apart."""
-    near = [hit for hit in hits[1:2] if hit.score >= max(MIDDLE, hits[0].score - CLOSE)]
-    _show(question, knowledge, [hits[0], *near], answer, together=hits[0].score - TIED)
-
-
-def _show(
-    question: Question,
-    knowledge: Knowledge,
-    hits: Sequence[SectionHit],
-    answer: Answer,
-    *,
-    together: float = 0.0,
-    before: Sequence[Claim] = (),
-) -> None:
-    """What sections say: the sentence that answers of each that scores `together` or more, then what else the first
-    says to it, then the rest of each under its heading."""
-    said = [_said(hit, question, knowledge) for hit in hits]
-    lead = [direct[:1] if hit.score >= together else [] for hit, (direct, _) in zip(hits, said, strict=True)]
-    first = [claim for claims in lead for claim in claims]
-    first += said[0][0][1 : 1 + max(0, LEADING - len(first))]
-    answer.add("", [*before, *first])
-    for hit, (direct, rest) in zip(hits, said, strict=True):
-        answer.add(hit.section.heading, [claim for claim in (*direct, *rest) if claim not in first])
-
-
-def _beside(question: Question, knowledge: Knowledge, hit: SectionHit, answer: Answer) -> None:
-    """A section that answers too, beside what was computed."""
-    said = {claim.citations for claim in answer.claims}
-    direct, rest = _said(hit, question, knowledge)
-    answer.sections.insert(
-        2, Section(hit.section.heading, tuple(c for c in [*direct, *rest] if c.citations not in said))
-    )
-
-
 def _say_left(question: Question, part: Part, weights: Mapping[str, float], answer: Answer) -> None:
     """What a part leaves of the question, said to the user."""
     left = [word for word in dict.fromkeys(question.left(*part.uses)) if weights.get(word)]
     if left and not part.whole:
         answer.gaps.append(f"Not looked at in this answer: {', '.join(left)}.")
-
-
-def _offer(question: Question, knowledge: Knowledge, hits: Sequence[SectionHit], answer: Answer) -> None:
-    """No answer is claimed: what the nearest sections say is shown as that, and the next ones by their headings."""
-    answer.abstained, answer.reason = True, PARTIAL
-    before = [Claim("Not certain that this is what you ask; the nearest sections say:", ClaimKind.ABSENCE)]
-    _show(question, knowledge, hits[:OFFERED], answer, before=before)
-    answer.add("Also near", offer(hits[OFFERED : OFFERED + 1]))
 
 
 def _refuse(
@@ -397,7 +339,7 @@ def _from_notes(question: Question, knowledge: Knowledge, answer: Answer) -> Non
         return
     why = answer.direct
     answer.abstained, answer.reason, answer.sections = False, "", []
-    direct, rest = _said(hits[0], question, knowledge)
+    direct, rest = said_by(hits[0], question, knowledge, _weights(question, knowledge))
     answer.add("", direct)
     answer.add(BY_NOTES, rest)
     answer.gaps.append(f"Only notes answer this. {why}")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kbs.answers.knowledge import NOTE, Knowledge, is_read_by_row, sentences
-from kbs.answers.model import Claim, ClaimKind
+from kbs.answers.model import Answer, Claim, ClaimKind, Section
 from kbs.index.section import Section as PageSection
 from kbs.index.sections import SECTION_WORDS, SectionHit
 from kbs.questions.forms import Form
@@ -39,6 +39,12 @@ SAME = 0.85
 """From this cosine on, a question asks what the heading or an ask of a section does."""
 LONGEST = 12
 """Sentences of a section that are quoted."""
+CLOSE = 0.15
+"""A second section that scores so little less is shown too."""
+TIED = 0.05
+"""Two sections whose scores differ by so little are as likely to be the one that is asked for."""
+PARTIAL = "partial"
+"""The reason of an answer that only shows what is near."""
 LEADING = 3
 """Sentences of a section that may stand before all others: of 289 development questions for which a section was shown,
 159 had all that they wanted, at its place, with three, and 144 with one."""
@@ -167,7 +173,7 @@ def _is_row(claim: Claim) -> bool:
     return claim.citations[0].quote.lstrip().startswith("|")
 
 
-def offer(hits: Sequence[SectionHit]) -> list[Claim]:
+def by_heading(hits: Sequence[SectionHit]) -> list[Claim]:
     """The nearest sections by their headings, each with the command that shows it."""
     return [
         Claim(
@@ -177,6 +183,74 @@ def offer(hits: Sequence[SectionHit]) -> list[Claim]:
         )
         for hit in hits
     ]
+
+
+def said_by(
+    hit: SectionHit, question: Question, knowledge: Knowledge, weights: Mapping[str, float]
+) -> tuple[list[Claim], list[Claim]]:
+    """(the sentences of a section that answer, the rest)."""
+    direct, rest = answer_of(hit.section, question, knowledge, weights)
+    asks_it = question.form is Form.YES_NO and hit.asked >= SAME
+    return direct if asks_it else plainly(direct), rest
+
+
+def section_answers(
+    question: Question,
+    knowledge: Knowledge,
+    hits: Sequence[SectionHit],
+    weights: Mapping[str, float],
+    answer: Answer,
+) -> None:
+    """The best section answers. The next one is shown too if it scores nearly as well, and stands in the lead with it
+    if the two can hardly be told apart."""
+    near = [hit for hit in hits[1:2] if hit.score >= max(MIDDLE, hits[0].score - CLOSE)]
+    _show(question, knowledge, [hits[0], *near], weights, answer, together=hits[0].score - TIED)
+
+
+def _show(
+    question: Question,
+    knowledge: Knowledge,
+    hits: Sequence[SectionHit],
+    weights: Mapping[str, float],
+    answer: Answer,
+    *,
+    together: float = 0.0,
+    before: Sequence[Claim] = (),
+) -> None:
+    """What sections say: the sentence that answers of each that scores `together` or more, then what else the first
+    says to it, then the rest of each under its heading."""
+    said = [said_by(hit, question, knowledge, weights) for hit in hits]
+    lead = [direct[:1] if hit.score >= together else [] for hit, (direct, _) in zip(hits, said, strict=True)]
+    first = [claim for claims in lead for claim in claims]
+    first += said[0][0][1 : 1 + max(0, LEADING - len(first))]
+    answer.add("", [*before, *first])
+    for hit, (direct, rest) in zip(hits, said, strict=True):
+        answer.add(hit.section.heading, [claim for claim in (*direct, *rest) if claim not in first])
+
+
+def stand_beside(
+    question: Question, knowledge: Knowledge, hit: SectionHit, weights: Mapping[str, float], answer: Answer
+) -> None:
+    """A section that answers too, beside what was computed."""
+    said = {claim.citations for claim in answer.claims}
+    direct, rest = said_by(hit, question, knowledge, weights)
+    answer.sections.insert(
+        2, Section(hit.section.heading, tuple(c for c in [*direct, *rest] if c.citations not in said))
+    )
+
+
+def offer(
+    question: Question,
+    knowledge: Knowledge,
+    hits: Sequence[SectionHit],
+    weights: Mapping[str, float],
+    answer: Answer,
+) -> None:
+    """No answer is claimed: what the nearest sections say is shown as that, and the next ones by their headings."""
+    answer.abstained, answer.reason = True, PARTIAL
+    before = [Claim("Not certain that this is what you ask; the nearest sections say:", ClaimKind.ABSENCE)]
+    _show(question, knowledge, hits[:OFFERED], weights, answer, before=before)
+    answer.add("Also near", by_heading(hits[OFFERED : OFFERED + 1]))
 
 
 def is_note(claims: Sequence[Claim]) -> bool:

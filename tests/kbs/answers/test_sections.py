@@ -21,11 +21,11 @@ from kbs.answers.sections import (
     WORDLESS,
     _missing,
     answer_of,
+    by_heading,
     claims_of,
     fitting,
     is_note,
     of_others,
-    offer,
     plainly,
 )
 from kbs.evidence.citation import Citation
@@ -219,11 +219,11 @@ def test_a_long_section_is_cut(knowledge: Knowledge) -> None:
 
 
 def test_the_next_section_is_offered_by_its_heading(knowledge: Knowledge) -> None:
-    [claim] = offer([hit(waits(knowledge))])
+    [claim] = by_heading([hit(waits(knowledge))])
     cited = waits(knowledge).citation
     assert claim.text == f"{SHORT_ROWS} (Softmax): kopt show w/kernel/softmax.md:L{cited.line_start}-L{cited.line_end}"
     assert (claim.kind, claim.citations) == (ClaimKind.ABSENCE, (cited,))
-    assert offer([]) == []
+    assert by_heading([]) == []
 
 
 def test_notes_are_known_by_their_confidence() -> None:
@@ -298,13 +298,14 @@ def test_a_second_section_stands_in_the_lead_below_or_nowhere(
 def test_three_are_shown_and_the_next_is_offered_by_its_heading(knowledge: Knowledge, pages: Wikis) -> None:
     fusion = section(knowledge, "technique/kernel-fusion", "Kernel fusion")
     online = section(knowledge, "technique/online-softmax", "Online softmax")
-    near = [hit(waits(knowledge), 0.7), hit(fusion, 0.65), hit(online, 0.6), hit(split(knowledge), 0.55)]
+    banks = section(knowledge, "technique/bank-conflict-avoidance", "Bank conflict avoidance")
+    near = [hit(waits(knowledge), 0.7), hit(fusion, 0.65), hit(online, 0.6), hit(banks, 0.55)]
     answer = composed(knowledge, pages, *near)
     first = [claim.subject for claim in answer.sections[0].claims[1:]]
     assert first == ["kernel/softmax", "technique/kernel-fusion", "technique/online-softmax"]
     assert answer.sections[-1].title == "Also near"
     [last] = answer.sections[-1].claims
-    assert last.text.startswith(split(knowledge).heading)
+    assert last.text.startswith("Bank conflict avoidance (Bank conflict avoidance): kopt show w/technique/")
 
 
 def test_notes_answer_where_the_wiki_does_not(knowledge: Knowledge, pages: Wikis) -> None:
