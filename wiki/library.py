@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib import resources
@@ -37,6 +37,10 @@ _SETTLED = 2_000_000_000
 _MOST_HASHES = 50_000
 _HASHES: dict[tuple[Path, WikiFile], str] = {}
 """(folder of a wiki, file with its size and time) → hash of its bytes."""
+
+
+Told = Callable[[int, int], None]
+"""Told how many pages are read, of how many."""
 
 
 @dataclass(frozen=True)
@@ -114,12 +118,15 @@ class Wiki:
         except (OSError, RuntimeError, ValueError):  # RuntimeError: a link that leads to itself
             return None
 
-    def pages(self, terms: Vocabulary) -> Iterator[Page | list[Problem]]:
-        """Every page, or what is wrong with it."""
+    def pages(self, terms: Vocabulary, told: Told | None = None) -> Iterator[Page | list[Problem]]:
+        """Every page, or what is wrong with it. `told` hears how many of how many were read."""
         from wiki.reader import read_page  # imports the parsers of Markdown and YAML, which few commands need
 
         revision = self.revision
-        for file in self.files():
+        files = self.files()
+        for number, file in enumerate(files):
+            if told is not None:
+                told(number, len(files))
             data = self.read(file.path)
             if data is None:
                 yield [self.unreadable(file.path)]

@@ -32,9 +32,10 @@ def doctor() -> Reply:
 
 
 def _lines(data: DoctorData) -> Iterator[str]:
+    wide = max(len(check.name) for check in data.checks)
     for check in data.checks:
-        yield f"{check.status:<8} {check.name:<18} {check.detail}"
+        yield f"{check.status:<8} {check.name:<{wide}} {check.detail}"
         if check.hint and check.status != "ok":
-            yield f"{'':<27} {check.hint}"
+            yield f"{'':<8} {'':<{wide}} {check.hint}"
     yield from ("", f"KOPT_HOME is {data.home}")
     yield from (f"{setting.name:<18} {setting.value!r:<28} {setting.origin}" for setting in data.settings)

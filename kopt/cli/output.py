@@ -155,7 +155,7 @@ class ProgressBar:
                 sys.stderr.write(f"{step} ({total}) ...\n")
             elif now - self._said >= self.EVERY:
                 self._said = now
-                left = f", {duration((total - done) / rate)} left" if rate else ""
+                left = f", {duration((total - done) / rate)} left" if rate and done < total else ""
                 sys.stderr.write(f"{step}: {done} of {total}, {rate:.3g}/s{left}\n")
                 sys.stderr.flush()
             return

@@ -104,7 +104,8 @@ def compile_target(engine: Engine, name: str) -> tuple[Target, int | None]:
     terms = engine.terms
     products = terms.resolve("product", name)
     if not products:
-        near = ", ".join(terms.nearest_products(name, tuple(terms.products))[:3])
+        numbered = re.match(r"(?:sm|cc)[_-]?\d|\d", name)  # no product's name is like it
+        near = "" if numbered else ", ".join(terms.nearest_products(name, tuple(terms.products))[:3])
         raise UsageError(
             f"{name!r} is neither a GPU nor a target",
             code="gpu_unknown",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ingest.progress import UpdateResult
+from ingest.progress import Progress, UpdateResult, no_progress
 from kbs.common.errors import ConfigurationError, UsageError
 from kbs.common.files import may_overwrite
 from kbs.evidence.vocabulary import Vocabulary
@@ -179,9 +180,9 @@ def overrides_of(wiki: Wiki, before: Sequence[Wiki], terms: Vocabulary) -> list[
     return notes
 
 
-def count_wiki(wiki: Wiki, terms: Vocabulary) -> dict[str, Any]:
+def count_wiki(wiki: Wiki, terms: Vocabulary, progress: Progress = no_progress) -> dict[str, Any]:
     """Numbers of pages, rows, sources and confidences of a wiki."""
-    read = list(wiki.pages(terms))
+    read = list(wiki.pages(terms, partial(progress, f"reading {wiki.name}")))
     pages = [page for page in read if isinstance(page, Page)]
     specs = [spec for page in pages for spec in page.specs]
     return {

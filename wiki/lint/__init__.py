@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kbs.evidence.vocabulary import Vocabulary
-from wiki.library import Wiki
+from wiki.library import Told, Wiki
 from wiki.lint import links, methods, numbers, sections, sources, structure, text
 from wiki.lint.fix import Fix, apply_fix, fixes
 from wiki.lint.hardware import boards, specs
@@ -31,15 +31,21 @@ RULES: dict[str, str] = dict(
 
 
 def lint(
-    wiki: Wiki, vocabulary: Vocabulary, *, today: datetime.date, sources_record: Path | None = None
+    wiki: Wiki,
+    vocabulary: Vocabulary,
+    *,
+    today: datetime.date,
+    sources_record: Path | None = None,
+    told: Told | None = None,
 ) -> list[Problem]:
     """All problems of a wiki, sorted by page and line; of notes, the files that cannot be read.
 
     `sources_record` is the file with one row for each source of each page; without it that rule is left out.
+    `told` hears how many pages were read.
     """
     if wiki.notes:
         return [problem for read in wiki.pages(vocabulary) if isinstance(read, list) for problem in read]
-    return _problems(view := read_wiki(wiki, vocabulary, today, sources_record), view)
+    return _problems(view := read_wiki(wiki, vocabulary, today, sources_record, told), view)
 
 
 def relint(view: WikiView, files: Mapping[str, bytes]) -> list[Problem]:

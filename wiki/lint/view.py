@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kbs.evidence.citation import MAX_LINE
 from kbs.evidence.vocabulary import Vocabulary
-from wiki.library import INDEX_PAGE, Wiki, products_of
+from wiki.library import INDEX_PAGE, Told, Wiki, products_of
 from wiki.page import MAX_PAGE_BYTES, Page, Problem, once_a_page
 from wiki.reader import read_page
 
@@ -73,12 +73,16 @@ class WikiView:
 _Read = tuple[dict[str, str], list[Page], list[Problem]]
 
 
-def _read(name: str, files: Mapping[str, bytes], revision: str, vocabulary: Vocabulary) -> _Read:
+def _read(
+    name: str, files: Mapping[str, bytes], revision: str, vocabulary: Vocabulary, told: Told | None = None
+) -> _Read:
     """Texts, pages, and why pages could not be read."""
     texts: dict[str, str] = {}
     pages: list[Page] = []
     broken: list[Problem] = []
-    for path, data in files.items():
+    for number, (path, data) in enumerate(files.items()):
+        if told is not None:
+            told(number, len(files))
         # A larger file is read in part only: it must not be taken for the whole.
         if len(data) <= MAX_PAGE_BYTES:
             with contextlib.suppress(UnicodeDecodeError):
@@ -93,7 +97,13 @@ def _read(name: str, files: Mapping[str, bytes], revision: str, vocabulary: Voca
     return texts, pages, broken
 
 
-def read_wiki(wiki: Wiki, vocabulary: Vocabulary, today: datetime.date, sources_record: Path | None = None) -> WikiView:
+def read_wiki(
+    wiki: Wiki,
+    vocabulary: Vocabulary,
+    today: datetime.date,
+    sources_record: Path | None = None,
+    told: Told | None = None,
+) -> WikiView:
     """Read every file of a wiki."""
     paths = [file.path for file in wiki.files()]
     # Pages are many small objects that stay: looking for garbage among them takes a third of the time of reading them.
@@ -101,7 +111,7 @@ def read_wiki(wiki: Wiki, vocabulary: Vocabulary, today: datetime.date, sources_
     gc.disable()
     try:
         files = {path: data for path in (*paths, INDEX_PAGE) if (data := wiki.read(path)) is not None}
-        texts, pages, broken = _read(wiki.name, files, "", vocabulary)
+        texts, pages, broken = _read(wiki.name, files, "", vocabulary, told)
     finally:
         if collecting:
             gc.enable()

@@ -40,7 +40,7 @@ def roofline(
     plot: Annotated[Path | None, typer.Option("--plot", help="Write a .png or .svg plot; needs matplotlib.")] = None,
     python: Annotated[Path | None, typer.Option("--python", help="Interpreter with the reference's packages.")] = None,
     env: Annotated[
-        list[str] | None, typer.Option("--env", help="Environment variable to pass to the reference. May be repeated.")
+        list[str] | None, typer.Option("--env", help="Environment variable to pass to the reference. Repeatable.")
     ] = None,
     timeout: CallSecondsOption = 60.0,
     memory: Annotated[

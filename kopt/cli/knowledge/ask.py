@@ -45,9 +45,9 @@ def ask(
     profile/HASH#METRIC[LAUNCH], which `kopt cite --profile FILE` checks. A profile of another kernel or GPU is an
     error. Declare what cannot be counted with --bytes and --operations.
 
-    kopt ask "why is it slow" --profile report.csv --kernel softmax.py --ref ref.py --dims M=4096,N=8192
+    kopt ask why is it slow --profile report.csv --kernel softmax.py --ref ref.py --dims M=4096,N=8192
 
-    --continue makes it a follow-up ("and on A100?") to the question that was asked before in this folder.
+    --continue makes it a follow-up ("and on A100?") to the question asked before in this folder.
 
     --evidence prints what the answer is made of, for a coding agent: claims with ids, citation lines that `kopt cite`
     checks, the quoted lines, and the passages found.
@@ -155,14 +155,16 @@ def _files(problem: ProblemOptions, profile: Path | None, launch: str) -> Kernel
 def search(
     query: Annotated[list[str], typer.Argument(help="Words, identifiers, or a question.")],
     kind: Annotated[
-        list[str] | None, typer.Option("--kind", help="Kind of page: hardware, technique, kernel …")
+        list[str] | None, typer.Option("--kind", help="Kind of page: hardware, technique, kernel, ...")
     ] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag")] = None,
-    language: Annotated[list[str] | None, typer.Option("--language")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Tag of a page.")] = None,
+    language: Annotated[list[str] | None, typer.Option("--language", help="Language, such as triton.")] = None,
     arch: Annotated[list[str] | None, typer.Option("--arch", help="Architecture, such as hopper.")] = None,
-    vendor: Annotated[list[str] | None, typer.Option("--vendor")] = None,
-    symptom: Annotated[list[str] | None, typer.Option("--symptom")] = None,
-    confidence: Annotated[list[str] | None, typer.Option("--confidence")] = None,
+    vendor: Annotated[list[str] | None, typer.Option("--vendor", help="Vendor, such as nvidia.")] = None,
+    symptom: Annotated[list[str] | None, typer.Option("--symptom", help="Symptom that a page is about.")] = None,
+    confidence: Annotated[
+        list[str] | None, typer.Option("--confidence", help="verified, source-reported or inferred.")
+    ] = None,
     wiki: Annotated[list[str] | None, typer.Option("--wiki", help="Name of a wiki, or log.")] = None,
     operation: Annotated[list[str] | None, typer.Option("--operation", help="Operation, such as softmax.")] = None,
     product: Annotated[
@@ -170,8 +172,10 @@ def search(
     ] = None,
     dtype: Annotated[list[str] | None, typer.Option("--dtype", help="Element type of past experiments.")] = None,
     method: Annotated[list[str] | None, typer.Option("--method", help="Method of past experiments.")] = None,
-    outcome: Annotated[list[str] | None, typer.Option("--outcome", help="What past experiments came to.")] = None,
-    k: Annotated[int | None, typer.Option("--k", min=1, max=100, help="How many passages.")] = None,
+    outcome: Annotated[
+        list[str] | None, typer.Option("--outcome", help="Outcome of past experiments: success, ...")
+    ] = None,
+    k: Annotated[int | None, typer.Option("--k", min=1, max=100, help="Number of passages to show.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show the score of each stage.")] = False,
 ) -> Reply:
     """Find passages of the wikis and past experiments, by words and meaning.

@@ -21,17 +21,15 @@ class QuestionOptions:
     panel: ClassVar[str] = "Question"
     gpu: Annotated[
         list[str] | None,
-        typer.Option("--gpu", autocompletion=gpus, help="A GPU that the question is about. May be repeated."),
+        typer.Option("--gpu", autocompletion=gpus, help="A GPU that the question is about. Repeatable."),
     ] = None
     dtype: Annotated[
         str, typer.Option("--dtype", autocompletion=dtypes, help="Element type, such as fp32 or bf16.")
     ] = ""
-    kind: Annotated[
-        list[str] | None, typer.Option("--kind", help="Search only pages of this kind. May be repeated.")
-    ] = None
+    kind: Annotated[list[str] | None, typer.Option("--kind", help="Search only pages of this kind. Repeatable.")] = None
     k: Annotated[int | None, typer.Option("--k", min=1, max=100, help="Number of passages to consider.")] = None
     follow: Annotated[
-        bool, typer.Option("--continue", help="Take what it leaves open from the question before, in this folder.")
+        bool, typer.Option("--continue", help="Follow up on the question asked before in this folder.")
     ] = False
 
     def before(self, engine: Engine) -> tuple[Earlier, ...]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from kopt.services.knowledge.citations import PageLines
     from wiki.library import Wikis
 
+_NAME = 4096
+"""Characters of a path; a text of more is none."""
 MAX_TEXT = 20_000_000
 """Characters; more than any report has."""
 
@@ -30,7 +32,7 @@ def cite(
     profile: Annotated[
         list[Path] | None,
         typer.Option(
-            "--profile", help="A profile or receipt that the text cites: .ncu-rep, CSV, folder, .json. May be repeated."
+            "--profile", help="A profile or receipt that the text cites: .ncu-rep, CSV, folder, .json. Repeatable."
         ),
     ] = None,
 ) -> Reply:
@@ -87,10 +89,12 @@ def _content(text: str) -> str:
     if text == "-":
         return _whole(sys.stdin.buffer.read(MAX_TEXT + 1).decode("utf-8", "replace"))
     try:
-        is_file = len(text) < 4096 and "\n" not in text and Path(text).is_file()
+        is_file = len(text) < _NAME and "\n" not in text and Path(text).is_file()
     except (OSError, ValueError):
         is_file = False
     if not is_file:
+        if "\n" not in text and text and _is_folder(text):
+            raise UsageError(f"{text} is a folder", code="not_a_file", hint="Give a file, or cat files and give -.")
         if re.fullmatch(r"\S*(?:/\S*|\.[A-Za-z]\w*)", text) and ":L" not in text and parse_reference(text) is None:
             raise UsageError(
                 f"no such file: {text}",
@@ -105,6 +109,13 @@ def _content(text: str) -> str:
         raise UsageError(
             f"cannot read {text}: {error.strerror}", code="file_unreadable", hint="Check its permissions."
         ) from error
+
+
+def _is_folder(text: str) -> bool:
+    try:
+        return len(text) < _NAME and Path(text).is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def _whole(content: str) -> str:

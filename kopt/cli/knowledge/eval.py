@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 def evaluate(
     questions: Annotated[
         list[Path] | None,
-        typer.Option("--questions", help="A file of questions, one JSON object a line. May be repeated."),
+        typer.Option("--questions", help="JSONL file of questions. Repeatable."),
     ] = None,
     set: Annotated[
         Literal["development", "golden"],
         typer.Option("--set", metavar="NAME", help="Questions of kopt's repository: development or golden."),
     ] = "development",
     report: Annotated[
-        Path | None, typer.Option("--report", help="Folder for a page with tables and plots, and everything as JSON.")
+        Path | None, typer.Option("--report", help="Folder for a report: tables, plots and JSON.")
     ] = None,
     require: Annotated[
-        Path | None, typer.Option("--require", help="TOML file of bars that the figures must reach.")
+        Path | None, typer.Option("--require", help="TOML file with the figures that must be reached.")
     ] = None,
     against: Annotated[
-        Path | None, typer.Option("--against", help="What --json printed at an earlier run: what has changed?")
+        Path | None, typer.Option("--against", help="Compare with the --json output of an earlier run.")
     ] = None,
     planted: Annotated[
         int,
-        typer.Option("--planted", min=0, max=100_000, help="How many wrong citations are made.", rich_help_panel=RARE),
+        typer.Option("--planted", min=0, max=100_000, help="Number of wrong citations to plant.", rich_help_panel=RARE),
     ] = 1000,
 ) -> Reply:
     """Measure search, answers, refusals and citations on questions whose right answers are known.

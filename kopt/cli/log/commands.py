@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kbs.experience.entry import Entry
     from kbs.experience.log import ExperienceLog
 
-log = typer.Typer(help="What was tried on which kernel, and what came of it.", no_args_is_help=True)
+log = typer.Typer(help="Record and search optimization experiments, and recommend methods.", no_args_is_help=True)
 _NONE = "No experiment was found. `kopt log add` and `kopt log import` add some; runs add theirs."
 LimitOption = Annotated[int, typer.Option("--limit", min=1, max=100_000, help="Number of experiments to show.")]
 

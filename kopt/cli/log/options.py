@@ -42,13 +42,13 @@ class FilterOptions:
         list[str] | None,
         typer.Option(
             "--outcome",
-            help="success, neutral, regression, incorrect, rejected, failed or unmeasured. May be repeated.",
+            help="success, neutral, regression, incorrect, rejected, failed or unmeasured. Repeatable.",
         ),
     ] = None
     provenance: Annotated[str, typer.Option("--provenance", help="measured or reported.")] = ""
     run: Annotated[str, typer.Option("--run", help="Run id.")] = ""
     since: Annotated[str, typer.Option("--since", help="Earliest time, in UTC: 2026, 2026-11, 2026-11-21, ...")] = ""
-    until: Annotated[str, typer.Option("--until", help="Latest time, in UTC; the whole of it counts.")] = ""
+    until: Annotated[str, typer.Option("--until", help="Latest time, in UTC, inclusive.")] = ""
 
     def read(self, masked: bool | None = False) -> Filter:
         """The filter. Raises `UsageError`, see `read_filter`."""
@@ -70,7 +70,7 @@ class ExperimentOptions:
         typer.Option("--receipt", help="Receipt of `kopt bench --against`, for the outcome, speedup, GPU and sizes."),
     ] = None
     speedup: Annotated[
-        float | None, typer.Option("--speedup", help="Time before over time after.", min=1e-6, max=1e6)
+        float | None, typer.Option("--speedup", help="Speedup: time before / time after.", min=1e-6, max=1e6)
     ] = None
     op: Annotated[str, typer.Option("--op", help="Operation (default: from the kernel's name).")] = ""
     backend: BackendOption = ""
@@ -80,14 +80,12 @@ class ExperimentOptions:
     bottleneck: BottleneckOption = ""
     bottleneck_after: Annotated[str, typer.Option("--bottleneck-after", help="Class after the change.")] = ""
     stall: Annotated[str, typer.Option("--stall", help="Largest warp stall before the change.")] = ""
-    method: Annotated[list[str] | None, typer.Option("--method", help="Method of the registry. May be repeated.")] = (
-        None
-    )
+    method: Annotated[list[str] | None, typer.Option("--method", help="Method of the registry. Repeatable.")] = None
     hypothesis: Annotated[str, typer.Option("--hypothesis", help="Why it should help.")] = ""
     observed: Annotated[str, typer.Option("--observed", help="What changed in the measurements.")] = ""
-    lesson: Annotated[str, typer.Option("--lesson", help="What to remember.")] = ""
+    lesson: Annotated[str, typer.Option("--lesson", help="Lesson for the next run.")] = ""
     evidence: Annotated[
-        list[str] | None, typer.Option("--evidence", help="Reference that it is based on. May be repeated.")
+        list[str] | None, typer.Option("--evidence", help="Reference that it is based on. Repeatable.")
     ] = None
     run: Annotated[str, typer.Option("--run", help="Run id.")] = ""
     iteration: Annotated[int | None, typer.Option("--iteration", min=0, help="Iteration within the run.")] = None

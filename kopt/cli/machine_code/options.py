@@ -33,7 +33,7 @@ class CompileOptions:
         list[str] | None,
         typer.Option(
             "--signature",
-            help="Compile this Triton kernel from types alone: 'KERNEL: *fp32:16, i32, 1024'. May be repeated.",
+            help="Compile this Triton kernel from types alone: 'KERNEL: *fp32:16, i32, 1024'. Repeatable.",
         ),
     ] = None
     num_warps: Annotated[int, typer.Option("--num-warps", help="With --signature: warps per block.", min=0, max=64)] = 0

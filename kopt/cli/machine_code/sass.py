@@ -38,7 +38,7 @@ def sass(
         ),
     ] = "auto",
     method: Annotated[
-        list[str] | None, typer.Option("--method", help="Only these methods: ID, or ID,ID. May be repeated.")
+        list[str] | None, typer.Option("--method", help="Only these methods: ID, or ID,ID. Repeatable.")
     ] = None,
     diff: Annotated[Path | None, typer.Option("--diff", help="Another version to compare with.")] = None,
 ) -> Reply:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -83,7 +84,11 @@ def lint(
         wikis = chosen_wikis(eng, which)
         fixed = list(_fixed(wikis, eng.terms, ask=not yes, may_ask=not json)) if fix else []
         today = datetime.date.today()
-        found = [(one, problem) for one in wikis for problem in lint_wiki(one, eng.terms, today=today)]
+        found = [
+            (one, problem)
+            for one in wikis
+            for problem in lint_wiki(one, eng.terms, today=today, told=partial(eng.progress, f"reading {one.name}"))
+        ]
         problems = [ProblemData(wiki=one.name, **vars(problem)) for one, problem in found]
         pages = sum(len(one.files()) for one in wikis)
     errors = sum(problem.error for problem in problems)
@@ -122,7 +127,7 @@ def _fixed(wikis: Iterable[Wiki], terms: Vocabulary, *, ask: bool, may_ask: bool
 @command("wiki gaps", wiki, paged=True)
 def gaps(
     reason: Annotated[
-        str | None, typer.Option("--reason", help="Only what was refused for this reason, such as not_in_wiki.")
+        str | None, typer.Option("--reason", help="Show only questions refused for this reason: not_in_wiki, ...")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="Number of questions to show.")] = 30,
 ) -> Reply:
@@ -177,7 +182,7 @@ def stats(which: WikiOption = None) -> Reply:
     from kopt.services.wikis import chosen_wikis, count_wiki
 
     with engine() as eng:
-        counted = [count_wiki(one, eng.terms) for one in chosen_wikis(eng, which)]
+        counted = [count_wiki(one, eng.terms, eng.progress) for one in chosen_wikis(eng, which)]
     return Reply(StatsData(wikis=counted), print_lines(_stats_lines(counted)), warnings=eng.warnings)
 
 
@@ -195,7 +200,7 @@ def _stats_lines(counted: Iterable[dict[str, Any]]) -> Iterator[str]:
 def alike(
     which: WikiOption = None,
     least: Annotated[
-        float, typer.Option("--least", min=0.5, max=1.0, help="Smallest cosine of two sections that are shown.")
+        float, typer.Option("--least", min=0.5, max=1.0, help="Least similarity (cosine) of a pair.")
     ] = 0.9,
     limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="Number of pairs to show.")] = 30,
 ) -> Reply:
@@ -302,7 +307,7 @@ def history(
 
 @command("wiki publish", wiki, reads_wikis=True)
 def publish(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new or empty folder, or one published into before.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write: new, empty, or published before.")],
     which: WikiOption = None,
 ) -> Reply:
     """Write a static site of all wikis: search, an anchor for every line, figures, and llms.txt.
@@ -317,7 +322,7 @@ def publish(
 
     check_folder(out)
     with engine() as eng:
-        site = build_site(chosen_wikis(eng, which), eng.terms)
+        site = build_site(chosen_wikis(eng, which), eng.terms, eng.progress)
     data = PublishData.from_domain(write_site(site, out))
     said = f"{data.pages} pages of {', '.join(data.wikis)}: {data.files} files, {data.changed} changed, "
     said += f"{data.removed} removed; open {out / 'index.html'}"

@@ -47,7 +47,7 @@ def propose(
     ] = None,
     evidence: Annotated[
         list[str] | None,
-        typer.Option("--evidence", help="What it rests on, such as receipt/HASH or an address; may be repeated."),
+        typer.Option("--evidence", help="What it rests on, such as receipt/HASH or an address. Repeatable."),
     ] = None,
     branch: BranchOption = None,
     out: Annotated[

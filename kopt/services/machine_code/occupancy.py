@@ -55,8 +55,9 @@ class OccupancyQuery:
             needed = {"--gpu": self.gpu or None, "--regs": self.regs, "--threads": self.threads}
             missing = [name for name, value in needed.items() if value is None]
             if missing:
+                named = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
                 raise UsageError(
-                    f"{' and '.join(missing)} must be given without --kernel",
+                    f"{named} must be given without --kernel",
                     code="kernel_missing",
                     hint="Example: kopt occupancy --gpu h100-sxm --regs 72 --smem 48KB --threads 256",
                 )

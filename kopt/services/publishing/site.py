@@ -6,11 +6,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from html import escape
 from importlib import resources
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ingest.progress import Progress, no_progress
 from kbs.common.canonical_json import dumps
 from kbs.common.errors import UsageError
 from kbs.common.files import read_if_there, write_all, write_error
@@ -41,13 +43,13 @@ class Site:
     pages: int = 0
 
 
-def build_site(wikis: Sequence[Wiki], terms: Vocabulary) -> Site:
+def build_site(wikis: Sequence[Wiki], terms: Vocabulary, progress: Progress = no_progress) -> Site:
     """The site of every page of some wikis that can be read. The same wikis give the same bytes."""
     site = Site(wikis=[wiki.name for wiki in wikis])
     pages: dict[str, list[Page]] = {}
     for wiki in wikis:
         pages[wiki.name] = []
-        for read in wiki.pages(terms):
+        for read in wiki.pages(terms, partial(progress, f"reading {wiki.name}")):
             if isinstance(read, Page):
                 pages[wiki.name].append(read)
             else:
@@ -57,7 +59,8 @@ def build_site(wikis: Sequence[Wiki], terms: Vocabulary) -> Site:
     sizes = {at: size for at, data in pictures.items() if at[1].endswith(".svg") and (size := svg_size(data))}
     for wiki in wikis:
         of_kinds = _by_kind(pages[wiki.name])
-        for page in pages[wiki.name]:
+        for number, page in enumerate(pages[wiki.name]):
+            progress(f"writing {wiki.name}", number, len(pages[wiki.name]))
             made = PageHtml(page, Addresses(page, known, pictures.keys()), sizes)
             site.files[file_of(page.wiki, page.path)] = _page(page, made, of_kinds)
             site.files[f"{page.wiki}/{page.path}"] = wiki.read(page.path) or b""

@@ -117,6 +117,11 @@ def test_a_file_that_is_not_there(kopt: Kopt, tmp_path: Path) -> None:
     assert done.json["data"] is None
 
 
+def test_a_folder_is_no_text(kopt: Kopt, tmp_path: Path) -> None:
+    done = kopt("cite", str(tmp_path), "--json")
+    assert (done.code, done.json["errors"][0]["code"]) == (2, "not_a_file")
+
+
 def test_standard_input(kopt: Kopt) -> None:
     done = kopt("cite", "-", stdin=f"{RIGHT}\n\n`{RIGHT}`\n")
     assert done.code == 0
