@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse
 from evaluator.receipt.timing_text import duration, times
 from kbs.common.errors import ExitCode, KoptError
 from kbs.common.visible_text import visible, visible_lines
+from kbs.index.sqlite_file import DamagedIndexError
 from kopt import __version__
 from kopt.services.engine import Engine
 from kopt.services.settings import LoadedSettings, load_settings
@@ -50,6 +51,8 @@ class Desk:
     """The folder that it was started in: its `kopt.toml` and the runs below it."""
     runs: tuple[Path, ...] = ()
     """Further folders of runs, and folders that hold runs."""
+    building: str = ""
+    """How far the first index of this KOPT_HOME is; empty once it is there."""
     _limits: dict[Lane, anyio.CapacityLimiter] = field(default_factory=dict)
 
     def settings(self, **flags: Any) -> LoadedSettings:
@@ -65,10 +68,20 @@ class Desk:
         return KnownRuns.of(self.settings().home, self.root, self.runs)
 
     def warm(self) -> None:
-        """Bring the index up to date and load the model. Raises `KoptError`."""
+        """Bring the index up to date and load the model. Until a first index is there, pages that need it say how far
+        that is. Raises `KoptError`."""
         from kopt.services.knowledge.answers import search
 
-        search(self.engine(), "warm", {})
+        engine = Engine(self.settings(), progress=self._tell)
+        self.building = "" if _has_pages(engine) else "reading the wikis"
+        try:
+            search(engine, "warm", {})
+        finally:
+            self.building = ""
+
+    def _tell(self, step: str, done: int, total: int) -> None:
+        if self.building:
+            self.building = f"{step}: {done:,} of {total:,}" if total else step
 
     async def run(self, lane: Lane, work: Callable[[], T]) -> T:
         """What `work` returns, from a thread."""
@@ -81,6 +94,9 @@ class Desk:
     ) -> HTMLResponse:
         """A page of what `work` returns, which is called in a thread. Errors of kopt are pages too."""
         started = time.perf_counter()
+        if lane == "knowledge" and self.building:
+            waiting = self.render(request, "building.html", {"step": self.building})
+            return HTMLResponse(waiting, 503, {"Retry-After": "2"})
 
         def made() -> str:
             found = work()
@@ -124,6 +140,14 @@ class Desk:
             "when": lambda text: text.replace("T", " ").removesuffix("Z"),
         }
         return made
+
+
+def _has_pages(engine: Engine) -> bool:
+    try:
+        with engine.index.open() as store:
+            return bool(store.passage_count())
+    except (FileNotFoundError, DamagedIndexError):
+        return False
 
 
 def _quoted(text: str) -> str:

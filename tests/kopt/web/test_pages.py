@@ -176,6 +176,32 @@ def test_an_empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not (tmp_path / "home").exists(), "looking makes nothing"
 
 
+def test_until_a_first_index_is_there_pages_say_how_far_it_is(
+    tmp_path: Path, built_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KOPT_HOME", str(tmp_path / "home"))
+    desk = Desk(tmp_path)
+    client = TestClient(make_app(desk, PORT, TOKEN), base_url=f"http://127.0.0.1:{PORT}")
+    client.get("/", params={"token": TOKEN})
+    told: list[str] = []
+
+    def building(engine: object, words: str, filters: object) -> None:
+        del engine, words, filters
+        desk._tell("indexing vectors", 5_000, 18_038)
+        told.append(seen(client, "/?q=what is a bank conflict", 503))
+        assert client.get("/wiki").headers["retry-after"] == "2"
+        assert "Nothing was tried yet" in seen(client, "/log")
+
+    monkeypatch.setattr("kopt.services.knowledge.answers.search", building)
+    desk.warm()
+    assert "indexing vectors: 5,000 of 18,038" in told[0]
+    assert desk.building == ""
+    monkeypatch.setenv("KOPT_HOME", str(built_home))
+    monkeypatch.setattr("kopt.services.knowledge.answers.search", lambda *_: told.append(desk.building))
+    desk.warm()
+    assert told[-1] == "", "an index that is there is asked at once"
+
+
 def test_settings_that_are_wrong_are_a_page(site: Site, tmp_path: Path) -> None:
     (tmp_path / "kopt.toml").write_text("model = 'x'\n", "utf-8")
     client = TestClient(make_app(Desk(tmp_path), PORT, TOKEN), base_url=f"http://127.0.0.1:{PORT}")
