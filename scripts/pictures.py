@@ -35,9 +35,9 @@ class Picture:
 
 SHOWN = {
     "answer": Picture(
-        "kopt ask why is my softmax slow on H200",
-        ("ask", "why", "is", "my", "softmax", "slow", "on", "H200"),
-        until="  [6] ",
+        "kopt ask why is my softmax memory-bound on H200",
+        ("ask", "why", "is", "my", "softmax", "memory-bound", "on", "H200"),
+        until="  [13] ",
     ),
     "run": Picture(
         "kopt run status --run h200/command",
@@ -69,8 +69,9 @@ def record(shown: Picture) -> str:
     if run.returncode:
         raise SystemExit(f"{shown.typed} ended with {run.returncode}")
     lines = told.decode("utf-8").replace("\r\n", "\n").replace(str(ROOT), "~/kopt").splitlines()
-    kept = next(n for n, line in enumerate(lines) if line.startswith(shown.until))
-    return "\n".join([f"\x1b[1m$ {shown.typed}\x1b[0m", *lines[:kept], "  ..."]) + "\n"
+    kept = next((n for n, line in enumerate(lines) if line.startswith(shown.until)), len(lines))
+    end = ["  ..."] if kept < len(lines) else []
+    return "\n".join([f"\x1b[1m$ {shown.typed}\x1b[0m", *lines[:kept], *end]) + "\n"
 
 
 def draw(text: str, title: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -93,11 +94,14 @@ _WHOLE = len("source-reported")
 
 def _show_tables(console: Console, found: FoundSpecs, terms: Vocabulary) -> None:
     """A table for each GPU: metric, value, its confidence and line, and the number of its source below."""
+    from rich.style import Style
     from rich.table import Table
     from rich.text import Text
 
     from kbs.common.visible_text import visible
+    from kopt.cli.terminal.links import opens_links, page_links
 
+    link = page_links() if opens_links(sys.stdout) else None
     for product in found.products:
         specs = [spec for spec in found.specs if spec.product == product]
         if not specs:
@@ -118,7 +122,10 @@ def _show_tables(console: Console, found: FoundSpecs, terms: Vocabulary) -> None
             place = row.citation
             other = f"{place.wiki}/{place.path}:" if (place.wiki, place.path) != (page.wiki, page.path) else ""
             cells = (name, value, confidence, f"{other}L{place.line_start}", f"[{number}]")
-            table.add_row(*(Text(visible(cell)) for cell in cells))
+            row_text = [Text(visible(cell)) for cell in cells]
+            if link is not None and (address := link(place.reference)):
+                row_text[3].stylize(Style(link=address))
+            table.add_row(*row_text)
         console.print(table)
         console.print("\nSources", style="bold", markup=False)
         for number, (title, places) in enumerate(sources.items(), start=1):
