@@ -1,4 +1,4 @@
-"""Ready-made vectors of the bundled wiki, so that the first answer need not wait for embedding.
+"""Ready-made vectors of the bundled wiki and the base log, so that the first answer need not wait for embedding.
 
 `ingest/data/vectors.npz` holds, for one model identity, the hashes of embedded texts and their vectors in float16.
 A text or model that is not there is embedded in the ordinary way. `python -m ingest.carried` writes the file again.
@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ingest.passages import passages_of
+from ingest.records import page_of
 from kbs.evidence.passage import asked_as
 from kbs.evidence.vocabulary import vocabulary
+from kbs.experience.base_log import base_entries
 from kbs.index.encoder import DefaultEncoder
 from wiki.library import bundled_wiki
 from wiki.page import Page
@@ -50,7 +52,8 @@ def _file(model: str) -> tuple[dict[str, int], NDArray[np.float16]]:
 
 
 def bundled_texts() -> dict[str, str]:
-    """key → embedded text of every passage of the bundled wiki, and of every heading and ask that has a vector."""
+    """key → embedded text of every passage of the bundled wiki, of every heading and ask that has a vector, and of the
+    records that ship with kopt."""
     wiki = bundled_wiki()
     texts: dict[str, str] = {}
     for page in wiki.pages(vocabulary()):
@@ -58,6 +61,8 @@ def bundled_texts() -> dict[str, str]:
             passages = passages_of(page, wiki.revision)
             texts |= {passage.embedding_key: passage.embedded for passage in passages}
             texts |= {asked.embedding_key: asked.text for asked in asked_as(passages)}
+    for entry in base_entries():
+        texts |= {passage.embedding_key: passage.embedded for passage in page_of(entry)[1]}
     return texts
 
 

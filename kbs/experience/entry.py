@@ -9,6 +9,7 @@ from kbs.experience.experiment import Experiment, Join, Mask, Provenance
 
 _BLOCK = ("outcome", "speedup", "receipt", "provenance", "attribution", "metrics_before", "metrics_after")
 """Fields that belong together: they come from one record, never from several."""
+OWN, SHIPPED_WITH_KOPT = "own", "shipped with kopt"
 _OWN = ("kind", "schema_version", "id", "time", "run", "iteration", "dims", *_BLOCK)
 
 
@@ -22,6 +23,13 @@ class Entry:
     """Why it was masked, or unmasked, last; empty if it never was."""
     ids: tuple[str, ...] = ()
     """Every id that names it, the experiment's own first; more than one where records were joined."""
+    shipped: bool = False
+    """Whether it is of the base log, and of no file of the user's."""
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from: `own`, or `shipped with kopt`."""
+        return SHIPPED_WITH_KOPT if self.shipped else OWN
 
     def __post_init__(self) -> None:
         if not self.ids:

@@ -29,6 +29,8 @@ from kbs.index.sqlite_file import storage_error
 MAX_LINE = 1_000_000
 """Bytes of a record. A longer line is reported and left out."""
 SUFFIX = ".jsonl"
+SHIPPED = "kopt/base_log.jsonl"
+"""Under this name the base log stands among the writers' files. No file of a folder has a name with a slash."""
 _OWN = ".kopt"
 _LOCK_SECONDS = 60.0
 _RECORD: TypeAdapter[Any] = TypeAdapter(Record)
@@ -81,6 +83,8 @@ class LogFiles:
     """The files of a log in `root`."""
 
     root: Path
+    shipped: Path | None = None
+    """The base log, records that ship with kopt: read, and never written; None: it is left out."""
     notes: list[str] = field(default_factory=list)
     """What was set aside while writing."""
 
@@ -89,6 +93,13 @@ class LogFiles:
     def names(self) -> list[str]:
         """Names of the writers' files, sorted. A folder that is not there has none."""
         return [name for name in self._listed() if is_unicode(name)]
+
+    def every(self) -> list[str]:
+        """Those of the writers, and the base log where there is one."""
+        return [*self.names(), *([SHIPPED] if self.shipped is not None and self.state(SHIPPED) else [])]
+
+    def _path(self, name: str) -> Path:
+        return self.shipped if name == SHIPPED and self.shipped is not None else self.root / name
 
     def unnamed(self) -> list[Problem]:
         """Files whose names are no Unicode, and which are not read."""
@@ -108,7 +119,7 @@ class LogFiles:
     def state(self, name: str) -> tuple[int, int, int] | None:
         """(bytes, time of the last change in ns, inode) of a file; None if it is not a regular file."""
         try:
-            found = (self.root / name).lstat()
+            found = self._path(name).lstat()
         except OSError:
             return None
         return (found.st_size, found.st_mtime_ns, found.st_ino) if stat.S_ISREG(found.st_mode) else None
@@ -170,7 +181,7 @@ class LogFiles:
             return []
 
     def _open(self, name: str) -> IO[bytes]:
-        descriptor = os.open(self.root / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(self._path(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise OSError("it is not a regular file")

@@ -33,6 +33,8 @@ class Filter:
     """A time in UTC, or its beginning such as 2026-11: experiments from then on."""
     until: str = ""
     """Experiments up to and within it."""
+    shipped: bool | None = None
+    """True: only records that ship with kopt; False: none of them."""
     masked: bool | None = False
     """None: masked ones too; True: only those."""
 
@@ -65,6 +67,8 @@ class Filter:
         if self.until:
             terms.append("time < ?")
             values.append(f"{self.until}\x7f")
+        if self.shipped is not None:
+            among("shipped", [int(self.shipped)])
         if self.masked is not None:
             among("masked", [int(self.masked)])
         return " AND ".join(terms), values

@@ -21,7 +21,7 @@ from kbs.common.errors import IndexBusyError, KoptError
 from kbs.common.ulid import new_ulid
 from kbs.experience.entry import Entry, entry_of, groups
 from kbs.experience.experiment import Experiment, Join, Mask
-from kbs.experience.files import LogFiles, Problem
+from kbs.experience.files import SHIPPED, LogFiles, Problem
 from kbs.experience.filters import Filter
 from kbs.experience.ranking.trials import TRIAL, Trials, labels, pack
 from kbs.index.sqlite_file import connect, make_tables, transaction
@@ -45,7 +45,7 @@ CREATE TABLE entries (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, time TEX
     iteration INTEGER, kernel TEXT NOT NULL, op TEXT NOT NULL, backend TEXT NOT NULL, gpu TEXT NOT NULL,
     capability TEXT NOT NULL, dims TEXT NOT NULL, dtype TEXT NOT NULL, bottleneck TEXT NOT NULL, stall TEXT NOT NULL,
     methods TEXT NOT NULL, outcome TEXT NOT NULL, median REAL, low REAL, high REAL, provenance TEXT NOT NULL,
-    receipt TEXT NOT NULL, masked INTEGER NOT NULL, why TEXT NOT NULL, data TEXT NOT NULL);
+    receipt TEXT NOT NULL, shipped INTEGER NOT NULL, masked INTEGER NOT NULL, why TEXT NOT NULL, data TEXT NOT NULL);
 CREATE INDEX entries_by_op ON entries (op, bottleneck, gpu);
 CREATE INDEX entries_by_kernel ON entries (kernel);
 CREATE INDEX entries_by_receipt ON entries (receipt) WHERE receipt <> '';
@@ -72,7 +72,7 @@ class ExperienceIndex:
         self.path = home / f"experience-{place}.sqlite"
 
     def __enter__(self) -> Self:
-        kept = (self.path, self.path) if self.path.exists() or self.files.names() else ()
+        kept = (self.path, self.path) if self.path.exists() or self.files.every() else ()
         for place in (*kept, ":memory:"):
             try:
                 self.db = _open(place)
@@ -112,7 +112,7 @@ class ExperienceIndex:
         with transaction(self.db):
             touched: set[str] = set()
             known = {row[0]: row[1:] for row in self.db.execute("SELECT name, state, offset, lines, hash FROM files")}
-            names = self.files.names()
+            names = self.files.every()
             for name in set(known) - set(names):
                 touched |= self._forget(name)
             for name in names:
@@ -130,7 +130,7 @@ class ExperienceIndex:
 
     def _stale(self) -> bool:
         known = dict(self.db.execute("SELECT name, state FROM files"))
-        return known != {name: json.dumps(self.files.state(name)) for name in self.files.names()}
+        return known != {name: json.dumps(self.files.state(name)) for name in self.files.every()}
 
     def _forget(self, name: str) -> set[str]:
         """Drop what a file said: ids whose entries are to be settled."""
@@ -172,15 +172,25 @@ class ExperienceIndex:
             ).fetchall()
             experiments: dict[str, tuple[str, Experiment]] = {}
             masks = []
+            own = {id for kind, file, _, id, _ in rows if kind == "experiment" and file != SHIPPED}
             for kind, file, line, id, data in rows:
                 if kind == "mask":
                     masks.append(Mask.model_validate_json(data))
+                elif file == SHIPPED:
+                    if id not in own:  # whoever imported the same run has it as a record of their own
+                        self._put(Entry(Experiment.model_validate_json(data), shipped=True))
                 elif kind == "experiment" and id not in experiments:
                     experiments[id] = (data, Experiment.model_validate_json(data))
                 elif kind == "experiment" and experiments[id][0] != data:
                     self._problem(file, line, f"the id {id} stands for another experiment, which is read in its place")
             if experiments:
-                self._put(entry_of([one for _, one in experiments.values()], masks, group))
+                named = [id for id in group if id in own or not self._is_shipped(id)]
+                self._put(entry_of([one for _, one in experiments.values()], masks, named))
+
+    def _is_shipped(self, id: str) -> bool:
+        return (
+            self.db.execute("SELECT 1 FROM records WHERE about = ? AND file = ?", (id, SHIPPED)).fetchone() is not None
+        )
 
     def _problem(self, file: str, line: int, why: str) -> None:
         self.db.execute("DELETE FROM problems WHERE file = ? AND line = ? AND why = ?", (file, line, why))
@@ -189,12 +199,12 @@ class ExperienceIndex:
     def _put(self, entry: Entry) -> None:
         one, ratio = entry.experiment, entry.experiment.speedup
         row = self.db.execute(
-            f"INSERT INTO entries VALUES (NULL{', ?' * 23})",
+            f"INSERT INTO entries VALUES (NULL{', ?' * 24})",
             (
                 *(one.id, one.time, one.run, one.iteration, one.kernel, one.op, one.backend, one.gpu, one.capability),
                 *(json.dumps(one.dims), one.dtype, one.bottleneck_before, one.dominant_stall, json.dumps(one.methods)),
                 *(one.outcome.value, *((ratio.median, ratio.low, ratio.high) if ratio else (None, None, None))),
-                *(one.provenance.value, one.receipt, int(entry.masked), entry.why, one.model_dump_json()),
+                *(one.provenance.value, one.receipt, int(entry.shipped), int(entry.masked), entry.why, one.model_dump_json()),
             ),
         ).lastrowid
         self.db.execute("INSERT INTO changes (id) VALUES (?)", (one.id,))
@@ -224,6 +234,10 @@ class ExperienceIndex:
         )
         for (row,) in rows.fetchall():
             yield self._entry(row)
+
+    def shipped(self, ids: Iterable[str]) -> set[str]:
+        """Those of some ids whose experiments ship with kopt."""
+        return {id for id in ids if (found := self.get(id)) is not None and found.shipped}
 
     def named(self, id: str) -> list[str]:
         """Ids that `id` is or begins: one for a known experiment, several for a beginning that is not enough."""
@@ -262,8 +276,8 @@ class ExperienceIndex:
         """(what they share, ids) of entries that are of one experiment."""
         found: list[tuple[str, tuple[str, ...]]] = []
         for why, columns, condition in (
-            ("one receipt", "receipt", "receipt <> ''"),
-            ("one iteration of one run", "run, iteration", "run <> ''"),
+            ("one receipt", "receipt", "receipt <> '' AND NOT shipped"),
+            ("one iteration of one run", "run, iteration", "run <> '' AND NOT shipped"),
         ):
             rows = self.db.execute(
                 f"SELECT json_group_array(id) FROM entries WHERE {condition} GROUP BY {columns} HAVING count(*) > 1"
@@ -330,10 +344,11 @@ class ExperienceIndex:
         ).fetchall()
 
     def _entry(self, row: int) -> Entry:
-        data, masked, why = self.db.execute("SELECT data, masked, why FROM entries WHERE row = ?", (row,)).fetchone()
+        columns = "data, masked, why, shipped"
+        data, masked, why, shipped = self.db.execute(f"SELECT {columns} FROM entries WHERE row = ?", (row,)).fetchone()
         one = Experiment.model_validate_json(data)
         ids = [id for (id,) in self.db.execute("SELECT id FROM names WHERE entry = ? ORDER BY id", (row,))]
-        return Entry(one, bool(masked), why, tuple(dict.fromkeys((one.id, *ids))))
+        return Entry(one, bool(masked), why, tuple(dict.fromkeys((one.id, *ids))), bool(shipped))
 
 
 def _about(record: Experiment | Mask | Join) -> str:

@@ -38,10 +38,17 @@ def now_utc() -> str:
 
 class ExperienceLog:
     """The log in `folder`; `home` is KOPT_HOME, where its index stands. `search` finds so many experiments that fit
-    a text, the best first: `kopt.services.knowledge.log_search` asks the store."""
+    a text, the best first: `kopt.services.knowledge.log_search` asks the store. `shipped`: the base log, if it counts.
+    """
 
-    def __init__(self, folder: Path, home: Path, search: Callable[[str, int], list[Entry]] | None = None) -> None:
-        self.files = LogFiles(folder)
+    def __init__(
+        self,
+        folder: Path,
+        home: Path,
+        search: Callable[[str, int], list[Entry]] | None = None,
+        shipped: Path | None = None,
+    ) -> None:
+        self.files = LogFiles(folder, shipped)
         self.home = home
         self.search = search or (lambda _text, _count: [])
 
@@ -94,13 +101,19 @@ class ExperienceLog:
         """Leave an experiment out, or count it again: (the entry as it is now, whether it was otherwise before).
 
         Its mask comes after those that it has, whatever the clocks of other writers say. Raises `UsageError`:
-        `log_unknown`, `log_ambiguous`, `no_reason`, `reason_invalid`, `mask_final`.
+        `log_unknown`, `log_ambiguous`, `log_shipped`, `no_reason`, `reason_invalid`, `mask_final`.
         """
         if not why.strip():
             raise UsageError("no reason is given", code="no_reason", hint="Say why in a few words, with --why.")
         with self.index() as index:
             entry = find(index, id)
             last = index.last_mask(entry)
+        if entry.shipped:
+            raise UsageError(
+                f"{entry.experiment.reference} ships with kopt, and is never changed",
+                code="log_shipped",
+                hint="The setting `base_log = false` (KOPT_BASE_LOG) leaves out all records that ship with kopt.",
+            )
         if entry.masked == masked:
             return entry, False
         target = entry.experiment.id

@@ -453,16 +453,16 @@ def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def log_index(settings: LoadedSettings) -> Iterator[ExperienceIndex | None]:
-    """The index of the experience log, open and up to date; None where there is no log. Nothing is made or imported
-    then."""
-    if not settings.log_folder.is_dir():
+    """The index of the experience log, open and up to date; None where there are no records, neither the user's nor
+    those that ship with kopt. Nothing is made or imported then."""
+    if settings.base_log is None and not settings.log_folder.is_dir():
         yield None
         return
     from kbs.experience.files import LogFiles
     from kbs.experience.index import ExperienceIndex
 
-    files = LogFiles(settings.log_folder)
-    if not files.names():
+    files = LogFiles(settings.log_folder, settings.base_log)
+    if not files.every():
         yield None
         return
     with ExperienceIndex(files, settings.home) as index:

@@ -55,6 +55,8 @@ class Settings(BaseSettings):
     """How many passages a search returns."""
     experience: str = ""
     """Folder of the experience log, such as one in a shared git repository; empty: `experience` in KOPT_HOME."""
+    base_log: bool = True
+    """Whether the records that ship with kopt count beside those of the experience log."""
     lock_timeout: float = Field(default=600.0, ge=0, le=86400)
     """Seconds to wait for another process that writes the index."""
     model: str = ""
@@ -122,6 +124,15 @@ class LoadedSettings:
         with contextlib.suppress(RuntimeError):  # ~name where there is no such user: a folder of that name
             return Path(chosen).expanduser().absolute()
         return Path(chosen).absolute()
+
+    @property
+    def base_log(self) -> Path | None:
+        """The records that ship with kopt; None where they do not count."""
+        if not self.values.base_log:
+            return None
+        from kbs.experience.base_log import base_log
+
+        return base_log()
 
     workspace_wikis: tuple[str, ...] = ()
     """Folders that the workspace's `kopt.toml` names as wikis; none where a flag or the environment has `wikis`."""

@@ -99,13 +99,14 @@ class Import:
 
 
 def to_json(entries: Iterable[Entry]) -> str:
-    """One JSON document: experiments as they are, with `masked`, `why` and `ids`."""
+    """One JSON document: experiments as they are, with `masked`, `why`, `ids` and `origin`."""
     records = [
         {
             "experiment": entry.experiment.model_dump(mode="json"),
             "masked": entry.masked,
             "why": entry.why,
             "ids": list(entry.ids),
+            "origin": entry.origin,
         }
         for entry in entries
     ]
@@ -127,6 +128,7 @@ def to_csv(entries: Iterable[Entry]) -> str:
             "masked": "yes" if entry.masked else "no",
             "why": entry.why,
             "ids": json.dumps(entry.ids),
+            "origin": entry.origin,
         }
         writer.writerow([_cell(cells[name]) for name in columns()])
     return out.getvalue()
@@ -140,7 +142,7 @@ def begins(format: str) -> bytes:
 def columns() -> list[str]:
     """The columns of the table."""
     fields = [name for name in Experiment.model_fields if name not in ("kind", "schema_version", "speedup")]
-    return [*fields, *_SPEEDUP, "masked", "why", "ids"]
+    return [*fields, *_SPEEDUP, "masked", "why", "ids", "origin"]
 
 
 def _cell(value: Any) -> str:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def open_log(settings: LoadedSettings | None = None) -> ExperienceLog:
     """The log. Nothing is made or read yet."""
     loaded = settings or load_settings()
-    return ExperienceLog(loaded.log_folder, loaded.home)
+    return ExperienceLog(loaded.log_folder, loaded.home, shipped=loaded.base_log)
 
 
 def entry_of(id: str) -> Entry:

@@ -64,4 +64,5 @@ def searched_log(engine: Engine) -> ExperienceLog:
         engine.settings.log_folder,
         home,
         lambda text, count: search_log(engine, open_log(engine.settings), text, Filter(), count)[0],
+        engine.settings.base_log,
     )
