@@ -204,7 +204,14 @@ class ExperienceIndex:
                 *(one.id, one.time, one.run, one.iteration, one.kernel, one.op, one.backend, one.gpu, one.capability),
                 *(json.dumps(one.dims), one.dtype, one.bottleneck_before, one.dominant_stall, json.dumps(one.methods)),
                 *(one.outcome.value, *((ratio.median, ratio.low, ratio.high) if ratio else (None, None, None))),
-                *(one.provenance.value, one.receipt, int(entry.shipped), int(entry.masked), entry.why, one.model_dump_json()),
+                *(
+                    one.provenance.value,
+                    one.receipt,
+                    int(entry.shipped),
+                    int(entry.masked),
+                    entry.why,
+                    one.model_dump_json(),
+                ),
             ),
         ).lastrowid
         self.db.execute("INSERT INTO changes (id) VALUES (?)", (one.id,))
@@ -235,9 +242,9 @@ class ExperienceIndex:
         for (row,) in rows.fetchall():
             yield self._entry(row)
 
-    def shipped(self, ids: Iterable[str]) -> set[str]:
-        """Those of some ids whose experiments ship with kopt."""
-        return {id for id in ids if (found := self.get(id)) is not None and found.shipped}
+    def shipped(self) -> frozenset[str]:
+        """Ids of the experiments that ship with kopt."""
+        return frozenset(id for (id,) in self.db.execute("SELECT id FROM entries WHERE shipped"))
 
     def named(self, id: str) -> list[str]:
         """Ids that `id` is or begins: one for a known experiment, several for a beginning that is not enough."""

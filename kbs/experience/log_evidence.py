@@ -13,7 +13,7 @@ from kbs.common.visible_text import visible
 from kbs.evidence.checking import Status
 from kbs.evidence.citation import EvidenceKind, find_citations
 from kbs.evidence.file_evidence import FileEvidence
-from kbs.experience.entry import Entry
+from kbs.experience.entry import SHIPPED_WITH_KOPT, Entry
 from kbs.experience.experiment import Experiment, Outcome, Speedup
 from kbs.experience.filters import Filter
 from kbs.experience.index import ExperienceIndex
@@ -74,6 +74,7 @@ class LogEvidence:
 
     index: ExperienceIndex
     words: WordSearch | None = None
+    _base: frozenset[str] | None = None
     _scopes: dict[tuple[str, str], Scope] = field(default_factory=dict)
 
     def rows(self, scope: Scope) -> list[Row]:
@@ -93,6 +94,19 @@ class LogEvidence:
         """How many records count."""
         with self._reading():
             return self.index.count()
+
+    def origin(self, ids: Iterable[str]) -> str:
+        """`shipped with kopt`, or how many of some records are; empty where none is."""
+        wanted = set(ids)
+        if self._base is None:
+            with self._reading():
+                self._base = self.index.shipped()
+        shipped = len(wanted & self._base)
+        return (
+            f"{shipped} of {len(wanted)} {SHIPPED_WITH_KOPT}"
+            if 0 < shipped < len(wanted)
+            else (SHIPPED_WITH_KOPT if shipped else "")
+        )
 
     def get(self, id: str) -> Entry | None:
         """The record of an id."""

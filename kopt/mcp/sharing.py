@@ -48,7 +48,7 @@ def log_search(
 ) -> Done:
     """Search experiments of the log, best match first: what was tried on which kernel, and what came of it."""
     from kopt.services.experience.filters import read_filter
-    from kopt.services.experience.log import open_log
+    from kopt.services.experience.log import open_log, shipped_of
     from kopt.services.knowledge.log_search import search_log
     from kopt.services.results.experiments import LogListData
 
@@ -57,9 +57,9 @@ def log_search(
     engine = call.engine()
     found = open_log(engine.settings)
     with found.index() as index:
-        total = index.count(wanted)
+        total, shipped = index.count(wanted), shipped_of(index, wanted)
     entries, result = search_log(engine, found, words, wanted, limit) if total else ([], None)
-    data = LogListData.of(found, entries, total)
+    data = LogListData.of(found, entries, total, shipped)
     degraded = [f"degraded: {why}" for why in (result.degraded if result else ())]
     return Done(data, warnings=[*engine.warnings, *degraded, *map(str, found.problems())])
 

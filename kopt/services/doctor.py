@@ -40,7 +40,7 @@ def examine(settings: LoadedSettings) -> list[Check]:
     """All checks, in the order in which a person would fix things."""
     eng = Engine(settings)
     checks: list[Check] = []
-    for look in (_python, _packages, _model, _wikis, _index, _chroma, _gpu, _tools, _isolation):
+    for look in (_python, _packages, _model, _wikis, _index, _chroma, _log, _gpu, _tools, _isolation):
         try:
             checks += look(eng)
         except KoptError as error:
@@ -136,6 +136,17 @@ def _chroma(eng: Engine) -> Iterator[Check]:
         yield Check("vectors", "warning", f"{len(pending)} texts have changed since Chroma was updated", hint)
     else:
         yield Check("vectors", "ok", f"Chroma {where}: {len(indexed)} vectors, the same ids as SQLite")
+
+
+def _log(eng: Engine) -> Iterator[Check]:
+    from kbs.experience.filters import Filter
+    from kopt.services.experience.log import open_log, shipped_of
+
+    every = Filter(masked=None)
+    with open_log(eng.settings).index() as index:
+        count, shipped = index.count(every), shipped_of(index, every)
+    base = f"{shipped} ship with kopt" if eng.settings.base_log else "those that ship with kopt are left out (base_log)"
+    yield Check("log", "ok", f"{count} experiments, {base}; your own are in {eng.settings.log_folder}")
 
 
 def _gpu(_: Engine) -> Iterator[Check]:

@@ -85,6 +85,7 @@ def similar_outcomes(question: Question, past: LogEvidence, answer: Answer) -> N
         item = record_evidence(entry.experiment)
         answer.experiments.append(entry)
         text = f"{item.name}: {item.states}"
+        note = ", ".join(filter(None, (note, past.origin([entry.experiment.id]))))
         claims.append(Claim(text, ClaimKind.EXPERIENCE, note=note, evidence=(item,)))
     answer.add(SIMILAR_PAST, claims)
 
@@ -211,7 +212,8 @@ def _counted(scope: Scope, name: str, subject: str, ids: list[str], past: LogEvi
         if entry is not None:
             evidence.append(record_evidence(entry.experiment))
             answer.experiments.append(entry)
-    return Claim(f"{subject}: {tally.states}", ClaimKind.EXPERIENCE, evidence=tuple(evidence))
+    note = past.origin(row.id for row in past.rows(scope))
+    return Claim(f"{subject}: {tally.states}", ClaimKind.EXPERIENCE, note=note, evidence=tuple(evidence))
 
 
 def _told(

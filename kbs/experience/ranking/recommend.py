@@ -106,6 +106,15 @@ class Advice:
     """Similar records."""
     nearest: tuple[Similar, ...] = ()
     """The most similar records beside those above, such as attempts that nobody timed."""
+    shipped: tuple[str, ...] = ()
+    """Of all these records, `log/<id>` of those that ship with kopt."""
+
+    @property
+    def named(self) -> set[str]:
+        """`log/<id>` of every record that it names."""
+        records = [one for good in self.recommended for one in (*good.records, *good.failed)]
+        records += [one for bad in self.failures for one in bad.records]
+        return {one.reference for one in (*records, *self.nearest)}
 
 
 @dataclass(frozen=True)

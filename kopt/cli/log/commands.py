@@ -45,15 +45,22 @@ def list_(
 ) -> Reply:
     """List experiments, newest first."""
     from kopt.cli.log.text import counted
-    from kopt.services.experience.log import open_log
+    from kopt.services.experience.log import open_log, shipped_of
 
     wanted = filters.read(True if masked else None if everything else False)
     found = open_log()
     with found.index() as index:
-        entries, total = list(index.entries(wanted, limit, newest=True)), index.count(wanted)
+        entries = list(index.entries(wanted, limit, newest=True))
+        total, shipped = index.count(wanted), shipped_of(index, wanted)
     more = f", {len(entries)} of them shown" if total > len(entries) else ""
-    last = f"{counted(total)}{more}, {found.files.root}" if entries else _NONE
-    return _listed(found, entries, total, last)
+    last = f"{counted(total)}{more}{_shipped(shipped)}, {found.files.root}" if entries else _NONE
+    return _listed(found, entries, (total, shipped), last)
+
+
+def _shipped(count: int) -> str:
+    from kbs.experience.entry import SHIPPED_WITH_KOPT
+
+    return f", {count} of them {SHIPPED_WITH_KOPT}" if count else ""
 
 
 @log.command()
@@ -68,26 +75,29 @@ def search(
 ) -> Reply:
     """Search experiments, best match first."""
     from kopt.cli.support import engine
-    from kopt.services.experience.log import open_log
+    from kopt.services.experience.log import open_log, shipped_of
     from kopt.services.knowledge.log_search import search_log
 
     wanted = filters.read(None if everything else False)
     with engine() as eng:
         found = open_log(eng.settings)
         with found.index() as index:
-            total = index.count(wanted)
+            total, shipped = index.count(wanted), shipped_of(index, wanted)
         entries, result = search_log(eng, found, " ".join(words), wanted, limit) if total else ([], None)
         told = [*eng.warnings, *(f"degraded: {why}" for why in (result.degraded if result else ()))]
-    return _listed(found, entries, total, "" if entries else _NONE, told)
+    return _listed(found, entries, (total, shipped), "" if entries else _NONE, told)
 
 
-def _listed(found: ExperienceLog, entries: Sequence[Entry], total: int, last: str, told: Sequence[str] = ()) -> Reply:
+def _listed(
+    found: ExperienceLog, entries: Sequence[Entry], counts: tuple[int, int], last: str, told: Sequence[str] = ()
+) -> Reply:
+    """`counts`: experiments that the filters let through, and those of them that ship with kopt."""
     from kopt.cli.log.text import entry_line
     from kopt.services.results.experiments import LogListData
 
     lines = [*map(entry_line, entries), *([last] if last else [])]
     return Reply(
-        LogListData.of(found, entries, total),
+        LogListData.of(found, entries, *counts),
         print_lines(lines),
         warnings=[*told, *(str(problem) for problem in found.problems())],
     )
@@ -119,7 +129,7 @@ def stats(filters: FilterOptions) -> Reply:
 
     from kbs.experience.stats import GROUPS, effects
     from kopt.cli.log.text import counted, effect_lines
-    from kopt.services.experience.log import open_log
+    from kopt.services.experience.log import open_log, shipped_of
     from kopt.services.results.experiments import LogStatsData
 
     wanted = filters.read()
@@ -127,18 +137,20 @@ def stats(filters: FilterOptions) -> Reply:
     with found.index() as index:
         by = {str(name): effects(index, name, wanted) for name in GROUPS}
         experiments, hidden = index.count(wanted), index.count(replace(wanted, masked=True))
+        shipped = shipped_of(index, wanted)
         twice = len(index.duplicates())
     problems = [str(problem) for problem in found.problems()]
     left_out = f", {hidden} masked ones left out" if hidden else ""
-    lines = [f"{counted(experiments)}{left_out}, {found.files.root}" if experiments else _NONE]
+    lines = [f"{counted(experiments)}{_shipped(shipped)}{left_out}, {found.files.root}" if experiments else _NONE]
     for name, rows in by.items():
         lines += [f"by {name}", *effect_lines(rows)] if rows else []
     warnings = list(problems)
     if twice:
         warnings.append(f"{twice} groups of records are of one experiment each: `kopt log merge` joins them")
     data = LogStatsData(
-        folder=str(found.files.root), experiments=experiments, masked=hidden, by=by, duplicates=twice, problems=problems
-    )
+        folder=str(found.files.root), experiments=experiments, masked=hidden, by=by, shipped=shipped, duplicates=twice,
+        problems=problems,
+    )  # fmt: skip
     return Reply(data, print_lines(lines), warnings=warnings)
 
 
@@ -270,6 +282,8 @@ def export(
     json: JsonFlag = False,
 ) -> Reply:
     """Write experiments as JSON, JSON lines or CSV, which `kopt log import` reads, or for other tools.
+
+    Those that ship with kopt are written with --shipped alone.
 
     For those it is Parquet or MLflow's JSON of runs. An existing file is overwritten only if it is an export in the
     same format. Parquet needs --output, and the extra kopt[parquet]. No export has a key or token that kopt was given.

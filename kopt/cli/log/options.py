@@ -50,6 +50,10 @@ class FilterOptions:
     since: Annotated[str, typer.Option("--since", help="Earliest time, in UTC: 2026, 2026-11, 2026-11-21, ...")] = ""
     until: Annotated[str, typer.Option("--until", help="Latest time, in UTC, inclusive.")] = ""
 
+    shipped: Annotated[
+        bool | None, typer.Option("--shipped/--own", help="Only records that ship with kopt, or only your own.")
+    ] = None
+
     def read(self, masked: bool | None = False) -> Filter:
         """The filter. Raises `UsageError`, see `read_filter`."""
         from kopt.services.experience.filters import read_filter

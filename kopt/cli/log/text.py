@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kbs.common.visible_text import visible
-from kbs.experience.entry import Entry
+from kbs.experience.entry import SHIPPED_WITH_KOPT, Entry
 from kbs.experience.experiment import UNMAPPED, Experiment, Speedup
 from kbs.experience.ranking.trials import labels
 
@@ -30,7 +30,7 @@ def entry_line(entry: Entry) -> str:
     one = entry.experiment
     where = " ".join(part for part in (one.op or one.kernel, one.gpu, one.dtype, dims_text(one)) if part)
     effect = f" {speedup_text(one.speedup)}" if one.speedup else ""
-    mark = "  (masked)" if entry.masked else ""
+    mark = ("  (masked)" if entry.masked else "") + (f"  ({SHIPPED_WITH_KOPT})" if entry.shipped else "")
     what = ", ".join(labels(one))
     what = what if len(what) <= _WIDTH else f"{what[: _WIDTH - 1]}…"
     return visible(f"{one.reference}  {one.time[:10]}  {one.outcome}{effect}  {where}: {what}{mark}")
@@ -39,7 +39,8 @@ def entry_line(entry: Entry) -> str:
 def entry_lines(entry: Entry) -> Iterable[str]:
     """All that a record says, a field a line."""
     one = entry.experiment
-    yield visible(one.reference) + (f"  masked: {visible(entry.why)}" if entry.masked else "")
+    said = SHIPPED_WITH_KOPT if entry.shipped else f"masked: {visible(entry.why)}" if entry.masked else ""
+    yield visible(one.reference) + (f"  {said}" if said else "")
     also = [id for id in entry.ids if id != one.id]
     rows: list[tuple[str, str]] = [
         ("also", ", ".join(also)),
@@ -67,7 +68,9 @@ def entry_lines(entry: Entry) -> Iterable[str]:
         ("lesson", one.lesson),
         (
             "rests on",
-            f"receipt {one.receipt}" if one.receipt else f"a report{f' ({one.source})' if one.source else ''}",
+            f"receipt {one.receipt}" + (f", {one.source} of kopt's repository" if entry.shipped else "")
+            if one.receipt
+            else f"a report{f' ({one.source})' if one.source else ''}",
         ),
     ]
     for name, text in rows:
@@ -137,22 +140,25 @@ def recommend_lines(advice: Advice, explain: bool) -> Iterable[str]:
         if explain:
             parts = ", ".join(f"{name} {value:+.3f}" for name, value in one.factors.items())
             yield visible(f"   brings to the logarithm of it: {parts}") if parts else "   no factor was weighed"
-        yield from _records((*one.records, *one.failed), explain)
+        yield from _records((*one.records, *one.failed), explain, advice.shipped)
     for failure in advice.failures:
         yield visible(
             f"known failure: {failure.method} failed in {failure.failures} similar records and helped in "
             f"{failure.successes}"
         )
-        yield from _records(failure.records, explain)
+        yield from _records(failure.records, explain, advice.shipped)
     if advice.nearest:
         yield "also tried on such kernels:" if advice.recommended or advice.failures else "tried on such kernels:"
-        yield from _records(advice.nearest, explain)
+        yield from _records(advice.nearest, explain, advice.shipped)
 
 
-def _records(records: Sequence[Similar], explain: bool) -> Iterable[str]:
+def _records(records: Sequence[Similar], explain: bool, shipped: Collection[str]) -> Iterable[str]:
     for one in records:
         effect = "" if one.speedup is None else f" {one.speedup:.3g}x"
         factors = ", ".join(f"{name} {value:.2f}" for name, value in one.factors.items()) if explain else ""
-        yield visible(f"   {one.reference}  {one.outcome}{effect}, similarity {one.similarity:.2f}") + (
-            f" = {factors}" if factors else ""
+        origin = f"  ({SHIPPED_WITH_KOPT})" if one.reference in shipped else ""
+        yield (
+            visible(f"   {one.reference}  {one.outcome}{effect}, similarity {one.similarity:.2f}")
+            + (f" = {factors}" if factors else "")
+            + origin
         )

@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,8 @@ def export_log(
 ) -> tuple[bytes, int]:
     """(the export, how many experiments it has), written to `output` if that is given.
 
+    Records that ship with kopt are left out unless the filter asks for them: whoever imports it has them.
+
     Raises `UsageError`: `format_unknown`, `no_output` for Parquet without a file, `output_exists` for a file that is
     not an export of this format. `ConfigurationError` (`extra_missing`) for Parquet without pyarrow.
     """
@@ -56,7 +59,7 @@ def export_log(
     if output is None and format in BINARY:
         raise UsageError(f"{format} is no text", code="no_output", hint="Name a file with --output.")
     with log.index() as index:
-        entries = list(index.entries(wanted))
+        entries = list(index.entries(replace(wanted, shipped=False) if wanted.shipped is None else wanted))
     hidden = _secrets(settings)
     made = FORMATS[format]([_without(hidden, entry) for entry in entries] if hidden else entries)
     if output is not None:
@@ -101,7 +104,7 @@ def _without(hidden: Sequence[str], entry: Entry) -> Entry:
     found = clean(one)
     if found == one and clean(entry.why) == entry.why:
         return entry
-    return Entry(Experiment.model_validate_json(json.dumps(found)), entry.masked, clean(entry.why), entry.ids)
+    return replace(entry, experiment=Experiment.model_validate_json(json.dumps(found)), why=clean(entry.why))
 
 
 # --- formats ----------------------------------------------------------------------------------------------------------
@@ -186,6 +189,7 @@ def _run(entry: Entry) -> dict[str, Any]:
         "outcome": one.outcome.value,
         "provenance": one.provenance.value,
         "masked": "yes" if entry.masked else "no",
+        "origin": entry.origin,
         "evidence": ", ".join(one.evidence),
     }
     return {

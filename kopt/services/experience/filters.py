@@ -53,6 +53,7 @@ def read_filter(given: Mapping[str, Any], masked: bool | None = False) -> Filter
         run=given["run"],
         since=given["since"],
         until=given["until"],
+        shipped=given.get("shipped"),
         masked=masked,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,8 @@ from kopt.services.settings import LoadedSettings, load_settings
 if TYPE_CHECKING:
     from evaluator.receipt.receipt import Receipt
     from kbs.experience.entry import Entry
+    from kbs.experience.filters import Filter
+    from kbs.experience.index import ExperienceIndex
     from kbs.experience.ranking.recommend import Advice
 
 
@@ -36,6 +38,11 @@ def entry_of(id: str) -> Entry:
 
     with open_log().index() as index:
         return find(index, id)
+
+
+def shipped_of(index: ExperienceIndex, wanted: Filter) -> int:
+    """How many of the experiments that a filter lets through ship with kopt."""
+    return 0 if wanted.shipped is False else index.count(replace(wanted, shipped=True))
 
 
 def recommended(
@@ -59,7 +66,9 @@ def recommended(
 
     asked = Situation.of(kernel, backend, chip, read_bottleneck(bottleneck), dims, dtype)
     with open_log(settings).index() as index:
-        return asdict(asked), recommend(asked, index.trials(), datetime.now(UTC), limit, explain=explain)
+        advice = recommend(asked, index.trials(), datetime.now(UTC), limit, explain=explain)
+        shipped = (f"log/{id}" for id in index.shipped())
+        return asdict(asked), replace(advice, shipped=tuple(sorted(advice.named.intersection(shipped))))
 
 
 def receipt_problem(data: bytes, home: Path) -> str:

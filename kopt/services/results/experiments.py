@@ -24,6 +24,8 @@ class EntryData(JsonModel):
     """`log/<id>`, by which it is cited."""
     ids: list[str]
     """Every id that names it; more than one where records were joined."""
+    origin: str
+    """`own`, or `shipped with kopt`."""
     masked: bool
     why: str
     """Why it was masked, or unmasked, last."""
@@ -37,11 +39,14 @@ class LogListData(JsonModel):
     entries: list[EntryData]
     total: int
     """Experiments that the filters let through, also those that are not shown."""
+    shipped: int
+    """Of these, those that ship with kopt."""
 
     @classmethod
-    def of(cls, log: ExperienceLog, entries: Sequence[Entry], total: int) -> Self:
+    def of(cls, log: ExperienceLog, entries: Sequence[Entry], total: int, shipped: int) -> Self:
         """Of records of a log."""
-        return cls(folder=str(log.files.root), entries=[EntryData.from_domain(one) for one in entries], total=total)
+        shown = [EntryData.from_domain(one) for one in entries]
+        return cls(folder=str(log.files.root), entries=shown, total=total, shipped=shipped)
 
 
 class LogShowData(JsonModel):
@@ -167,6 +172,8 @@ class LogStatsData(JsonModel):
     """Masked ones, which no count below holds."""
     by: dict[str, list[Effect]]
     """`method`, `op` and `gpu`."""
+    shipped: int
+    """Of the experiments, those that ship with kopt."""
     duplicates: int
     """Groups of records that are of one experiment and not joined yet."""
     problems: list[str]
@@ -186,3 +193,5 @@ class RecommendData(JsonModel):
     """Similar records."""
     nearest: list[Similar]
     """The most similar records beside those above, such as attempts that nobody timed."""
+    shipped: list[str]
+    """Of all these records, `log/<id>` of those that ship with kopt."""
