@@ -20,7 +20,8 @@ from ingest.passages import passages_of
 from ingest.records import page_of
 from kbs.evidence.passage import asked_as
 from kbs.evidence.vocabulary import vocabulary
-from kbs.experience.base_log import base_entries
+from kbs.experience.entry import Entry
+from kbs.experience.files import base_records
 from kbs.index.encoder import DefaultEncoder
 from wiki.library import bundled_wiki
 from wiki.page import Page
@@ -61,8 +62,8 @@ def bundled_texts() -> dict[str, str]:
             passages = passages_of(page, wiki.revision)
             texts |= {passage.embedding_key: passage.embedded for passage in passages}
             texts |= {asked.embedding_key: asked.text for asked in asked_as(passages)}
-    for entry in base_entries():
-        texts |= {passage.embedding_key: passage.embedded for passage in page_of(entry)[1]}
+    for one in base_records():
+        texts |= {passage.embedding_key: passage.embedded for passage in page_of(Entry(one))[1]}
     return texts
 
 

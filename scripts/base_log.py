@@ -28,8 +28,8 @@ from pathlib import Path
 from evaluator.receipt.receipt import parse
 from evaluator.store.seal import measurement_problem
 from kbs.common.ulid import ulid_at
-from kbs.experience.base_log import base_log
 from kbs.experience.experiment import CPU, Experiment, Provenance
+from kbs.experience.files import base_log
 from kbs.experience.transfer.run_folder import read_run
 from kbs.questions.python_constants import sizes_named_in
 from kopt.services.experience.log import experiment_of

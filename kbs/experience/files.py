@@ -14,6 +14,7 @@ import socket
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,7 +24,7 @@ from kbs.common.errors import KoptError
 from kbs.common.files import append_whole, sync_folder, write_whole
 from kbs.common.locks import file_lock
 from kbs.common.visible_text import visible
-from kbs.experience.experiment import Record, is_unicode
+from kbs.experience.experiment import Experiment, Record, is_unicode
 from kbs.index.sqlite_file import storage_error
 
 MAX_LINE = 1_000_000
@@ -60,6 +61,20 @@ class Chunk:
     """Where the next chunk begins, in bytes."""
     lines: int
     """Lines up to there."""
+
+
+def base_log() -> Path:
+    """The base log: records of runs that kopt's developers made, whose receipts stand in kopt's repository.
+
+    It is read, never written, and told apart from the user's own records everywhere. `scripts/base_log.py` writes it.
+    """
+    return Path(str(resources.files("kbs") / "data" / "base_log.jsonl"))
+
+
+def base_records() -> list[Experiment]:
+    """The experiments of the base log, in their order."""
+    path = base_log()
+    return [one for _, one in LogFiles(path.parent).read(path.name).records]
 
 
 def parse_record(line: bytes | str) -> Any:

@@ -130,7 +130,7 @@ class LoadedSettings:
         """The records that ship with kopt; None where they do not count."""
         if not self.values.base_log:
             return None
-        from kbs.experience.base_log import base_log
+        from kbs.experience.files import base_log
 
         return base_log()
 

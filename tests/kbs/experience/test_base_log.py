@@ -8,8 +8,8 @@ import pytest
 
 from kbs.common.errors import UsageError
 from kbs.common.ulid import new_ulid
-from kbs.experience.base_log import base_entries, base_log
 from kbs.experience.experiment import Experiment, Join, Mask, Provenance
+from kbs.experience.files import base_log, base_records
 from kbs.experience.filters import Filter
 from kbs.experience.log import ExperienceLog, now_utc
 from kbs.experience.transfer.import_export import to_csv, to_json
@@ -83,9 +83,9 @@ def test_a_record_that_the_user_has_too_is_the_users(tmp_path: Path, base: tuple
 
 
 def test_what_ships_is_measured_and_names_its_receipt() -> None:
-    entries = base_entries()
-    assert len(entries) == len(base_log().read_text("utf-8").splitlines()) > 0
-    for one in (entry.experiment for entry in entries):
+    records = base_records()
+    assert len(records) == len(base_log().read_text("utf-8").splitlines()) > 0
+    for one in records:
         assert one.provenance is Provenance.MEASURED
         assert one.source.endswith("receipt.json")
         assert one.op

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kbs.experience.base_log import base_entries, base_log
+from kbs.experience.files import base_log, base_records
 from kbs.experience.filters import Filter
 from kopt.services.engine import Engine
 from kopt.services.experience.exports import export_log
@@ -40,7 +40,7 @@ def test_a_run_in_an_archive_gives_the_same(tmp_path: Path) -> None:
     with tarfile.open(whole, "w:gz") as archive:
         archive.add(source, arcname="23_Softmax")
     found = list(script.of_archive(whole, "one.tgz"))
-    shipped = {entry.experiment.id: entry.experiment for entry in base_entries()}
+    shipped = {one.id: one for one in base_records()}
     assert len(found) == 3
     for one in found:
         assert one.source == f"one.tgz:23_Softmax/v{one.iteration}/receipt.json"
@@ -73,7 +73,7 @@ def test_on_a_fresh_machine_they_are_recommended_and_not_exported(fresh: Path, m
     assert set(advice.shipped) == advice.named, "nothing is the user's own"
     assert not (fresh / "home" / "experience").exists()
     assert export_log(open_log(), Filter(), "json", None, load_settings())[1] == 0
-    assert export_log(open_log(), Filter(shipped=True), "json", None, load_settings())[1] == len(base_entries())
+    assert export_log(open_log(), Filter(shipped=True), "json", None, load_settings())[1] == len(base_records())
     monkeypatch.setenv("KOPT_BASE_LOG", "false")
     assert not recommended("softmax", "triton", "h200", "memory", {}, "", 5)[1].recommended
 
