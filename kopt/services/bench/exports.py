@@ -215,7 +215,7 @@ def _correctness(trials: list[Trial], receipt: Receipt) -> dict[str, Any]:
     compared = [trial for trial in trials if trial.worst >= 0]
     pairs = [(abs(one.got - one.expected), abs(one.expected)) for one in compared]
     return {
-        "max_relative_error": _largest(error / size for error, size in pairs if size),
+        "max_relative_error": _largest(error / size if size else math.inf if error else 0.0 for error, size in pairs),
         "max_absolute_error": _largest(error for error, _ in pairs),
         "extra": {"errors_of": "the worst element of each output and call", "rule": "kopt", **_source(receipt)},
     }
