@@ -23,7 +23,8 @@ def generated(graph: Graph, what: str, target: Target) -> tuple[Variant, ...]:
     problem = read_problem(graph)
     if not problem.segments:
         raise UnreadableError("it computes nothing")
-    main = max(range(len(problem.segments)), key=lambda n: problem.segments[n].bytes())
+    sizes = [(part.product is not None, part.bytes()) for part in problem.segments]
+    main = sizes.index(max(sizes))
     found = []
     for family in families(problem.segments[main], target):
 

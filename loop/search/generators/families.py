@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from loop.search.generators.cooperative import cooperative
 from loop.search.generators.kernels import Kernel, Shape, cdiv, elementwise, looped, power, split, whole
-from loop.search.generators.segment import Segment, element_bytes
+from loop.search.generators.matmul import Blocks, matmul
+from loop.search.generators.segment import Product, Segment, element_bytes
 from loop.search.variant import Config, Target, Value
 
 _NAME = "kernel"
@@ -85,6 +86,9 @@ def _options(config: Config) -> dict[str, int]:
 def families(segment: Segment, target: Target) -> Iterator[Family]:
     """Every form that fits a segment."""
     model = _Model(segment, target)
+    if segment.product is not None:
+        yield _product(model, segment.product)
+        return
     if not segment.reduced:
         yield _elementwise(model)
         return
@@ -111,6 +115,44 @@ def _elementwise(model: _Model) -> Family:
     }  # fmt: skip
     why = "All operations in one kernel read and write each element once."
     return Family("fused-elementwise", ("kernel_fusion",), space, build, cost, why)
+
+
+def _product(model: _Model, product: Product) -> Family:
+    target = model.target
+    single = product.dtype == "float32"
+    space: dict[str, tuple[Value, ...]] = {
+        "rows": (128, 64, 256, 32), "columns": (256, 128, 64), "depth": (64, 32) if not single else (32, 16, 64),
+        "group": (8, 4, 16), "num_warps": (8, 4), "num_stages": (3, 4, 2), "waves": (0, 1),
+    }  # fmt: skip
+    if single:
+        space["precision"] = ("ieee", "tf32x3")
+
+    def build(config: Config) -> list[Kernel]:
+        rows, columns, depth, group, waves = (
+            int(config[name]) for name in ("rows", "columns", "depth", "group", "waves")
+        )
+        blocks = Blocks(rows, columns, depth, group, str(config.get("precision", "")), waves)
+        options = {**_options(config), "num_stages": int(config["num_stages"])}
+        return [matmul(model.segment, product, _NAME, blocks, options)]
+
+    def cost(config: Config) -> float:
+        rows, columns, depth = (int(config[name]) for name in ("rows", "columns", "depth"))
+        stages, warps = int(config["num_stages"]), _warps(config)
+        size = element_bytes(product.dtype)
+        if stages * depth * (rows + columns) * size > target.shared_bytes - 1024 or rows * columns > 256 * 32 * warps:
+            return math.inf
+        tiles = product.batch * cdiv(product.rows, rows) * cdiv(product.columns, columns)
+        waves = tiles / target.multiprocessors
+        full = math.ceil(waves) / waves
+        padded = tiles * rows * columns / (product.batch * product.rows * product.columns)
+        rate = target.flops or target.bandwidth * (40 if single else 250)
+        few = 1.0 + 0.15 * max(0.0, math.log2(128 * 256 / (rows * columns))) + 0.05 * (4 - min(stages, 4))
+        few *= 1.0 + 0.1 * (warps == 4 and rows * columns > 128 * 128) + 0.001 * int(config["waves"])
+        exact = 1.5 if config.get("precision") == "ieee" else 1.0
+        return max(model.floor, product.operations / rate * 1e6 * full * padded * few * exact) + target.launch_us
+
+    why = "The product and what follows it, element by element, are one kernel, and neighbours share what they read."
+    return Family("matmul-epilogue", ("tile_scheduler_swizzle", "epilogue_fusion"), space, build, cost, why)
 
 
 def _beside(shape: Shape, most: int) -> tuple[Value, ...]:

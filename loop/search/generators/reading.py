@@ -12,8 +12,12 @@ from typing import Any
 
 from evaluator.graph import Graph, Node, Spec, View
 from loop.search.generators.lines.operators import COMPARE, FILLS, compute_type, expression, literal
-from loop.search.generators.segment import Memory, Segment, UnreadableError, Value, is_float
+from loop.search.generators.segment import Memory, Product, Segment, UnreadableError, Value, is_float
 
+PRODUCTS = ("mm", "bmm", "addmm")
+_LEAST = 16
+"""Elements of a side of a product; the matrix units take no fewer."""
+_MULTIPLIED = ("float32", "float16", "bfloat16")
 _IDENTITY = ("clone", "alias", "contiguous", "detach", "dropout", "lift_fresh")
 
 
@@ -48,6 +52,7 @@ class Problem:
     def sources(self) -> dict[str, int]:
         """Name in host and kernels → number of the source, of those that are read."""
         used = {one.memory.name for part in self.segments for one in part.loads if one.memory is not None}
+        used |= {one.name for part in self.segments if part.product for one in (part.product.left, part.product.right)}
         return {f"x{n}": n for n in range(len(self.graph.sources)) if f"x{n}" in used}
 
 
@@ -164,7 +169,10 @@ class _Reader:
         return segment, [self._value(view, shape, axes, segment) for view in views], axes
 
     def _domain(self) -> tuple[int, ...]:
-        """The largest shape that an operator reads or makes."""
+        """The shape of a product of matrices; else the largest one that an operator reads or makes."""
+        for place in sorted(self.needed):
+            if self.graph.nodes[place].op in PRODUCTS:
+                return self.graph.nodes[place].results[0].shape
         shapes = [
             view.shape
             for place in sorted(self.needed)
@@ -295,7 +303,7 @@ class _Reader:
         if not over:
             raise UnreadableError("a reduction over axes of size one")
         used = own.reduced | frozenset()
-        if used and used != over:
+        if (used and used != over) or own.product:
             return self._moved(view, over, axes, chosen)
         if not own.values[value].axes >= over:
             raise UnreadableError("a reduction over axes along which nothing varies")
@@ -548,6 +556,42 @@ class _Reader:
         if len(sums) == 2:
             made = self._formula(sums[0][0], "({0} / {1})", made, sums[1][1])
         self.known[place, 0] = _Known(sums[0][0], made, node.results[0], ())
+
+    # --- products of matrices ---------------------------------------------------------------------------------------
+
+    def _op_mm(self, place: int, node: Node) -> None:
+        self._product(place, node, _tensor(node, "self"), _tensor(node, "mat2"))
+
+    def _op_bmm(self, place: int, node: Node) -> None:
+        self._product(place, node, _tensor(node, "self"), _tensor(node, "mat2"))
+
+    def _op_addmm(self, place: int, node: Node) -> None:
+        if node.args.get("beta", 1) != 1 or node.args.get("alpha", 1) != 1:
+            raise UnreadableError("addmm with a beta or an alpha")
+        self._product(place, node, _tensor(node, "mat1"), _tensor(node, "mat2"), _tensor(node, "self"))
+
+    def _product(self, place: int, node: Node, left: View, right: View, added: View | None = None) -> None:
+        shape = node.results[0].shape
+        if self.found.segments or left.source is None or right.source is None:
+            raise UnreadableError("a product of matrices that other operators made, or a second product")
+        if min(shape[-2:]) < _LEAST or left.shape[-1] < _LEAST or left.dtype not in _MULTIPLIED:
+            raise UnreadableError("a product with a side of few elements, or of another type")
+        segment = Segment(shape)
+        self.found.segments.append(segment)
+        batch = shape[0] if len(shape) == 3 else 1
+        name = self._add(0, Value(self._name(), "product", (), frozenset(range(len(shape))), "float32"))
+
+        def operand(view: View) -> Memory:
+            strides = view.stride if len(view.stride) == 3 else (0, *view.stride)
+            return Memory(f"x{view.source}", view.dtype, strides, view.offset)
+
+        segment.product = Product(
+            batch, shape[-2], shape[-1], left.shape[-1], operand(left), operand(right), name, left.dtype
+        )
+        axes = tuple(axis if size > 1 else None for axis, size in enumerate(shape))
+        if added is not None:
+            name = self._formula(0, "({0} + {1})", name, self._value(added, shape, axes, 0))
+        self.known[place, 0] = _Known(0, name, node.results[0], axes)
 
     # --- scans and masks --------------------------------------------------------------------------------------------
 

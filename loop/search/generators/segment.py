@@ -42,6 +42,35 @@ class Value:
     """Of `load`."""
 
 
+@dataclass(frozen=True)
+class Product:
+    """Sizes and operands of `A @ B`, whose result a segment goes on with."""
+
+    batch: int
+    rows: int
+    columns: int
+    depth: int
+    left: Memory
+    """Strides: batch, row, depth."""
+    right: Memory
+    """Strides: batch, depth, column."""
+    value: str
+    """The product's name in the segment."""
+    dtype: str
+    """What operands have."""
+
+    @property
+    def bytes(self) -> int:
+        """Of the operands."""
+        sides = self.rows * self.depth + self.depth * self.columns
+        return self.batch * sides * element_bytes(self.dtype)
+
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions."""
+        return 2 * self.batch * self.rows * self.columns * self.depth
+
+
 @dataclass
 class Segment:
     """Values over a domain, reductions over one set of its axes among them, and what is stored."""
@@ -51,6 +80,8 @@ class Segment:
     """Axes that its reductions and scans go along; empty where it has none."""
     values: dict[str, Value] = field(default_factory=dict)
     stores: list[tuple[str, Memory]] = field(default_factory=list)
+    product: Product | None = None
+    """The product of matrices that it begins with, over its last two axes."""
 
     def group(self, axes: Iterable[int]) -> int:
         """The product of sizes."""
@@ -111,7 +142,8 @@ class Segment:
         moved = [(one.memory, one.axes) for one in self.loads if one.memory is not None]
         seen = dict(moved)
         seen |= {memory: self.values[name].axes for name, memory in self.stores}
-        return sum(self.group(axes) * element_bytes(memory.dtype) for memory, axes in seen.items())
+        made = sum(self.group(axes) * element_bytes(memory.dtype) for memory, axes in seen.items())
+        return made + (self.product.bytes if self.product else 0)
 
 
 REDUCTIONS = ("sum", "max", "min", "prod", "softmax_sums", "moments", "argmax", "argmin", "any", "all")

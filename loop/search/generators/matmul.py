@@ -1,0 +1,124 @@
+"""Products of matrices with what follows them, element by element, in the same kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from loop.search.generators.kernels import Kernel, cdiv, finished
+from loop.search.generators.lines.body import Body
+from loop.search.generators.lines.tile import Tile
+from loop.search.generators.segment import Memory, Product, Segment, Value
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """A tile of the result, and how it is computed."""
+
+    rows: int
+    columns: int
+    depth: int
+    group: int
+    """Rows of tiles that neighbouring programs share a column with."""
+    precision: str = ""
+    """Of float32 operands: `ieee`, `tf32x3` or `tf32`."""
+    waves: int = 0
+    """Programs a multiprocessor that go from tile to tile; 0: a program a tile."""
+
+
+class _Result(Body):
+    """The lines behind the product: row `m` and column `n` of the domain's last two axes."""
+
+    def __init__(self, segment: Segment, product: Product) -> None:
+        super().__init__(segment, Tile("flat"))
+        self.product = product
+
+    def offset(self, memory: Memory, names: dict[str, str], flat: bool) -> str:
+        """Elements from the pointer."""
+        del names, flat
+        parts = [str(memory.offset)] if memory.offset else []
+        last = len(self.segment.sizes) - 1
+        indexes = {last: "n[None, :]", last - 1: "m[:, None]"}
+        if last >= 2:
+            indexes[last - 2] = "batch"
+        for axis, stride in enumerate(memory.strides):
+            if stride:
+                wide = _wide(self.segment.sizes[axis], stride) if axis >= last - 1 else ""
+                parts.append(f"{indexes[axis]}{wide} * {stride}" if stride != 1 else indexes[axis])
+        return " + ".join(parts) or "0"
+
+    def mask(self, axes: object, flat: bool) -> str:
+        """What lies inside."""
+        del flat
+        last = len(self.segment.sizes) - 1
+        own = frozenset(axes)  # type: ignore[call-overload]
+        parts = []
+        if last - 1 in own and "m" in self.masked:
+            parts.append(f"(m < {self.product.rows})[:, None]")
+        if last in own and "n" in self.masked:
+            parts.append(f"(n < {self.product.columns})[None, :]")
+        return " & ".join(parts)
+
+    masked: frozenset[str] = frozenset()
+
+    def varies(self, value: Value) -> bool:
+        """Everything is the tile's."""
+        del value
+        return True
+
+
+def matmul(segment: Segment, product: Product, name: str, blocks: Blocks, options: Mapping[str, int]) -> Kernel:
+    """One kernel: the product of a tile, then the segment's operators, then its stores."""
+    body = _Result(segment, product)
+    uneven = {"m": product.rows % blocks.rows, "n": product.columns % blocks.columns, "k": product.depth % blocks.depth}
+    body.masked = frozenset(axis for axis, rest in uneven.items() if rest)
+    down, across = cdiv(product.rows, blocks.rows), cdiv(product.columns, blocks.columns)
+    tiles = down * across * product.batch
+    left, right = body.pointer(product.left), body.pointer(product.right)
+    pid = "tl.program_id(0)"
+    if blocks.waves:
+        body.add(f"for turn in tl.range(tl.program_id(0), {tiles}, tl.num_programs(0)):")
+        body.depth, pid = 2, "turn"
+    body.add(f"tile = {pid} % {down * across}")
+    body.add(f"batch = tl.full([], 0, tl.int64) + {pid} // {down * across}")
+    body.add(f"first = tile // {blocks.group * across} * {blocks.group}")
+    body.add(f"high = tl.minimum({down} - first, {blocks.group})")
+    body.add(f"m = (first + tile % {blocks.group * across} % high) * ROWS + tl.arange(0, ROWS)")
+    body.add(f"n = tile % {blocks.group * across} // high * COLUMNS + tl.arange(0, COLUMNS)")
+    body.add("k = tl.arange(0, DEPTH)")
+    row, column = ("m", "n")
+    if "m" in body.masked:
+        body.add(f"m_read = m % {product.rows}")
+        row = "m_read"
+    if "n" in body.masked:
+        body.add(f"n_read = n % {product.columns}")
+        column = "n_read"
+    a, b = product.left.strides, product.right.strides
+    row = f"{row}[:, None]{_wide(product.rows, a[1])} * {a[1]}"
+    column = f"{column}[None, :]{_wide(product.columns, b[2])} * {b[2]}"
+    body.add(f"left = {left} + {product.left.offset} + batch * {a[0]} + {row} + k[None, :] * {a[2]}")
+    body.add(f"right = {right} + {product.right.offset} + batch * {b[0]} + k[:, None] * {b[1]} + {column}")
+    body.add("total = tl.zeros((ROWS, COLUMNS), tl.float32)")
+    body.add(f"for start in range(0, {product.depth}, DEPTH):")
+    body.depth += 1
+    masks = [
+        f", mask=(k < {product.depth} - start)[{index}], other=0.0" if uneven["k"] else ""
+        for index in ("None, :", ":, None")
+    ]
+    body.add(f"x = tl.load(left{masks[0]})")
+    body.add(f"y = tl.load(right{masks[1]})")
+    said = f', input_precision="{blocks.precision}"' if product.dtype == "float32" else ""
+    body.add(f"total = tl.dot(x, y, total{said})")
+    body.add(f"left += DEPTH * {a[2]}")
+    body.add(f"right += DEPTH * {b[1]}")
+    body.depth -= 1
+    body.done[product.value] = "total"
+    body.store(tiles=True)
+    constants = {"ROWS": blocks.rows, "COLUMNS": blocks.columns, "DEPTH": blocks.depth}
+    grid = f"min({tiles}, {blocks.waves} * processors(device))" if blocks.waves else str(tiles)
+    return Kernel(name, finished(name, body, list(constants)), tuple(body.used), grid, constants, options)
+
+
+def _wide(size: int, stride: int) -> str:
+    """A conversion of an index whose offsets do not fit in 32 bits."""
+    return ".to(tl.int64)" if size * stride > 2**31 - 1 else ""
