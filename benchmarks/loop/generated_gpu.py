@@ -1,11 +1,12 @@
 """Times generated kernels of KernelBench problems on the GPU that is present: many configurations, quickly, no verdict.
 
-    python benchmarks/loop/generated_gpu.py --out FOLDER [--only 95 88] [--each 8] [--seconds 120]
+    python benchmarks/loop/generated_gpu.py --out FOLDER [--only 95 88 FILE] [--each 8] [--past FOLDER] [--seconds 120]
 
 A process for each problem reads its reference, makes the files of each family's cheapest configurations and of some
 drawn at random, and compiles them on the CPU; one at a time then gets the GPU, holds every result against eager
 PyTorch, and takes the median of single calls between events. FOLDER gets a line for each configuration in `NAME.jsonl`
-and the fastest file of each family. What is right here is no verdict: `kopt bench run` gives one.
+and the fastest file of each family and of all. `--past`: such a folder of before, whose fastest configurations come
+first, and whose slow families get few. What is right here is no verdict: `kopt bench run` gives one.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ def main() -> int:
     words.add_argument("--seconds", type=float, default=120.0, help="when the script ends")
     words.add_argument("--gpu-seconds", type=float, default=14.0, help="what a problem may take of the GPU")
     words.add_argument("--one", default="")
+    words.add_argument("--past", type=Path)
     words.add_argument("--families", nargs="*", default=[])
     options = words.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -49,7 +51,8 @@ def main() -> int:
     end = time.monotonic() + options.seconds
     own = [sys.executable, __file__, "--out", str(options.out), "--each", str(options.each)]
     own += ["--gpu-seconds", str(options.gpu_seconds), "--families", *options.families]
-    logs = {number: (options.out / f"log-{number}.txt").open("w") for number in options.only}
+    own += ["--past", str(options.past)] if options.past else []
+    logs = {number: (options.out / f"log-{Path(number).stem}.txt").open("w") for number in options.only}
     started = {
         number: subprocess.Popen([*own, "--one", number], stdout=log, stderr=log) for number, log in logs.items()
     }
@@ -59,7 +62,7 @@ def main() -> int:
         except subprocess.TimeoutExpired:
             process.kill()
             print(f"{number}: out of time", flush=True)
-        lines = (options.out / f"log-{number}.txt").read_text("utf-8").splitlines()
+        lines = (options.out / f"log-{Path(number).stem}.txt").read_text("utf-8").splitlines()
         print("\n".join(lines[-7:]), flush=True)
     return 0
 
@@ -75,8 +78,8 @@ def one(options: argparse.Namespace) -> int:
     from loop.search.study import ordered
     from loop.search.variant import Target
 
-    path = next(PROBLEMS.glob(f"{options.one}_*.py"))
-    folder = options.out / f"files-{options.one}"
+    path = Path(options.one) if options.one.endswith(".py") else next(PROBLEMS.glob(f"{options.one}_*.py"))
+    folder = options.out / f"files-{path.stem}"
     folder.mkdir(exist_ok=True)
     (folder / "reference.py").write_text(path.read_text("utf-8"), "utf-8")
     message = {"form": "kernelbench", "role": "reference", "file": "reference.py", "dims": {}, "inputs": ""}
@@ -90,8 +93,11 @@ def one(options: argparse.Namespace) -> int:
         if options.families and variant.name not in options.families:
             continue
         order = ordered(variant)
-        near = [c for c in order if variant.cost(c) <= NEAR * variant.cost(order[0])]
-        some = [*order[:2], *draw.sample(near[2:], min(len(near[2:]), max(0, options.each - 2)))]
+        known, share = past(options.past, path.stem, variant.name)
+        known = [config for config in known if config in order]
+        near = [c for c in order if variant.cost(c) <= NEAR * variant.cost(order[0]) and c not in known]
+        count = max(0, int(options.each * share) - 1)
+        some = [*known, *near[:1], *draw.sample(near[1:], min(len(near[1:]), count))]
         wanted += [(variant.name, config, variant.render(config)) for config in some]
     modules = [load(folder, n, text) for n, (_, _, text) in enumerate(wanted)]
     started = time.monotonic()
@@ -102,6 +108,19 @@ def one(options: argparse.Namespace) -> int:
         fcntl.flock(lock, fcntl.LOCK_EX)
         measured(options, path, [(*w, m, f) for w, m, f in zip(wanted, modules, failed, strict=True)])
     return 0
+
+
+def past(folder: Path | None, problem: str, family: str) -> tuple[list[dict[str, Any]], float]:
+    """(a family's fastest configurations of before, how much of what is tried it should get)."""
+    if folder is None or not (folder / f"{problem}.jsonl").is_file():
+        return [], 1.0
+    lines = [json.loads(line) for line in (folder / f"{problem}.jsonl").read_text("utf-8").splitlines()]
+    right = sorted((one for one in lines if one.get("right")), key=lambda one: one["us"])
+    own = [one for one in right if one["family"] == family]
+    if not own:
+        return [], 1.0
+    behind = own[0]["us"] / right[0]["us"]
+    return [one["config"] for one in own[:4]], 1.0 if behind < 1.08 else 0.3 if behind < 1.3 else 0.0
 
 
 def load(folder: Path, number: int, text: str) -> ModuleType:
@@ -166,7 +185,7 @@ def measured(options: argparse.Namespace, path: Path, candidates: list[Any]) -> 
 
     end = time.monotonic() + options.gpu_seconds
     device = torch.device("cuda")
-    reference = imported(options.out / f"files-{options.one}" / "reference.py")
+    reference = imported(options.out / f"files-{path.stem}" / "reference.py")
     torch.manual_seed(0)
     with device, torch.no_grad():
         model = reference.Model(*reference.get_init_inputs()).to(device)
@@ -192,6 +211,8 @@ def measured(options: argparse.Namespace, path: Path, candidates: list[Any]) -> 
                     line["why"] = f"{type(error).__name__}: {str(error)[-400:]}"
             stream.write(json.dumps(line) + "\n")
             stream.flush()
+            if line.get("right") and line["us"] < min(best.values(), default=float("inf")):
+                (options.out / f"best-{path.stem}.py").write_text(text, "utf-8")
             if line.get("right") and line["us"] < best.get(name, float("inf")):
                 best[name] = line["us"]
                 (options.out / f"best-{path.stem}-{name}.py").write_text(text, "utf-8")
@@ -211,11 +232,11 @@ def tried(module: ModuleType, model: Any, inputs: list[Any], wanted: Any, scale:
         got = own(*inputs)
         torch.cuda.synchronize()
         error = 0.0
-        for a, b in zip(got.flatten().split(1 << 28), wanted.flatten().split(1 << 28), strict=True):
+        for a, b in zip(got.reshape(-1).split(1 << 28), wanted.reshape(-1).split(1 << 28), strict=True):
             error = max(error, float((a - b).abs().max()) / scale if bool(torch.isfinite(a).all()) else float("inf"))
         del got
         us = timed(lambda: own(*inputs))
-    return {"us": us, "error": error, "right": error < 1e-4}
+    return {"us": us, "error": error, "right": error < (1e-4 if wanted.element_size() > 2 else 2e-2)}
 
 
 def timed(call: Any, seconds: float = 0.12) -> float:

@@ -23,6 +23,8 @@ TURN = 4
 """Configurations of the best family that are measured at a time."""
 _IDLE = 2
 """After so many turns that brought nothing, the family is left."""
+_AHEAD = 1.1
+"""How much faster than the parent a whole kernel is where the parent's rewrites are left for later."""
 _GAIN = 0.99
 """A turn brought something if the best time fell below this part of the one before."""
 
@@ -76,7 +78,12 @@ class Families:
         until = self.study.seconds() + seconds
         best = parent_us or float("inf")
         fresh = [variant for variant in self.order if self.study.trials(self.key(variant)) == 0]
-        rest = (variant for variant in fresh if self.study.seconds() < until)
+        fresh.sort(key=lambda variant: variant not in self.generated)
+        rest = (
+            variant
+            for variant in fresh
+            if self.study.seconds() < until and (variant in self.generated or not self._overtaken(parent_us))
+        )
         self._look(((variant, one) for variant in rest for one in self._asked(variant, LOOK)), measure, until)
         idle = dict[str, int]()
         while self.study.seconds() < until:
@@ -93,6 +100,11 @@ class Families:
             after = self._best(leader.variant)
             if after > min(before, best) * _GAIN:
                 idle[leader.variant.name] = idle.get(leader.variant.name, 0) + 1
+
+    def _overtaken(self, parent_us: float | None) -> bool:
+        """Whether a whole kernel is so much faster than the parent that changes of the parent are not worth a look:
+        they come again once that kernel is the parent."""
+        return parent_us is not None and any(self._best(one) < parent_us / _AHEAD for one in self.generated)
 
     def _asked(self, variant: Variant, count: int) -> list[Candidate]:
         return self.study.ask(variant, self.key(variant), count, self._past(variant))

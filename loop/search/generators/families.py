@@ -58,21 +58,18 @@ class _Model:
         )
         return min(1.0, read / max(1, segment.bytes()))
 
-    def time(self, programs: int, warps: int, elements: float, passes: float = 1.0, launches: int = 1) -> float:
-        """`elements`: of a tile, for each thread; `passes`: how often what is read is read."""
+    def time(
+        self, programs: int, warps: int, elements: float, passes: float = 1.0, launches: int = 1, wanted: int = 8
+    ) -> float:
+        """`elements`: of a tile, for each thread, and `wanted` of them; `passes`: how often what is read is read."""
         moved = self.floor * (1 - self.reads + self.reads * passes)
         resident = max(1, min(self.target.threads // (32 * warps), 32))
-        slots = self.target.multiprocessors * resident
-        waves = programs / slots
-        full = (
-            math.ceil(waves) / waves
-            if waves > 1
-            else 1 / min(1.0, programs * warps / (4 * self.target.multiprocessors))
-        )
-        few = 1.0 + 0.5 * max(0.0, math.log2(8 / max(elements, 1.0)))
+        waves = programs / (self.target.multiprocessors * resident)
+        busy = min(1.0, programs * warps / (4 * self.target.multiprocessors))
+        full = math.ceil(waves) / waves if waves > 1 else 1 / busy
+        few = 1.0 + 0.1 * max(0.0, math.log2(wanted / max(elements, 0.5)))
         many = 1.0 + 0.5 * max(0.0, math.log2(elements * self.tiles / 64))
-        small = 1.0 + 0.02 * max(0.0, math.log2(4 / warps))
-        return moved * min(full, 4.0) * math.pow(few, 0.2) * many * small + launches * self.target.launch_us
+        return moved * min(full, 4.0) * few * many + launches * self.target.launch_us
 
 
 def _warps(config: Config) -> int:
@@ -181,7 +178,7 @@ def _whole(model: _Model, shape: Shape) -> Family | None:
         if elements > 128 or elements < 1 or waves * 32 * warps > model.target.threads:
             return math.inf
         own = (1.0 if config["streaming"] else 1.001) * (1.0 if not waves else 1.01)
-        return own * model.time(shape.programs(beside), warps, elements)
+        return own * model.time(shape.programs(beside), warps, elements, wanted=32)
 
     why = "A program that holds whole rows reads each element once, whatever is reduced."
     return Family("whole-rows", ("kernel_fusion", "online_recomputation"), space, build, cost, why)

@@ -80,6 +80,8 @@ class _Reader:
         self.found = Problem(graph)
         self.known: dict[tuple[int, int], _Known] = {}
         self.stored: dict[tuple[int, str], Memory] = {}
+        self.numbers: dict[int, bool | int | float] = {}
+        """Nodes that fill a tensor with one number."""
         self.logs: dict[str, tuple[str, str, str]] = {}
         """Logarithm of a softmax → what it is made of: the value, its largest and the sum of a row."""
         self.count = 0
@@ -123,12 +125,18 @@ class _Reader:
         if special is not None:
             special(place, node)
         elif node.op in FILLS:
-            raise UnreadableError(f"the operator {node.op}")
+            number = node.args.get(FILLS[node.op]) if isinstance(FILLS[node.op], str) else FILLS[node.op]
+            if not isinstance(number, (bool, int, float)):
+                raise UnreadableError(f"the number of {node.op}")
+            self.numbers[place] = number
         else:
             self._pointwise(place, node)
 
     def _pointwise(self, place: int, node: Node) -> None:
-        views = node.tensors
+        numbers = {
+            name: self.numbers[view.node or 0] for name, view in node.tensors.items() if view.node in self.numbers
+        }
+        views = {name: view for name, view in node.tensors.items() if name not in numbers}
         op = node.op
         if op == "_to_copy" or op in _IDENTITY:
             op = "clone"
@@ -139,14 +147,13 @@ class _Reader:
         order: list[str | float | int | bool] = []
 
         def text(name: str) -> str:
-            given = names[name] if name in names else node.args.get(name)
-            if isinstance(given, bool) or not isinstance(given, (str, int, float)):
-                given = bool(given) if isinstance(given, bool) else None
-                if given is None:
-                    raise UnreadableError(f"the argument {name} of {node.op}")
-            if given not in order or isinstance(given, (int, float)):
-                order.append(given)
-            return "{" + str(len(order) - 1 if isinstance(given, (int, float)) else order.index(given)) + "}"
+            given = names[name] if name in names else numbers.get(name, node.args.get(name))
+            if not isinstance(given, (str, int, float)):
+                raise UnreadableError(f"the argument {name} of {node.op}")
+            if isinstance(given, str) and given in order:
+                return f"{{{order.index(given)}}}"
+            order.append(given)
+            return f"{{{len(order) - 1}}}"
 
         plain = {name: value for name, value in node.args.items() if name not in views}
         form = expression(op, plain, text, floating)

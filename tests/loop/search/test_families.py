@@ -74,7 +74,7 @@ def test_every_family_gets_a_look_and_the_seconds_are_kept(tmp_path: Path) -> No
         seen.append(text)
         return Outcome(10.0, "", 2.0)
 
-    here.measured(one_by_one(measure), 13.0, (), 40.0)
+    here.measured(one_by_one(measure), 13.0, (), 10.5)
     assert {text.rsplit(" ", 1)[0] for text in seen} == {"slow", "quick", "rewrite-warps"}
     assert len(seen) == 7
     assert here.study.seconds() == 14.0
@@ -140,3 +140,18 @@ def test_on_several_devices_nothing_is_lost_or_told_twice(tmp_path: Path) -> Non
     left = [one for variant in again.order for one in again.study.ask(variant, again.key(variant), 100)]
     assert len(left) == 24 - len(sent)
     assert not {one.text for one in left} & set(sent)
+
+
+def test_a_parent_that_a_whole_kernel_overtook_is_not_rewritten(tmp_path: Path) -> None:
+    def looked(quick: float) -> set[str]:
+        names = set[str]()
+
+        def times(name: str, x: int) -> float:
+            names.add(name)
+            return {"slow": 90.0, "quick": quick}.get(name, 30.0) + x
+
+        families(tmp_path / str(quick)).measured(by_time(times), 8.0, (), 40.0)
+        return names
+
+    assert looked(20.0) == {"slow", "quick"}
+    assert looked(39.0) == {"slow", "quick", "rewrite-warps"}

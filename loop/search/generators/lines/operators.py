@@ -65,7 +65,11 @@ BINARY: Mapping[str, str] = {
     "bitwise_and": "({a} & {b})", "bitwise_or": "({a} | {b})",
 }  # fmt: skip
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "isnan")
-FILLS = {"zeros_like": 0.0, "ones_like": 1.0, "zeros": 0.0, "ones": 1.0}
+FILLS: Mapping[str, str | float] = {
+    "zeros_like": 0.0, "ones_like": 1.0, "zeros": 0.0, "ones": 1.0, "scalar_tensor": "s", "full": "fill_value",
+    "full_like": "fill_value",
+}  # fmt: skip
+"""Operators that fill a tensor with a number, or with an argument of this name."""
 
 
 def expression(op: str, named: Mapping[str, JsonValue], text: Callable[[str], str], floating: bool) -> str:
