@@ -125,7 +125,8 @@ class _Reader:
         if special is not None:
             special(place, node)
         elif node.op in FILLS:
-            number = node.args.get(FILLS[node.op]) if isinstance(FILLS[node.op], str) else FILLS[node.op]
+            said = FILLS[node.op]
+            number = node.args.get(said) if isinstance(said, str) else said
             if not isinstance(number, (bool, int, float)):
                 raise UnreadableError(f"the number of {node.op}")
             self.numbers[place] = number
