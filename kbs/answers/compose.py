@@ -228,8 +228,9 @@ def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: LogE
         of = knowledge.capability(product)
         beside = f"what {knowledge.name(of)} has, its compute capability" if of else "what holds beside it"
         answer.gaps.append(f"No page is about {knowledge.name(product)}: this is {beside}.")
-    prefers = question.form in PREFERRED and (best < SURE or question.form in _EXPLAINED)
-    prefers = (prefers or question.form is Form.COMPARISON) and not (lead and specs.SUPPORT in lead.uses)
+    prefers = (
+        question.form in (*PREFERRED, Form.COMPARISON) and best < SURE and not (lead and specs.SUPPORT in lead.uses)
+    )
     if lead is not None and best >= LEADS and not lead.refusal and not (prefers and score >= HIGH):
         _lead_with(lead, answer)
         if score >= HIGH:
