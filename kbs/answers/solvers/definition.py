@@ -74,7 +74,8 @@ def _claims(knowledge: Knowledge, pages: list[str]) -> Iterator[Claim]:
     """Every sentence and row of some pages."""
     for page in pages:
         for passage in knowledge.store.passages(knowledge.store.passage_ids(page_id=page)).values():
-            yield from sentences(passage)
+            if passage.cited is not None:  # records of the log name symptoms too, and define none
+                yield from sentences(passage)
 
 
 def _key(name: str) -> tuple[str, ...]:
