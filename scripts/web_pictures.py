@@ -52,11 +52,12 @@ def main() -> int:
             ("log", "/log?op=softmax", 1200, 620, True),
             ("narrow", QUESTION, 400, 760, True),
         )
+        site = Site(home, root)
+        site.desk().warm()  # the first question would wait for the model
         browser = Browser(program, Path(folder) / "profile")
-        with served(Site(home, root)) as address:
+        with served(site) as address:
             browser.open(f"{address}/?token={TOKEN}")
             browser.until("location.search === '' && !!document.querySelector('#ask')")
-            browser.open(address + QUESTION)  # the first question loads the model
             for name, page, width, height, dark in shots:
                 browser.size(width, height, dark=dark)
                 browser.open(address + page)
