@@ -37,6 +37,7 @@ def errors() -> dict[str, Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.processes
 @pytest.mark.timeout(600)
 def test_every_family_is_right_at_sizes_that_are_no_powers_of_two(errors: dict[str, Any]) -> None:
     assert set(REFERENCES) <= set(errors)
@@ -49,6 +50,7 @@ def test_every_family_is_right_at_sizes_that_are_no_powers_of_two(errors: dict[s
 
 
 @pytest.mark.slow
+@pytest.mark.processes
 @pytest.mark.timeout(600)
 def test_what_is_not_read_is_said(errors: dict[str, Any]) -> None:
     assert all(isinstance(errors[name], str) and errors[name] for name in UNREADABLE)
