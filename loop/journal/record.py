@@ -186,6 +186,8 @@ class RunRecord(FrozenModel):
     """Whether correct versions are kept where no time can be taken."""
     partial_restart: bool
     """Whether a stall masks half of the versions that are not the best."""
+    reports: Literal[1, 2] = 1
+    """Which tables the final report has: 1 in a run of before, whose report is rendered again as it was."""
     in_place: bool
     """Whether it stands in the user's repository, on a branch of its own."""
     branch: str

@@ -57,7 +57,7 @@ def report(
     lines += [
         "## What bounded the kernel",
         "",
-        *_drift(files, state),
+        *_drift(files, record, state),
         "## Methods",
         "",
         *_methods(files, record, state),
@@ -216,11 +216,14 @@ def _branches(version: VersionState) -> list[str]:
     return lines
 
 
-def _drift(files: Mapping[int, VersionFiles], state: RunState) -> list[str]:
+def _drift(files: Mapping[int, VersionFiles], record: RunRecord, state: RunState) -> list[str]:
     """How the bottleneck moved from each version's parent to it, and the metrics that its hypothesis named."""
     seen = [version for version in state.versions if version.profiled is not None]
     if not seen:
         return [f"{NOT_THERE}: no version was diagnosed.", ""]
+    if record.reports == 1:
+        told = ((version.number, version.profiled) for version in seen)
+        return [*bullets(f"v{n}: {found.bottleneck} (profile: {found.grade})" for n, found in told if found), ""]
     head = ("version", "bottleneck, before -> after", "dominant stall, before -> after", "metrics", "profile")
     rows = []
     for version in seen:
@@ -247,12 +250,15 @@ def _methods(files: Mapping[int, VersionFiles], record: RunRecord, state: RunSta
         found = {one.method: one.found for one in files[version.number].outcomes}
         for method in version.methods:
             shown = NOT_THERE if note is None else note.methods.get(method) or _unverifiable(note)
-            came = "implementation_failed" if version.judged and not version.passed else NOT_THERE
+            ended = "implementation_failed" if version.judged and not version.passed else NOT_THERE
             rows.append(
-                (method, f"v{version.number}", outcome(record, version), found.get(method, came), shown)
+                (method, f"v{version.number}", outcome(record, version), found.get(method, ended), shown)
             )  # fmt: skip
     if not rows:
         return ["None was used.", ""]
+    if record.reports == 1:
+        before = [(method, version, came, shown) for method, version, came, _, shown in rows]
+        return table(("method", "version", "outcome", "in the machine code"), before)
     return table(("method", "version", "outcome", "ended as", "in the machine code"), rows)
 
 

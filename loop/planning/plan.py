@@ -153,6 +153,7 @@ class ResolvedPlan:
             noise_floor=None,
             accept_unmeasured=wanted.accept_unmeasured,
             partial_restart=wanted.partial_restart,
+            reports=2,
             in_place=wanted.in_place,
             branch=self.branch,
         )
