@@ -42,7 +42,7 @@ def alike_sections(engine: Engine, least: float, wikis: Sequence[str]) -> AlikeS
     """Pairs of sections of different pages of some wikis whose vectors have at least this cosine.
 
     A section's vector is the mean of those of its passages. Two hardware pages are not compared: they hold the same
-    tables with other values. Raises `ConfigurationError` (`no_vectors`) where there is nothing to compare.
+    tables with other values. Raises `ConfigurationError` (`no_vectors`) where the index has none.
     """
     return engine.with_store(lambda store: _pairs(store, least, wikis, engine.model_identity()), vectors=True)
 
@@ -51,16 +51,16 @@ def _pairs(store: Store, least: float, wikis: Sequence[str], model: str | None) 
     sections: list[Section] = []
     means: list[NDArray[np.float32]] = []
     vectors = dict(store.vectors(model)) if model is not None else {}
+    if not vectors:
+        raise ConfigurationError(
+            "the index has no vectors to compare", code="no_vectors", hint="See `kopt doctor`, then `kopt ingest`."
+        )
     for section in store.every_section(Chosen({"wiki": tuple(wikis)})):
         own = [np.frombuffer(vectors[one.id], np.float32) for one in section.passages if one.id in vectors]
         if own and sum(len(one.text) for one in section.passages) >= _SHORTEST:
             mean = np.mean(own, axis=0)
             sections.append(section)
             means.append(mean / np.linalg.norm(mean))
-    if not sections:
-        raise ConfigurationError(
-            "no section of these wikis has a vector", code="no_vectors", hint="See `kopt doctor`, then `kopt ingest`."
-        )
     table = np.array(means, np.float32)
     found: list[Alike] = []
     for start in range(0, len(table), _BLOCK):
