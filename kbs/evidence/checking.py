@@ -79,11 +79,31 @@ Checker = Callable[[CitationLine], tuple[Status, str, str]]
 """Checks what a line claims of evidence of another kind: status, why, and what the evidence says."""
 
 
+_CODE = re.compile(r"`+([^`\n]+)`+")
+_HELD = re.compile("\ue000(\\d{1,6})\ue001")
+"""Where code stood: a number between two characters that no text of a page may mean anything by."""
+
+
 def plain_text(markdown: str) -> str:
     """Markdown lines as the words that a reader sees: no links, marks, footnote references or table rules.
 
-    Every pattern takes a time linear in the text, whatever a page holds.
+    Code between backticks stays as it is: `kernel[grid](x)` is no link, and `torch._dynamo` has no mark. Every pattern
+    takes a time linear in the text, whatever a page holds.
     """
+    if "`" not in markdown:
+        return _unmarked(markdown)
+    code: list[str] = []
+
+    def held(found: re.Match[str]) -> str:
+        code.append(found[1])
+        return f"\ue000{len(code) - 1}\ue001"
+
+    text = _unmarked(_CODE.sub(held, markdown.replace("\ue000", "").replace("\ue001", "")))
+    return " ".join(_HELD.sub(lambda place: code[int(place[1])], text).split()).strip(" |").strip()
+
+
+def _unmarked(markdown: str) -> str:
+    """The same with code read like any other text."""
     text = markdown
     if "[" in text:  # most text has few marks, and a search for each costs more than to look for it
         text = re.sub(r"\[\^[^\]\s]{1,80}\]", "", text)
@@ -146,7 +166,7 @@ def check_line(
 
 def stands_in(quote: str, markdown: str) -> bool:
     """Whether the words of `quote` are in `markdown`, none of them the cut end of another word, number or unit."""
-    wanted, text = plain_text(quote).casefold(), plain_text(markdown).casefold()
+    wanted, text = _unmarked(quote).casefold(), _unmarked(markdown).casefold()  # a quote has lost its backticks
     return bool(re.search(rf"(?<!\w)(?<!\w[.,/-]){re.escape(wanted)}(?!\w|[.,/-]\w)", text))
 
 

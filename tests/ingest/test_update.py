@@ -591,6 +591,7 @@ def test_carried_vectors_are_used_in_place_of_embedding(
     encoder = team.encoder
     monkeypatch.setattr("ingest.carried.vectors_file", lambda: tmp_path / "data" / "vectors.npz")
     monkeypatch.setattr("ingest.carried.bundled_wiki", lambda: team.wiki)
+    monkeypatch.setattr("ingest.carried.base_records", tuple)
     monkeypatch.setattr("ingest.carried.DefaultEncoder", lambda: encoder)
     assert write_carried_vectors() == 6
     result = team.update()

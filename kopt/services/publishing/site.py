@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -211,13 +210,6 @@ def _flat(text: str) -> str:
     return visible(text).replace("[", "(").replace("]", ")")[:300]
 
 
-def _searched(text: str) -> str:
-    """A line as it is searched and shown: names in code keep every underscore, which `plain_text` takes for marks."""
-    text = re.sub(r"\[\^[^\]\s]{1,80}\]", "", text)
-    text = re.sub(r"!?\[([^\[\]]*)\]\([^)\s]{0,500}\)", r"\1", text)
-    return " ".join(text.replace("`", "").replace("**", "").replace("|", " | ").split()).strip("|# ")
-
-
 def _index(pages: Mapping[str, Sequence[Page]]) -> bytes:
     """What is searched, as a script: a page that was opened from a folder may load no JSON."""
     found: list[Any] = []
@@ -230,7 +222,7 @@ def _index(pages: Mapping[str, Sequence[Page]]) -> bytes:
                     for number in range(block.line_start, block.line_end + 1):
                         text = page.lines[number - 1]
                         text = text if text.isprintable() else visible(text)
-                        shown = text.strip() if block.kind == "code" else _searched(text)
+                        shown = text.strip() if block.kind == "code" else plain_text(text)
                         said += [number, shown] if any(map(str.isalnum, shown)) else []
             heading = plain_text(visible(section.heading))
             sections.append([section.line_start, heading, " · ".join(section.asks), said])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kbs.evidence.checking import CheckedCitation, Status, check_citation, check_text, plain_text
+from kbs.evidence.checking import CheckedCitation, Status, check_citation, check_text, plain_text, stands_in
 from kbs.evidence.citation import Citation, CitationLine, EvidenceKind, Reference, lines_hash
 from kbs.evidence.spec import Spec
 from kbs.evidence.vocabulary import vocabulary
@@ -314,7 +314,27 @@ def test_a_page_of_several_products_needs_the_product(library: Wikis, at: At) ->
         ("num_warps * 2", "num_warps * 2"),
         ("> 1. quoted", "1. quoted"),
         ("a\nb", "a b"),
+        (
+            "call `torch._dynamo.mark_dynamic(x, 0)` or `kernel[grid](x)`",
+            "call torch._dynamo.mark_dynamic(x, 0) or kernel[grid](x)",
+        ),
+        ("`__CUDA_ARCH__` and __bold__ and ``a * b``", "__CUDA_ARCH__ and bold and a * b"),
+        ("| `a|b` | *c* `", "a|b | c"),
     ],
 )
 def test_plain_text(markdown: str, plain: str) -> None:
     assert plain_text(markdown) == plain
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Mark sizes: `torch._dynamo.mark_dynamic(x, 0)`, or `dynamic=True`.[^a]",
+        "A launch through `kernel[grid](x)` costs 9 to 28 µs.",
+        "`__CUDA_ARCH__` is *not* defined on the host.",
+        "| `tl.load` | **masked** | see [the page](x.md) |",
+    ],
+)
+def test_what_is_printed_of_a_line_stands_in_it(line: str) -> None:
+    assert stands_in(plain_text(line), line)
+    assert stands_in(line, line)
