@@ -74,6 +74,7 @@ def search(
     limit: LimitOption = 10,
 ) -> Reply:
     """Search experiments, best match first."""
+    from kopt.cli.log.text import counted
     from kopt.cli.support import engine
     from kopt.services.experience.log import open_log, shipped_of
     from kopt.services.knowledge.log_search import search_log
@@ -85,7 +86,8 @@ def search(
             total, shipped = index.count(wanted), shipped_of(index, wanted)
         entries, result = search_log(eng, found, " ".join(words), wanted, limit) if total else ([], None)
         told = [*eng.warnings, *(f"degraded: {why}" for why in (result.degraded if result else ()))]
-    return _listed(found, entries, (total, shipped), "" if entries else _NONE, told)
+    none = f"None of {counted(total)} fits." if total else _NONE
+    return _listed(found, entries, (total, shipped), "" if entries else none, told)
 
 
 def _listed(

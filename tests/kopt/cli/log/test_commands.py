@@ -59,7 +59,7 @@ def test_add_list_show_search(log: Log) -> None:
     assert "Rows must be even." in shown.out
     assert "1.3x" in shown.out
     assert f"log/{id}" in log("search", "16", "bytes").out
-    assert "none of 1 experiments" in log("search", "nowhere").out
+    assert "None of 1 experiment fits." in log("search", "nowhere").out
     assert data(log("list", "--chip", "B200", "--json"))["total"] == 0
 
 
