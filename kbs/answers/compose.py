@@ -240,7 +240,7 @@ def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: LogE
     elif lead is not None and best >= _least(lead, question):
         _lead_with(lead, answer)
         _say_left(question, lead, weights, answer)
-    elif score >= MIDDLE:
+    elif score >= MIDDLE and not _strange(question, knowledge, found)[1]:
         offer(question, knowledge, hits, weights, answer)
     elif lead is not None and best >= STANDS and not lead.refusal:
         _lead_with(lead, answer)
@@ -314,9 +314,8 @@ def _refuse(
         return
     answer.abstained = True
     terms = [term for term in found.terms if len(term) > 1]
-    unknown = [term for term in terms if not knowledge.store.word_frequency(term, knowledge.reviewed)]
-    slots = any((question.products, question.operation, question.metrics, question.symptoms, question.techniques))
-    if not slots and len(unknown) * 2 >= len(terms):
+    unknown, strange = _strange(question, knowledge, found)
+    if strange:
         answer.reason = "not_understood"
         said = f" I do not know {', '.join(unknown)}." if unknown else ""
         text = f"Not understood.{said} Ask about GPUs and their kernels, such as “why is my transpose memory-bound”."
@@ -329,6 +328,14 @@ def _refuse(
             nearest = dict.fromkeys(hit.section.title for hit in hits[:3])
             answer.gaps.append(f"The nearest pages are {', '.join(nearest)}.")
     answer.gaps.append(f"Looked for: {', '.join(terms) or question.text}.")
+
+
+def _strange(question: Question, knowledge: Knowledge, found: SectionResult) -> tuple[list[str], bool]:
+    """(words of the question that no page has; whether they are half of it or more, and nothing else is known of it)."""
+    terms = [term for term in found.terms if len(term) > 1]
+    unknown = [term for term in terms if not knowledge.store.word_frequency(term, knowledge.reviewed)]
+    slots = any((question.products, question.operation, question.metrics, question.symptoms, question.techniques))
+    return unknown, not slots and len(unknown) * 2 >= len(terms)
 
 
 def _from_notes(question: Question, knowledge: Knowledge, answer: Answer) -> None:

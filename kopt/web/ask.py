@@ -14,14 +14,6 @@ from kopt.web.desk import Desk
 
 MOST = 4_000
 """Characters of a question."""
-EXAMPLES = (
-    "why is my softmax memory-bound on H100",
-    "how long does a 16384x4096 fp32 softmax take at least on H200",
-    "what is a bank conflict",
-    "compare the HBM bandwidth of H100 SXM and H200",
-    "how do I get rid of uncoalesced accesses",
-    "what did we learn about softmax on H200",
-)
 
 
 async def page(desk: Desk, request: Request) -> Response:
@@ -32,7 +24,7 @@ async def page(desk: Desk, request: Request) -> Response:
 
     def work() -> Mapping[str, Any]:
         engine = desk.engine()
-        values: dict[str, Any] = {"question": question, "long": long, "gpu": gpu, "dtype": dtype, "examples": EXAMPLES}
+        values: dict[str, Any] = {"question": question, "long": long, "gpu": gpu, "dtype": dtype}
         if not question:
             return {**values, "answer": None}
         found = ask(engine, Asked(question, (gpu,) if gpu else (), dtype))

@@ -176,7 +176,8 @@ def find_page(library: Wikis, text: str) -> tuple[str, str]:
     if wanted in ids:
         return ids[wanted]
     end = "-".join(wanted.lower().split())
-    for before in "/-":  # `softmax` is kernel/softmax; where no page has that name, `swizzle` is technique/l2-swizzle
+    # A page's own name comes first; where no page has it, the end of a name after a hyphen.
+    for before in "/-":
         found = [name for name in short if end and name.endswith(before + end)]
         if len(found) == 1:
             return short[found[0]]

@@ -106,7 +106,7 @@ class Picture:
         form = Markup('<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/>')
         self.parts.append(form.format(style, *corner))
 
-    def dot(self, x: float, y: float, style: str, said: str = "", radius: float = 4.5) -> None:
+    def spot(self, x: float, y: float, style: str, said: str = "", radius: float = 4.5) -> None:
         """A mark, with what it tells whoever points at it."""
         form = Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="{:.1f}">{}</circle>')
         self.parts.append(form.format(style, x, y, radius, _told(said)))

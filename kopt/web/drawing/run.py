@@ -42,7 +42,7 @@ def timeline(found: Drawing) -> Markup:
         figures = f"{figure(point.low_us, unit)} to {figure(point.high_us, unit)}"
         said = f"v{point.version}: {figure(point.median_us, unit)} {unit}, 95 % interval {figures} {unit}"
         methods = ", ".join(point.methods)
-        made.dot(at, y.at(point.median_us * factor), f"mark {style}", f"{said}{': ' if methods else ''}{methods}")
+        made.spot(at, y.at(point.median_us * factor), f"mark {style}", f"{said}{': ' if methods else ''}{methods}")
         if last < 16:
             made.text(at + 8, y.at(point.median_us * factor) - 8, duration(point.median_us), "label")
     return made.svg()
@@ -84,7 +84,7 @@ def roofline(found: Drawing) -> Markup:
     made.text(x.at(intensity) + 6, y.end + 12, f"{intensity:.4g} FLOP/byte", "label")
     for point, rate in zip(found.points, reached, strict=True):
         said = f"v{point.version}: {rate / 1e12:.4g} TFLOP/s, {duration(point.median_us)}"
-        made.dot(x.at(intensity), y.at(rate / 1e12), f"mark {'kept' if point.kept else 'left'}", said)
+        made.spot(x.at(intensity), y.at(rate / 1e12), f"mark {'kept' if point.kept else 'left'}", said)
     best = max(range(len(reached)), key=reached.__getitem__)
     made.text(x.at(intensity) + 9, y.at(reached[best] / 1e12) + 4, f"v{found.points[best].version}", "label")
     return made.svg()

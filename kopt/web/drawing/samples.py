@@ -61,4 +61,4 @@ def _strip(made: Picture, timed: Timed, top: float, x: Axis, factor: float, colo
     for n in range(0, len(series.us), step):
         if not series.dropped[n]:
             y = top + 34 + height * (restarts.index(series.restart[n]) + 0.5)
-            made.dot(x.at(series.us[n] * factor), y, f"sample s{colour}", radius=1.6)
+            made.spot(x.at(series.us[n] * factor), y, f"sample s{colour}", radius=1.6)
