@@ -331,7 +331,7 @@ def _refuse(
 
 
 def _strange(question: Question, knowledge: Knowledge, found: SectionResult) -> tuple[list[str], bool]:
-    """(words of the question that no page has; whether they are half of it or more, and nothing else is known of it)."""
+    """(words of the question that no page has; whether they are half of it or more, and no slot is filled)."""
     terms = [term for term in found.terms if len(term) > 1]
     unknown = [term for term in terms if not knowledge.store.word_frequency(term, knowledge.reviewed)]
     slots = any((question.products, question.operation, question.metrics, question.symptoms, question.techniques))
