@@ -148,7 +148,7 @@ def _row(entry: Entry) -> dict[str, Any]:
     one = entry.experiment.model_dump(mode="json")
     ratio = one.pop("speedup") or {}
     one.update({f"speedup_{end}": ratio.get(end) for end in ("median", "low", "high")})
-    one.update(masked=entry.masked, why=entry.why, ids=list(entry.ids))
+    one.update(masked=entry.masked, why=entry.why, ids=list(entry.ids), origin=entry.origin)
     return {name: json.dumps(one[name]) if isinstance(one[name], list | dict) else one[name] for name in columns()}
 
 
