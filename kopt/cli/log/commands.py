@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kbs.experience.log import ExperienceLog
 
 log = typer.Typer(help="Record and search optimization experiments, and recommend methods.", no_args_is_help=True)
-_NONE = "No experiment was found. `kopt log add` and `kopt log import` add some; runs add theirs."
 LimitOption = Annotated[int, typer.Option("--limit", min=1, max=100_000, help="Number of experiments to show.")]
 
 
@@ -53,7 +52,7 @@ def list_(
         entries = list(index.entries(wanted, limit, newest=True))
         total, shipped = index.count(wanted), shipped_of(index, wanted)
     more = f", {len(entries)} of them shown" if total > len(entries) else ""
-    last = f"{counted(total)}{more}{_shipped(shipped)}, {found.files.root}" if entries else _NONE
+    last = f"{counted(total)}{more}{_shipped(shipped)}, {found.files.root}" if entries else _none(found)
     return _listed(found, entries, (total, shipped), last)
 
 
@@ -86,8 +85,13 @@ def search(
             total, shipped = index.count(wanted), shipped_of(index, wanted)
         entries, result = search_log(eng, found, " ".join(words), wanted, limit) if total else ([], None)
         told = [*eng.warnings, *(f"degraded: {why}" for why in (result.degraded if result else ()))]
-    none = f"None of {counted(total)} fits." if total else _NONE
+    none = f"None of {counted(total)} fits." if total else _none(found)
     return _listed(found, entries, (total, shipped), "" if entries else none, told)
+
+
+def _none(found: ExperienceLog) -> str:
+    where = f"No experiment was found in {found.files.root}."
+    return f"{where} `kopt log add` and `kopt log import` add some; runs add theirs."
 
 
 def _listed(
@@ -143,7 +147,9 @@ def stats(filters: FilterOptions) -> Reply:
         twice = len(index.duplicates())
     problems = [str(problem) for problem in found.problems()]
     left_out = f", {hidden} masked ones left out" if hidden else ""
-    lines = [f"{counted(experiments)}{_shipped(shipped)}{left_out}, {found.files.root}" if experiments else _NONE]
+    lines = [
+        f"{counted(experiments)}{_shipped(shipped)}{left_out}, {found.files.root}" if experiments else _none(found)
+    ]
     for name, rows in by.items():
         lines += [f"by {name}", *effect_lines(rows)] if rows else []
     warnings = list(problems)

@@ -73,7 +73,8 @@ def ablations(context: GateContext) -> Iterator[Broken]:
         return
     file = f"{context.proposal_file}#ablations"
     given = [one.method for one in proposal.ablations]
-    wanted = list(proposal.methods) if len(proposal.methods) > 1 else []
+    several = len(proposal.methods) > 1 and context.record.discipline == "budget"  # else another rule refuses several
+    wanted = list(proposal.methods) if several else []
     for method in dict.fromkeys(wanted):
         if given.count(method) != 1:
             message = f"{given.count(method) or 'no'} ablations of {method}: one is wanted for each of several methods"
