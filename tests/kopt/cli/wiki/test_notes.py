@@ -142,7 +142,7 @@ def test_notes_are_forgotten(kopt: Kopt, home: Path, notes: Path) -> None:
     done = kopt("ingest", "--forget", "papers", "--json")
     assert [one["name"] for one in done.json["data"]["wikis"]] == ["gpu-wiki"]
     assert done.json["data"]["pages_removed"] == 2
-    assert kopt("search", "zorbal", "--kind", "note").code == 2
+    assert kopt("search", "zorbal", "--kind", "note").out == "No passage was found.\n"
     assert kopt("cite", f"{QUOTE} <- {HERE}:L3-L4").code == 4
     assert (notes / "old wiki/attention.txt").exists()
 
