@@ -240,7 +240,7 @@ def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: LogE
     elif lead is not None and best >= _least(lead, question):
         _lead_with(lead, answer)
         _say_left(question, lead, weights, answer)
-    elif score >= MIDDLE and not _strange(question, knowledge, found)[1]:
+    elif score >= MIDDLE and not all(_strange(question, knowledge, found)):
         offer(question, knowledge, hits, weights, answer)
     elif lead is not None and best >= STANDS and not lead.refusal:
         _lead_with(lead, answer)
