@@ -59,7 +59,7 @@ def make_site(built_home: Path, folder: Path) -> Site:
     run = root / "runs" / "softmax-run"
     shutil.copytree(RUN, run)
     receipts = home / "receipts"
-    receipts.mkdir()
+    receipts.mkdir(exist_ok=True)
     receipt = (run / "v3/receipt.json").read_bytes()
     (receipts / f"{json.loads(receipt)['id'][:16]}.json").write_bytes(receipt)
     _harm_run(shutil.copytree(RUN, root / "runs" / "harm-run"))
