@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from kbs.common.errors import ExitCode
+from kbs.common.visible_text import visible
 from kopt.mcp.problem import NO_DIMS, Bytes, Dims, Entry, File, Launch, Operations, Peak, problem_files
 from kopt.mcp.tool import Call, Done, tool
 
@@ -148,13 +149,15 @@ def cite(
 ) -> Done:
     """Check every citation of a text against what the cited lines say now. Status `rejected` if any fails, and
     `abstained` if there is none."""
-    from kopt.services.knowledge.citations import check
+    from kopt.services.knowledge.citations import check, checked_lines
     from kopt.services.results.answering.citations import CiteData
 
     engine = call.engine()
-    data = CiteData.of(check(engine, text, [call.roots.file(one) for one in profile]))
+    checked = check(engine, text, [call.roots.file(one) for one in profile])
+    data = CiteData.of(checked)
     warnings = list(engine.warnings)
     if not data.citations:
         warnings.append("no citation was found in the text")
         return Done(data, code=ExitCode.ABSTAINED, warnings=warnings)
-    return Done(data, code=ExitCode.REJECTED if data.failed else ExitCode.OK, warnings=warnings)
+    told = "\n".join(map(visible, checked_lines(checked)))
+    return Done(data, told, ExitCode.REJECTED if data.failed else ExitCode.OK, warnings)

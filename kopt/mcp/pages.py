@@ -74,8 +74,9 @@ _OPTIMIZE = """Make {what} faster with kopt's gated run.
 
 1. `run_start` without `accept`; show the user the plan{times}. Begin it with `accept` when they agree.
 2. `run_next` has the kernel, what was measured, the diagnosis, passages to cite and the methods.
-3. Copy the parent's kernel to a file outside the run's folder, and make one change: one method of the list.
-4. `run_submit` it with `show` first: the gate says what it refuses and how to mend it. Then without.
+3. Make one change to the parent's kernel, whose text it ends with: one method of the list.
+4. `run_submit` the whole new kernel as `source`, with `show` first: the gate says what it refuses \
+and how to mend it. Then without.
 5. Go on with 2 until `run_next` abstains. Report what `run_status` says, and no figure that does not stand there.
 
 Every figure needs a source: a citation line, the profile, or arithmetic that you show. Do not change the problem, the \

@@ -14,7 +14,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, get_origin, get_type_hints
 
 from mcp.types import Tool as Listed
 from mcp.types import ToolAnnotations
@@ -76,12 +76,17 @@ class Tool:
         return self.command.replace(" ", "_")
 
     def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments, checked. UsageError `arguments_invalid`."""
+        """The arguments, checked; a text where a list is wanted is a list of it. UsageError `arguments_invalid`."""
+        fields = self.arguments.model_fields
+        lists = {name for name, one in fields.items() if get_origin(one.annotation) is tuple}
+        one_each = {
+            name: [value] if name in lists and isinstance(value, str) else value for name, value in given.items()
+        }
         try:
-            read = self.arguments.model_validate(given)
+            read = self.arguments.model_validate(one_each)
         except ValidationError as error:
             wrong = [
-                f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}"
+                f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg'].replace('tuple', 'list')}"
                 for one in error.errors(include_url=False, include_input=False, include_context=False)
             ]
             raise UsageError(
@@ -89,7 +94,7 @@ class Tool:
                 code="arguments_invalid",
                 hint="`tools/list` has the schema of its arguments.",
             ) from error
-        return {name: getattr(read, name) for name in self.arguments.model_fields}
+        return {name: getattr(read, name) for name in fields}
 
     def listed(self) -> Listed:
         """As a client sees it."""

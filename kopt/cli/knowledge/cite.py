@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +16,6 @@ from kopt.cli.support import engine, print_lines
 from kopt.cli.terminal.completion import pages
 
 if TYPE_CHECKING:
-    from kbs.evidence.checking import CheckedCitation
     from kopt.services.knowledge.citations import PageLines
     from wiki.library import Wikis
 
@@ -53,7 +52,7 @@ def cite(
     Notes are quoted and cited as `note/<name>/<path>:L<a>[-L<b>]`. A spec that cites a note fails.
     """
     from kbs.common.errors import ExitCode
-    from kopt.services.knowledge.citations import check
+    from kopt.services.knowledge.citations import check, checked_lines
     from kopt.services.results.answering.citations import CiteData
 
     content = _content(text)
@@ -64,21 +63,7 @@ def cite(
     if not checked:
         said = "No citation was found in the text, so nothing was checked. `kopt cite --help` shows their form."
         return Reply(data, print_lines([said]), ExitCode.ABSTAINED, warnings)
-    lines = [*_checked_lines(checked), f"{data.ok} ok, {data.failed} failed"]
-    return Reply(data, print_lines(lines), ExitCode.REJECTED if data.failed else ExitCode.OK, warnings)
-
-
-def _checked_lines(checked: Sequence[CheckedCitation]) -> Iterator[str]:
-    from kbs.evidence.checking import Status
-
-    for one in checked:
-        where = f"{one.line}: " if one.line else ""
-        yield f"{where}{one.status:<9} {one.text or one.reference}"
-        if one.status is not Status.OK:
-            yield from [f"    {one.reference}: {one.detail}"] if one.detail else []
-            yield from [f"    the line says: {one.says}"] if one.says else []
-        if one.said:
-            yield f"    it said:       {one.said}"
+    return Reply(data, print_lines(checked_lines(checked)), ExitCode.REJECTED if data.failed else ExitCode.OK, warnings)
 
 
 def _content(text: str) -> str:

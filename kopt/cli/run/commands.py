@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +17,6 @@ from kbs.common.visible_text import visible
 from kopt.cli.command import command
 from kopt.cli.options import YesFlag
 from kopt.cli.output import JsonFlag, Reply, progress_bar, tell
-from kopt.cli.run import text
 from kopt.cli.run.options import (
     SEARCH_SECONDS,
     CommandTimeoutOption,
@@ -28,10 +28,11 @@ from kopt.cli.run.options import (
     VersionArgument,
     WordOptions,
 )
-from kopt.cli.run.request_text import next_lines
 from kopt.cli.support import print_lines
 from kopt.cli.terminal.completion import runs
 from kopt.services.arguments import read_version
+from kopt.services.runs.telling import state as text
+from kopt.services.runs.telling.request import commands, next_lines
 
 if TYPE_CHECKING:
     from kbs.common.json_model import JsonModel
@@ -112,7 +113,7 @@ def _confirmed(shown: str, question: str, *, yes: bool, json: bool) -> bool:
     return typer.confirm(question, err=True)
 
 
-# --- taking a run on ------------------------------------------------------------------------------------------------
+# --- taking a run on ---
 
 
 @command("run next", run, reads_wikis=True, paged=True)
@@ -130,7 +131,7 @@ def next_(run: RunOption = None) -> Reply:
     data = wanted(engine, view)
     skips = {} if data.request is None else to_skip(engine, view, data.request)
     code = ExitCode.ABSTAINED if data.request is None else ExitCode.OK
-    return _reply(data, next_lines(data, skips), engine.warnings, code)
+    return _reply(data, next_lines(data, skips, commands), engine.warnings, code)
 
 
 @command("run submit", run, reads_wikis=True)
@@ -149,6 +150,7 @@ def submit(
     the gate refuses it (this does not count as an attempt), if it is not accepted, or if the version fails.
     """
     from kopt.services.runs.devices.choice import Choice
+    from kopt.services.runs.handing_in import typed_place
     from kopt.services.runs.submission import hand_in
 
     if words.given == (proposal is not None):
@@ -162,7 +164,8 @@ def submit(
     with _held(run, Choice(devices)) as at:
         said, notes = hand_in(at, data, None if typed is None else (typed[0], typed[2]), show=show)
         code = ExitCode.OK if said.outcome in ("passed", "shown") else ExitCode.REJECTED
-        return _reply(said, text.submit_lines(said, typed[1] if typed else None), notes, code)
+        place = partial(typed_place, kernel=str(typed[1])) if typed else str
+        return _reply(said, text.submit_lines(said, place), notes, code)
 
 
 def _read(place: str) -> bytes:
@@ -430,8 +433,7 @@ def _held(run: str | None, choice: Choice | None = None) -> Iterator[Driving]:
     from kopt.services.runs.service import driving
 
     def step(phase: Phase, words: str) -> None:
-        sys.stderr.write(f"{phase.value} {visible(words)}".rstrip() + "\n")
-        sys.stderr.flush()
+        print(f"{phase.value} {visible(words)}".rstrip(), file=sys.stderr, flush=True)
 
     with progress_bar() as bar, driving(run, bar, step, choice or ALONE) as at:
         yield at
@@ -446,7 +448,6 @@ def _run_reply(at: Driving, *, idle: bool = False) -> Reply:
     from kopt.services.runs.submission import standing
 
     data, code, errors = standing(at, idle=idle)
-    rejected = at.driver.rejected
-    lines = [*text.run_lines(data), *(rejected.lines() if rejected is not None else ())]
+    lines = [*text.run_lines(data), *(at.driver.rejected.lines() if at.driver.rejected else ())]
     lines += [f"error: {error['message']}" for error in errors if error["code"] == "no_proposal"]
     return replace(_reply(data, lines, at.notes, code), errors=errors)

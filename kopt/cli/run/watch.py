@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from kopt.cli.output import duration
-from kopt.cli.run.text import labelled, run_lines
 from kopt.cli.terminal.console import console
+from kopt.services.runs.telling.state import labelled, run_lines
 
 if TYPE_CHECKING:
     from kopt.services.results.runs import RunWatchData

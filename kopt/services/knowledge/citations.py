@@ -100,6 +100,20 @@ def _evidence_in(document: object) -> Iterator[Citation | str]:
             waiting += reversed([part for pair in item.items() for part in pair])
 
 
+def checked_lines(checked: Sequence[CheckedCitation]) -> Iterator[str]:
+    """What came of each citation, and how many hold."""
+    for one in checked:
+        where = f"{one.line}: " if one.line else ""
+        yield f"{where}{one.status:<9} {one.text or one.reference}"
+        if one.status is not Status.OK:
+            yield from [f"    {one.reference}: {one.detail}"] if one.detail else []
+            yield from [f"    the line says: {one.says}"] if one.says else []
+        if one.said:
+            yield f"    it said:       {one.said}"
+    ok = sum(one.status is Status.OK for one in checked)
+    yield f"{ok} ok, {len(checked) - ok} failed"
+
+
 @dataclass(frozen=True)
 class PageLines:
     """Lines of a page, with context around them."""

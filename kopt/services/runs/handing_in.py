@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 from evaluator.source.source_file import SourceFile, is_cuda, read_source
@@ -36,6 +37,15 @@ def read_kernel(path: Path) -> tuple[str, Language]:
     """The text of a new kernel, and its language. Raises `UsageError`."""
     found = read_source(path, "kernel")
     return found.text, language_of(found)
+
+
+def language_of_text(text: str) -> Language:
+    """The language of a kernel without a file: what parses as Python is Python, also with CUDA in its strings."""
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return language_of(SourceFile(name="", text=text))
+    return "python"
 
 
 def language_of(kernel: SourceFile) -> Language:
@@ -91,11 +101,11 @@ def _parent(view: View, number: int) -> Parent:
     )
 
 
-def typed_place(file: str, kernel: Path) -> str:
-    """`--why` for `proposal.json#hypothesis.rationale`: the option or file in which a broken place was typed."""
+def typed_place(file: str, kernel: str) -> str:
+    """`--why` for `proposal.json#hypothesis.rationale`: the option in which a broken place was typed, or `kernel`."""
     name, _, field = file.partition("#")
     if name in KERNELS.values():
-        return str(kernel)
+        return kernel
     option = next((option for field_name, option in TYPED.items() if field.startswith(field_name)), "")
     return option or file
 

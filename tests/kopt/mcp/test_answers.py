@@ -114,6 +114,8 @@ def test_each_tool_that_reads_says_what_the_command_says(home: Path, run: Callab
         for tool, arguments, words in cases:
             made = await call(client, tool, **arguments)
             assert made == run(home, *words, "--json", cwd=files).json, tool
+        one = {"gpu": "h100-sxm", "metric": "hbm_bandwidth"}  # a text where a list is wanted
+        assert await call(client, "spec", **one) == await call(client, "spec", **{**one, "gpu": ["h100-sxm"]})
         done = await client.call_tool("ask", {"question": "why is it slow", "profile": "report.csv"})
         assert run(home, "ask", "why is it slow", "--profile", "report.csv", cwd=files).out.strip() in said(done)
 

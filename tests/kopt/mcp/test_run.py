@@ -75,7 +75,10 @@ def test_three_iterations_by_mcp_alone(home: Path, tmp_path: Path, run: Callable
         assert (await do("run_submit", **typed))["data"]["outcome"] == "passed"
         for number in (2, 3):
             request = (await do("run_next"))["data"]["request"]
-            said = await do("run_submit", proposal=answer(request))
+            made = answer(request)
+            again = {**typed, "kernel": "", "source": made["kernel"], "change": made["hypothesis"]["single_change"]}
+            again["why"] = made["hypothesis"]["rationale"]
+            said = await do("run_submit", **(again if number == 2 else {"proposal": made}))
             assert (said["data"]["version"], said["data"]["outcome"]) == (number, "passed")
         assert (await do("run_next"))["status"] == "abstained"
         status = await do("run_status")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from evaluator.receipt.receipt import parse
-from kopt.cli.run.text import run_lines
 from kopt.services.results.runs import RunData
+from kopt.services.runs.telling.state import run_lines
 from loop.journal.folder import RunFolder
 from loop.journal.state import Phase
 from loop.planning.frontier import Candidate, frontier
@@ -162,7 +162,7 @@ def test_the_real_gate_passes_the_champion_of_several(tmp_path: Path) -> None:
     run = valid.build(tmp_path)
     record = run.record
     bench = valid.GpuTools(run.home, record, wiki=run.wiki)
-    parts = valid.RealParts(RunFolder(run.root), record, bench, wiki=run.wiki)
+    parts: Any = valid.RealParts(RunFolder(run.root), record, bench, wiki=run.wiki)
     with Driver.open(run.root, bench, run.home, parts) as driver:
         driver.advance()
         body = "    return (x.softmax(-1) + 1) - 1\n"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kopt.cli.run.request_text import next_lines
 from kopt.services.results.runs import RunNextData
+from kopt.services.runs.telling.request import commands, next_lines
 from loop.journal.state import Phase
 from loop.proposals.request import PastAttempt
 from loop.tools import DiagnosisNote, FoundPassage, Named, Search
@@ -14,7 +14,7 @@ from tests.loop.proposers.requests import past, request
 
 def said(to_skip: dict[str, list[str]] | None = None, **more: Any) -> str:
     data = RunNextData(run="a", folder="/a", phase=Phase.PROPOSE, why="", request=request(**more))
-    return "\n".join(next_lines(data, to_skip or {}))
+    return "\n".join(next_lines(data, to_skip or {}, commands))
 
 
 def test_all_that_the_next_version_is_written_from() -> None:
@@ -91,4 +91,4 @@ def test_a_folder_with_a_blank_can_be_typed() -> None:
 
 def test_nothing_is_wanted() -> None:
     data = RunNextData(run="a", folder="/a", phase=Phase.FINISHED, why="the run is finished", request=None)
-    assert list(next_lines(data, {})) == ["the run is finished"]
+    assert list(next_lines(data, {}, commands)) == ["the run is finished"]

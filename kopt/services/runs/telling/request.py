@@ -1,13 +1,13 @@
-"""`kopt run next` for a person: everything that the next version is written from, and the command that hands it in."""
+"""What the next version is written from, for a person or an agent, and the command that hands it in."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kopt.cli.run.text import labelled, ratio
+from kopt.services.runs.telling.state import labelled, ratio
 
 if TYPE_CHECKING:
     from kopt.services.results import runs
@@ -18,8 +18,11 @@ _LAST = 99
 """The rank of methods whose page gives no priority."""
 
 
-def next_lines(found: runs.RunNextData, to_skip: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """What is wanted, section by section. `to_skip`: method → methods that a proposal of it must list as skipped."""
+def next_lines(
+    found: runs.RunNextData, to_skip: Mapping[str, Sequence[str]], after: Callable[[NextRequest], Iterable[str]]
+) -> Iterator[str]:
+    """What is wanted, section by section. `to_skip`: method → methods that a proposal of it must list as skipped.
+    `after`: how it is handed in."""
     request = found.request
     if request is None:
         yield found.why
@@ -34,7 +37,7 @@ def next_lines(found: runs.RunNextData, to_skip: Mapping[str, Sequence[str]]) ->
     yield from _section("found for this version: cite by the reference", _found(request.searches))
     yield from _section("methods that apply, by axis; a number is the priority", _methods(request.methods))
     skips = (f"{name}: {', '.join(before)}" for name, before in to_skip.items())
-    yield from _section("to be listed with --skip METHOD=REASON, for a proposal of", skips)
+    yield from _section("to be listed as skipped, METHOD=REASON, for a proposal of", skips)
     yield from _section("methods that do not apply", _against(request.methods))
     yield from _section("directives", _directives(request))
     yield from _section("what was tried", (line for past in request.history for line in _past(past)))
@@ -42,7 +45,7 @@ def next_lines(found: runs.RunNextData, to_skip: Mapping[str, Sequence[str]]) ->
     yield from _section(f"proposals for v{request.version} that were refused", _refused(request))
     yield from _section("what the gate asks of a proposal", request.rules)
     yield from ("", f"left: {_left(request)}")
-    yield from _section("next", _commands(request))
+    yield from _section("next", after(request))
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
@@ -175,7 +178,7 @@ def _left(request: NextRequest) -> str:
     return f"{left.iterations} iterations, {left.attempts} attempts at this version{time}"
 
 
-def _commands(request: NextRequest) -> Iterator[str]:
+def commands(request: NextRequest) -> Iterator[str]:
     """From the parent's file to the submission, as it is typed."""
     parent, folder = f"{request.folder}/{request.parent.path}", request.folder
     new = f"{folder}-v{request.version}{Path(parent).suffix}"

@@ -1,9 +1,8 @@
-"""A run on the terminal."""
+"""How a run, a version and a proposal stand, in lines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -123,10 +122,8 @@ def version_lines(version: runs.VersionData) -> Iterator[str]:
         yield labelled("commit", version.commit)
 
 
-def submit_lines(found: runs.RunSubmitData, kernel: Path | None = None) -> Iterator[str]:
-    """What came of a proposal. `kernel`: the file of one that was made from few words."""
-    from kopt.services.runs.handing_in import typed_place
-
+def submit_lines(found: runs.RunSubmitData, place_of: Callable[[str], str] = str) -> Iterator[str]:
+    """What came of a proposal. `place_of`: where what stands at a broken place was typed."""
     words = {
         "shown": "would be evaluated",
         "refused": "refused",
@@ -140,7 +137,7 @@ def submit_lines(found: runs.RunSubmitData, kernel: Path | None = None) -> Itera
     if found.why:
         yield f"  {found.why}"
     for broken in found.broken:
-        place = broken.file if kernel is None else typed_place(broken.file, kernel)
+        place = place_of(broken.file)
         yield labelled(broken.rule, f"{place}{f':{broken.line}' if broken.line else ''}: {broken.message}".rstrip(": "))
         if broken.mend:
             yield labelled("", broken.mend)

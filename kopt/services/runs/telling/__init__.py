@@ -1,0 +1,1 @@
+"""How a run reads: as it stands, what the next version is written from, what came of a proposal."""
