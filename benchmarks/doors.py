@@ -1,15 +1,18 @@
 """Fifty clients at once on `kopt web` and `kopt mcp --http`, while pages are ingested and a sandbox worker is killed.
 
     python benchmarks/doors.py [--seconds 60] [--clients 50] [--out benchmarks/results/doors.json]
+    python benchmarks/doors.py --clients 0 --out benchmarks/results/doors-warm.json     # a warm question alone
 
 Bars: no request fails but the one whose worker was killed; a search that begins after an ingest has ended finds what it
-ingested; and what a warm question takes, alone and among the others. Both servers are processes of their own.
+ingested; and what a warm question takes, alone (also over standard input and output) and among the others. Servers are
+processes of their own. Beside the time, the processor's time of the server says what an idle machine would have taken.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import platform
@@ -28,6 +31,7 @@ import httpx
 import httpx2
 import psutil
 from mcp import Client
+from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -74,6 +78,8 @@ class Seen:
     """The last number whose ingest has ended."""
     killed: str = ""
     """What the client whose worker was killed was told."""
+    processor: dict[str, float] = field(default_factory=dict)
+    """What was asked → seconds of the processor that the server spent, all requests together."""
 
     def add(self, what: str, seconds: float) -> None:
         """A request that was answered."""
@@ -87,6 +93,7 @@ class Seen:
                 "p50_ms": round(1000 * sorted(found)[len(found) // 2], 1),
                 "p95_ms": round(1000 * sorted(found)[min(len(found) - 1, int(0.95 * len(found)))], 1),
                 "max_ms": round(1000 * max(found), 1),
+                **({"processor_ms": round(1000 * self.processor[what] / len(found), 1)} if self.processor else {}),
             }
             for what, found in sorted(self.times.items())
         }
@@ -98,6 +105,7 @@ class Doors:
 
     web: str
     mcp: str
+    web_process: psutil.Process
     mcp_process: psutil.Process
     home: Path
     work: Path
@@ -133,9 +141,9 @@ def doors(home: Path, work: Path) -> Iterator[Doors]:
                 raise RuntimeError(said + process.stderr.read())
             return found[0], psutil.Process(process.pid)
 
-        web, _ = start("web", "--port", "0")
-        mcp, process = start("mcp", "--http", "--port", "0")
-        yield Doors(web, f"{mcp}/mcp", process, home, work, environment)
+        web, web_process = start("web", "--port", "0")
+        mcp, mcp_process = start("mcp", "--http", "--port", "0")
+        yield Doors(web, f"{mcp}/mcp", web_process, mcp_process, home, work, environment)
 
 
 def _end(process: subprocess.Popen[str]) -> None:
@@ -180,24 +188,51 @@ async def _call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     return done.structured_content
 
 
+async def _asked_page(client: httpx.AsyncClient, question: str) -> str:
+    return await _page(client, f"/?q={question}")
+
+
+async def _ask(client: Client, question: str) -> dict[str, Any]:
+    return await _call(client, "ask", question=question)
+
+
 async def measure(found: Doors, seconds: float, clients: int) -> tuple[dict[str, Any], Seen]:
     """(what a warm question takes alone, what came of the requests of all clients)."""
     alone, seen = Seen(), Seen()
-    async with _browser(found) as browser, _agent(found) as agent:
-        for door in ("web", "mcp"):
-            for n in range(-len(QUESTIONS), ALONE if seconds > 10 else 5):
-                question = QUESTIONS[n % len(QUESTIONS)]
-                began = time.perf_counter()
-                await (_page(browser, f"/?q={question}") if door == "web" else _call(agent, "ask", question=question))
-                if n >= 0:
-                    alone.add(f"{door} ask", time.perf_counter() - began)
+    times = ALONE if seconds > 10 else 5
+    async with _browser(found) as browser:
+        await _alone(alone, "web ask", found.web_process, times, functools.partial(_asked_page, browser))
+    async with _agent(found) as agent:
+        await _alone(alone, "mcp ask", found.mcp_process, times, functools.partial(_ask, agent))
+    words = StdioServerParameters(
+        command=sys.executable, args=["-m", "kopt", "mcp"], env=found.environment, cwd=str(found.work)
+    )
+    before = {child.pid for child in psutil.Process().children()}
+    async with Client(words) as agent:
+        [started] = [child for child in psutil.Process().children() if child.pid not in before]
+        await _alone(alone, "mcp stdio ask", started, times, functools.partial(_ask, agent))
     end = time.monotonic() + seconds
-    async with anyio.create_task_group() as group:
-        for n in range(clients):
-            group.start_soon(_client, _web_client if n % 5 < 3 else _mcp_client, found, seen, end, n)
-        group.start_soon(_ingest, found, seen, end, min(PAUSE, seconds / 5))
-        group.start_soon(_kill, found, seen)
+    if clients:
+        async with anyio.create_task_group() as group:
+            for n in range(clients):
+                group.start_soon(_client, _web_client if n % 5 < 3 else _mcp_client, found, seen, end, n)
+            group.start_soon(_ingest, found, seen, end, min(PAUSE, seconds / 5))
+            group.start_soon(_kill, found, seen)
     return alone.summary(), seen
+
+
+async def _alone(
+    alone: Seen, what: str, server: psutil.Process, times: int, ask: Callable[[str], Awaitable[Any]]
+) -> None:
+    """Ask one question after the other, each once before, so that the server is warm."""
+    for question in QUESTIONS:
+        await ask(question)
+    before = sum(server.cpu_times()[:2])
+    for n in range(times):
+        began = time.perf_counter()
+        await ask(QUESTIONS[n % len(QUESTIONS)])
+        alone.add(what, time.perf_counter() - began)
+    alone.processor[what] = sum(server.cpu_times()[:2]) - before
 
 
 async def _client(work: Callable[..., Awaitable[None]], found: Doors, seen: Seen, end: float, n: int) -> None:
@@ -241,9 +276,9 @@ async def _web_client(found: Doors, seen: Seen, end: float, n: int) -> None:
                 if text is not None:
                     _check(seen, wanted, "web", text)
             elif n % 3 == 1:
-                await _timed(seen, "web ask", lambda question=question: _page(client, f"/?q={question}"))
+                await _timed(seen, "web ask", functools.partial(_asked_page, client, question))
             else:
-                await _timed(seen, "web page", lambda page=page: _page(client, page))
+                await _timed(seen, "web page", functools.partial(_page, client, page))
 
 
 async def _mcp_client(found: Doors, seen: Seen, end: float, n: int) -> None:
@@ -256,7 +291,7 @@ async def _mcp_client(found: Doors, seen: Seen, end: float, n: int) -> None:
                 if data is not None:
                     _check(seen, wanted, "mcp", json.dumps(data))
             else:
-                await _timed(seen, "mcp ask", lambda question=question: _call(client, "ask", question=question))
+                await _timed(seen, "mcp ask", functools.partial(_ask, client, question))
 
 
 async def _ingest(found: Doors, seen: Seen, end: float, pause: float) -> None:

@@ -187,6 +187,8 @@ class Vocabulary:
         }
         self._brands = frozenset(data["product_patterns"]["brands"])
         self._aliases: dict[str, dict[tuple[str, ...], list[tuple[str, str]]]] = {}
+        self._longest: dict[str, dict[str, int]] = {}
+        """Namespace → first word of a name → words of the longest name that begins with it."""
         self._index_aliases(*known)
 
     def with_products(self, products: Iterable[Product]) -> Vocabulary:
@@ -233,17 +235,19 @@ class Vocabulary:
                         if key and (kind, term.id) not in table.setdefault(key, []):
                             table[key].append((kind, term.id))
             self._aliases[space] = table
+            reach = self._longest.setdefault(space, {})
+            for first, *rest in table:
+                reach[first] = max(reach.get(first, 0), 1 + len(rest))
 
     def find(self, text: str, *spaces: str) -> list[Mention]:
         """Names in `text`, longest first within a namespace, never overlapping there. No `spaces` means all of them."""
         tokens = words(text)
         mentions: list[Mention] = []
         for space in spaces or tuple(self._aliases):
-            table = self._aliases[space]
-            longest = max((len(key) for key in table), default=0)
+            table, reach = self._aliases[space], self._longest[space]
             position = 0
             while position < len(tokens):
-                for length in range(min(longest, len(tokens) - position), 0, -1):
+                for length in range(min(reach.get(tokens[position], 0), len(tokens) - position), 0, -1):
                     found = table.get(tuple(tokens[position : position + length]))
                     if found and not (length == 1 and self._is_other(tokens[position], text)):
                         mentions += [Mention(kind, id, position, position + length) for kind, id in found]

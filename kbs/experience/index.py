@@ -8,6 +8,7 @@ no log yet, which leaves nothing behind.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import sqlite3
@@ -353,9 +354,15 @@ class ExperienceIndex:
     def _entry(self, row: int) -> Entry:
         columns = "data, masked, why, shipped"
         data, masked, why, shipped = self.db.execute(f"SELECT {columns} FROM entries WHERE row = ?", (row,)).fetchone()
-        one = Experiment.model_validate_json(data)
+        one = _experiment(data)
         ids = [id for (id,) in self.db.execute("SELECT id FROM names WHERE entry = ? ORDER BY id", (row,))]
         return Entry(one, bool(masked), why, tuple(dict.fromkeys((one.id, *ids))), bool(shipped))
+
+
+@functools.lru_cache(512)
+def _experiment(data: str) -> Experiment:
+    """A record, which is frozen: the questions of a process find the same ones again and again."""
+    return Experiment.model_validate_json(data)
 
 
 def _about(record: Experiment | Mask | Join) -> str:

@@ -146,10 +146,10 @@ class Passages(IndexFile):
         of_pages, values = _of_pages(chosen)
         return self._count(f"t.asked = 0 AND {of_pages}", values)
 
-    def asked_count(self) -> int:
-        """How many headings and asks there are that have a vector."""
-        query = "SELECT count(*) FROM passages INDEXED BY passages_asked WHERE asked = 1"
-        return int(self.db.execute(query).fetchone()[0])
+    def asked_count(self, most: int = -1) -> int:
+        """How many headings and asks there are that have a vector; `most`: no more are counted."""
+        query = "SELECT count(*) FROM (SELECT 1 FROM passages INDEXED BY passages_asked WHERE asked = 1 LIMIT ?)"
+        return int(self.db.execute(query, (most,)).fetchone()[0])
 
     def vector_count(self, chosen: Chosen | None = None, *, settled: bool = False) -> int:
         """How many passages, headings and asks there are, or how many of the chosen pages; `settled`: without those

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -79,24 +80,7 @@ class Rows(IndexFile):
             f" JOIN wikis w ON w.name = p.wiki WHERE {' AND '.join(where)} ORDER BY w.rank DESC, p.path, s.line",
             values,
         )
-        return [
-            (
-                int(r[13]),
-                bool(r[14]),
-                Spec(
-                    product=r[0],
-                    metric=r[1],
-                    value=r[2],
-                    unit=r[3],
-                    qualifier=r[4],
-                    confidence=r[5],
-                    source=Source(**json.loads(r[6])),
-                    citation=stored_citation(r[10], r[11], r[8], r[8], r[12], r[9]),
-                    recommended=bool(r[7]),
-                ),
-            )
-            for r in rows
-        ]
+        return [(int(rank), bool(hidden), _spec(*row)) for *row, rank, hidden in rows]
 
     def rows(
         self, kind: str, subject: str | None = None, page_id: str | None = None, *, hidden: bool = False
@@ -122,6 +106,25 @@ class Rows(IndexFile):
                 fields["dims"] = tuple(fields["dims"])
             made.append(_ROW_KINDS[kind](**fields, citation=stored_citation(wiki, path, line, line, revision, quote)))
         return made
+
+
+@functools.lru_cache(8192)
+def _spec(
+    product: str, metric: str, value: str, unit: str, qualifier: str, confidence: str, source: str, recommended: int,
+    line: int, quote: str, wiki: str, path: str, revision: str,
+) -> Spec:  # fmt: skip
+    """A row of the table: a question about what bounds a kernel reads hundreds of them, and the next one the same."""
+    return Spec(
+        product=product,
+        metric=metric,
+        value=value,
+        unit=unit,
+        qualifier=qualifier,
+        confidence=confidence,
+        source=Source(**json.loads(source)),
+        citation=stored_citation(wiki, path, line, line, revision, quote),
+        recommended=bool(recommended),
+    )
 
 
 def _row_values(row: TableRow) -> tuple[str, int, str, str, str]:

@@ -168,9 +168,9 @@ def retrieve(
     by_words = frozenset(list(words)[:candidates])
     exact = _identifier_hits(store, query.text, chosen)
     found: dict[str, float] = {}
-    questioned = store.asked_count()
+    questioned = store.asked_count(ASKED_MORE * candidates)
     if query.vector is not None:
-        wanted = candidates + min(ASKED_MORE * candidates, questioned)
+        wanted = candidates + questioned
         found = _nearest(store, query.vector, chosen, wanted, model, vector_query, result)
     spots = store.spots(found.keys() | by_words | exact, chosen)
     near = {id for id in found if id in spots}
@@ -335,10 +335,9 @@ def cosines_of(
     store: Store, vector: Vectors, ids: Iterable[str] | None, model: str, count: int | None = None
 ) -> dict[str, float]:
     """Cosine of everything that has a vector of the model (or of `ids`), the best `count` of them."""
+    size, dot = vector.nbytes, vector.dot
     scored = (
-        (float(np.frombuffer(data, np.float32) @ vector), id)
-        for id, data in store.vectors(model, ids)
-        if len(data) == vector.nbytes
+        (float(dot(np.frombuffer(data, np.float32))), id) for id, data in store.vectors(model, ids) if len(data) == size
     )
     best = heapq.nlargest(count, scored) if count else list(scored)
     return {id: cosine for cosine, id in best}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import errno
+import functools
 import os
 import shutil
 import sqlite3
@@ -291,7 +292,13 @@ def set_aside(folder: Path) -> Path:
 
 def stored_citation(wiki: str, path: str, start: int, end: int, revision: str, quote: str) -> Citation:
     """A citation of stored lines; their hash is not stored, since the lines are."""
-    return Citation(wiki, path, start, end, revision, lines_hash(quote.split("\n")), quote)
+    return Citation(wiki, path, start, end, revision, _hash_of(quote), quote)
+
+
+@functools.lru_cache(16384)
+def _hash_of(quote: str) -> str:
+    """A question reads hundreds of lines again that the last one read."""
+    return lines_hash(quote.split("\n"))
 
 
 def batches(items: list[Any], size: int) -> Iterator[list[Any]]:

@@ -22,6 +22,8 @@ _ASKED = re.compile(
 _DEFINES = re.compile(
     r"(?:An? |The )?(?P<name>[^.,;:()|]{1,60}?)(?: \((?P<also>[^()]{1,80})\))? (?:is|are|means) ", re.IGNORECASE
 )
+_LONGEST = 200
+"""Characters of a first cell that can be a name."""
 _FIELD = ("cuda", "gpu", "nvidia")
 """Words before a term that only say where it is used, as in "a CUDA kernel"; "a CUDA core" is a term as it is."""
 
@@ -58,23 +60,27 @@ def _sentence(question: Question, knowledge: Knowledge) -> Claim | None:
 def _row(question: Question, knowledge: Knowledge) -> Claim | None:
     """The row of a glossary that says what the symptom of the question means: its first cell is wholly that name."""
     for symptom in question.symptoms if question.form is Form.DEFINITION else ():
-        for claim in _claims(knowledge, knowledge.store.page_ids("symptom", symptom)):
+        for claim in _claims(knowledge, knowledge.store.page_ids("symptom", symptom), "|"):
             cells = claim.citations[0].quote.strip().strip("|").split("|")
+            if len(cells) < 2 or len(cells[0]) > _LONGEST:
+                continue
             name = words(cells[0].strip(" `"))
             whole = (
                 m.id == symptom and m.end - m.start == len(name)
                 for m in knowledge.vocabulary.find(" ".join(name), "symptom")
             )
-            if len(cells) > 1 and any(whole):
+            if any(whole):
                 return claim
     return None
 
 
-def _claims(knowledge: Knowledge, pages: list[str]) -> Iterator[Claim]:
-    """Every sentence and row of some pages."""
+def _claims(knowledge: Knowledge, pages: list[str], having: str = "") -> Iterator[Claim]:
+    """Every sentence and row of some pages, of passages that have some characters."""
     for page in pages:
         for passage in knowledge.store.passages(knowledge.store.passage_ids(page_id=page)).values():
-            if passage.cited is not None:  # records of the log name symptoms too, and define none
+            if (
+                passage.cited is not None and having in passage.text
+            ):  # records of the log name symptoms too, and define none
                 yield from sentences(passage)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shutil
@@ -35,12 +36,13 @@ def pages(site: Site) -> dict[str, str]:
         "search": "/wiki?q=bank%20conflict", "page": "/wiki/gpu-wiki/kernel/softmax.html", "log": "/log",
         "recommend": "/log/recommend?kernel=softmax&chip=h200", "experiment": f"/log/{record}", "runs": "/runs",
         "run": f"/runs/{key}", "version": f"/runs/{key}/v2", "compare": f"/runs/{key}/compare",
-        "report": f"/runs/{key}/report", "bench": "/bench", "receipt": f"/bench/{receipt.stem}", "error": "/nothing",
+        "report": f"/runs/{key}/report", "bench": "/bench", "receipt": f"/bench/{receipt.stem}", "doctor": "/doctor",
+        "error": "/nothing",
     }  # fmt: skip
 
 
 NAMED = ("first", "answer", "unanswered", "wiki", "search", "page", "log", "recommend", "experiment", "runs", "run",
-         "version", "compare", "report", "bench", "receipt", "error")  # fmt: skip
+         "version", "compare", "report", "bench", "receipt", "doctor", "error")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -85,14 +87,14 @@ def test_a_page_at_each_width_and_colour(page: Browser, address: str, site: Site
     visit(page, address, pages(site)[name])
     assert page.run("document.querySelectorAll('h1, article').length") >= 1
     page.run(AXE.read_text("utf-8") + ";0")
-    for dark in (False, True):
-        page.size(1400, dark=dark)
+    for width, dark in itertools.product((400, 1600), (False, True)):
+        page.size(width, dark=dark)
         found = page.run(
             "axe.run(document, {resultTypes: ['violations']}).then((done) => done.violations.filter((one) =>"
             " ['serious', 'critical'].includes(one.impact)).map((one) =>"
             " one.id + ': ' + one.nodes.slice(0, 3).map((node) => node.html.slice(0, 200)).join(' | ')))"
         )
-        assert found == [], f"dark: {dark}"
+        assert found == [], f"{width} wide, dark: {dark}"
     for width in (400, 700, 1000, 1600):
         page.size(width)
         wide = page.run("document.documentElement.scrollWidth")
