@@ -42,7 +42,7 @@ SHOWN = {
     "run": Picture(
         "kopt run status --run h200/command",
         ("run", "status", "--run", "benchmarks/results/loop/h200/command"),
-        until="  report ",
+        until="  reports ",
     ),
 }
 

@@ -189,7 +189,7 @@ def load(path: Path) -> Ceilings | None:
         return None
     except (OSError, ValueError, ValidationError) as error:
         raise KoptError(
-            f"{path} cannot be read: {error}",
+            f"{path} cannot be read: {getattr(error, 'strerror', None) or error}",
             code="ceilings_damaged",
             hint="Remove it, and measure again with `kopt bench ceilings`.",
         ) from error

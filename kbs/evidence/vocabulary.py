@@ -325,12 +325,13 @@ class Vocabulary:
 
     def nearest_products(self, name: str, preferred: Iterable[str], count: int = 3) -> list[str]:
         """Ids of the products whose names are nearest to `name`: the preferred ones if any is near, else any."""
-        for chosen, cutoff in (([self.products[id] for id in preferred], 0.5), (list(self.products.values()), 0.3)):
+        for chosen in ([self.products[id] for id in preferred], list(self.products.values())):
             spelled: dict[str, str] = {}
             for product in chosen:
                 for alias in (product.id, product.name, *product.aliases, *product.families):
-                    spelled.setdefault(" ".join(words(alias)), product.id)
-            close = difflib.get_close_matches(" ".join(words(name)), spelled, n=count * 3, cutoff=cutoff)
+                    said = " ".join(word for word in words(alias) if word != "gpu")  # which makes nothing alike
+                    spelled.setdefault(said, product.id)
+            close = difflib.get_close_matches(" ".join(words(name)), spelled, n=count * 3, cutoff=0.5)
             if close:
                 return list(dict.fromkeys(spelled[alias] for alias in close))[:count]
         return []

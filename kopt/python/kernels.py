@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from kopt.python.session import File, file, opened, settings, sizes, within
+from kopt.python.session import File, check_text, file, opened, settings, sizes, within
 
 if TYPE_CHECKING:
     from ingest.progress import Progress
@@ -155,6 +155,7 @@ def recommend(
     from kopt.services.results.experiments import RecommendData
 
     within("limit", limit, 1, 100)
+    check_text("kernel", kernel)
     loaded = settings(home, None, workspace)
     asked, advice = recommended(
         kernel, backend, gpu, bottleneck, sizes(dims), dtype, limit, explain=explain, settings=loaded

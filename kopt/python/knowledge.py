@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kbs.common.errors import UsageError
-from kopt.python.session import File, file, opened, settings, sizes, within, words
+from kopt.python.session import File, check_text, file, opened, settings, sizes, within, words
 
 if TYPE_CHECKING:
     from ingest.progress import Progress
@@ -62,6 +62,7 @@ def ask(
     from kopt.services.results.answering.evidence import EvidenceData
 
     _check_k(k)
+    check_text("question", question)
     of_problem = {"inputs": inputs, "bytes": bytes, "operations": operations, "peak": peak}
     of_kernel = {"launch": launch, "entry": entry, **of_problem}
     read = sizes(dims)
@@ -99,6 +100,7 @@ def search(
     from kopt.services.results.answering.answers import PassageData, SearchData
 
     _check_k(k)
+    check_text("query", query)
     if stray := sorted(filters.keys() - set(FILTERS)):
         raise UsageError(f"no filter {stray[0]!r}", code="filter_unknown", hint=f"Filters are {', '.join(FILTERS)}.")
     with opened(settings(home, wikis, workspace, results=k), progress) as engine:
@@ -158,6 +160,7 @@ def cite(
     from kopt.services.knowledge.citations import check
     from kopt.services.results.answering.citations import CiteData
 
+    check_text("text", text)
     profiles = [Path(one) for one in ([profile] if isinstance(profile, str | Path) else profile)]
     with opened(settings(home, wikis, workspace), progress) as engine:
         data = CiteData.of(check(engine, text, profiles))

@@ -66,6 +66,12 @@ def file(path: File | None) -> Path | None:
     return None if path is None else Path(path)
 
 
+def check_text(name: str, given: str) -> None:
+    """TypeError for what is no text."""
+    if not isinstance(given, str):
+        raise TypeError(f"{name} is a str, not {type(given).__name__}")
+
+
 def words(given: str | Sequence[str]) -> tuple[str, ...]:
     """One word, or several."""
     return (given,) if isinstance(given, str) and given else tuple(given)

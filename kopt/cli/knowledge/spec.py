@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kbs.evidence.vocabulary import Vocabulary
     from kopt.services.engine import Engine
     from kopt.services.knowledge.specs import FoundSpecs
+    from kopt.services.results.answering.citations import ProductData
 
 
 @command("spec", reads_wikis=True, paged=True)
@@ -35,7 +36,9 @@ def spec(
     every: Annotated[
         bool, typer.Option("--all", help="Include values that other sources state and the page does not recommend.")
     ] = False,
-    list_gpus: Annotated[bool, typer.Option("--list", help="List the GPUs that the wikis have pages about.")] = False,
+    list_gpus: Annotated[
+        bool, typer.Option("--list", help="List the GPUs that the wikis have pages about; with words, those so called.")
+    ] = False,
 ) -> Reply:
     """Look up hardware values. Each is printed with the line that states it; a missing one is UNKNOWN, never a guess.
 
@@ -50,7 +53,7 @@ def spec(
     asked = list(words or ())
     with engine() as eng:
         if list_gpus or not asked:
-            return _gpus(eng)
+            return _gpus(eng, asked)
         compare = asked[0] == "compare"
         gpus, metric = (asked[1:], "") if compare else (asked[:1], " ".join(asked[1:]))
         found, answered = ask_specs(eng, gpus, metric, qualifier, others=every, compare=compare)
@@ -68,13 +71,20 @@ def spec(
     return Reply(data, show, ExitCode.OK if answered else ExitCode.ABSTAINED, warnings)
 
 
-def _gpus(eng: Engine) -> Reply:
+def _gpus(eng: Engine, called: Sequence[str]) -> Reply:
+    """The GPUs whose names have every word."""
     from kopt.services.knowledge.specs import documented
     from kopt.services.results.answering.citations import SpecData
 
     data = SpecData.of_gpus(documented(eng), eng.terms)
+    data.gpus = [gpu for gpu in data.gpus if all(_in_name(word, gpu) for word in called)]
     lines = [f"{gpu.gpu:<16} {gpu.name:<18} {gpu.page}" for gpu in data.gpus]
-    return Reply(data, print_lines(lines), warnings=list(eng.warnings))
+    none = f"No GPU with a page is called {' '.join(called)}. `kopt spec --list` lists all."
+    return Reply(data, print_lines(lines or [none]), warnings=list(eng.warnings))
+
+
+def _in_name(word: str, gpu: ProductData) -> bool:
+    return any(word.casefold() in name.casefold() for name in (gpu.gpu, gpu.name, *gpu.aliases, *gpu.families))
 
 
 def _lines(found: FoundSpecs, terms: Vocabulary, *, rows: bool, wide: bool) -> Iterator[str]:

@@ -165,7 +165,7 @@ def submit(
         said, notes = hand_in(at, data, None if typed is None else (typed[0], typed[2]), show=show)
         code = ExitCode.OK if said.outcome in ("passed", "shown") else ExitCode.REJECTED
         place = partial(typed_place, kernel=str(typed[1])) if typed else str
-        return _reply(said, text.submit_lines(said, place), notes, code)
+        return _reply(said, text.submit_lines(said, place, Path.cwd()), notes, code)
 
 
 def _read(place: str) -> bytes:
@@ -239,7 +239,7 @@ def status(run: RunOption = None) -> Reply:
     engine, view = look(run)
     data = RunData.of(view.folder, view.record, view.state)
     torn = ["the journal's last line is incomplete: `kopt run resume` sets it aside"] if view.torn else []
-    return _reply(data, text.run_lines(data), [*engine.warnings, *torn])
+    return _reply(data, text.run_lines(data, Path.cwd()), [*engine.warnings, *torn])
 
 
 @command("run watch", run)
@@ -448,6 +448,6 @@ def _run_reply(at: Driving, *, idle: bool = False) -> Reply:
     from kopt.services.runs.submission import standing
 
     data, code, errors = standing(at, idle=idle)
-    lines = [*text.run_lines(data), *(at.driver.rejected.lines() if at.driver.rejected else ())]
+    lines = [*text.run_lines(data, Path.cwd()), *(at.driver.rejected.lines() if at.driver.rejected else ())]
     lines += [f"error: {error['message']}" for error in errors if error["code"] == "no_proposal"]
     return replace(_reply(data, lines, at.notes, code), errors=errors)

@@ -263,6 +263,7 @@ def read_bars(path: Path) -> list[_StatedBar]:
         return _Bars.model_validate(tomllib.loads(path.read_text("utf-8"))).bar
     except (OSError, ValueError) as error:
         said = str(error.errors()[0]["msg"]) if isinstance(error, ValidationError) else str(error)
+        said = getattr(error, "strerror", None) or said
         raise UsageError(
             f"the bars in {path} cannot be read: {said}",
             code="bars_unreadable",

@@ -71,7 +71,7 @@ def read_questions(files: Sequence[Path]) -> list[Question]:
         try:
             lines = path.read_text("utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise _unreadable(path, str(error)) from error
+            raise _unreadable(path, getattr(error, "strerror", None) or str(error)) from error
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue

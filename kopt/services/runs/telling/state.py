@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,10 +19,11 @@ def ratio(found: runs.Interval | None) -> str:
     return "" if found is None else f"{found[0]:.3g}x (95% interval {found[1]:.3g} to {found[2]:.3g})"
 
 
-def run_lines(run: runs.RunData) -> Iterator[str]:
-    """How a run stands."""
+def run_lines(run: runs.RunData, here: Path | None = None) -> Iterator[str]:
+    """How a run stands. `here`: the folder that paths are told from, where they lie below it."""
+    folder = near(run.folder, here)
     yield f"{run.run}: {_state(run)}"
-    yield labelled("folder", run.folder)
+    yield labelled("folder", folder)
     yield labelled("iterations", f"{run.iterations} of {run.cap}")
     if not run.measured:
         yield labelled("times", "none are taken on this device: nothing here says that a version is faster")
@@ -43,10 +45,15 @@ def run_lines(run: runs.RunData) -> Iterator[str]:
         yield labelled("offered first", ", ".join(run.preferred))
     for line in run.passed_on:
         yield labelled("passed on", line)
-    for file in run.reports:
-        yield labelled("report", f"{run.folder}/{file}")
+    if run.reports:
+        yield labelled("reports", ", ".join(run.reports))
     if run.waiting_for:
-        yield f"next: {run.waiting_for}"
+        yield f"next: {run.waiting_for.replace(run.folder, folder)}"
+
+
+def near(path: str, here: Path | None) -> str:
+    """A path as it is told in a folder: relative where it lies below it."""
+    return str(Path(path).relative_to(here)) if here and Path(path).is_relative_to(here) else path
 
 
 def verify_lines(found: Verification) -> Iterator[str]:
@@ -122,8 +129,10 @@ def version_lines(version: runs.VersionData) -> Iterator[str]:
         yield labelled("commit", version.commit)
 
 
-def submit_lines(found: runs.RunSubmitData, place_of: Callable[[str], str] = str) -> Iterator[str]:
-    """What came of a proposal. `place_of`: where what stands at a broken place was typed."""
+def submit_lines(
+    found: runs.RunSubmitData, place_of: Callable[[str], str] = str, here: Path | None = None
+) -> Iterator[str]:
+    """What came of a proposal. `place_of`: where what stands at a broken place was typed; `here` as for a run."""
     words = {
         "shown": "would be evaluated",
         "refused": "refused",
@@ -142,7 +151,7 @@ def submit_lines(found: runs.RunSubmitData, place_of: Callable[[str], str] = str
         if broken.mend:
             yield labelled("", broken.mend)
     if found.run.waiting_for:
-        yield f"next: {found.run.waiting_for}"
+        yield f"next: {found.run.waiting_for.replace(found.run.folder, near(found.run.folder, here))}"
 
 
 def _proposal_lines(made: Proposal) -> Iterator[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from kopt.services.results.runs import RunNextData
 from kopt.services.runs.telling.request import commands, next_lines
+from kopt.services.runs.telling.state import near
 from loop.journal.state import Phase
 from loop.proposals.request import PastAttempt
 from loop.tools import DiagnosisNote, FoundPassage, Named, Search
@@ -92,3 +94,8 @@ def test_a_folder_with_a_blank_can_be_typed() -> None:
 def test_nothing_is_wanted() -> None:
     data = RunNextData(run="a", folder="/a", phase=Phase.FINISHED, why="the run is finished", request=None)
     assert list(next_lines(data, {}, commands)) == ["the run is finished"]
+
+
+def test_a_path_is_told_from_the_folder_that_it_lies_below() -> None:
+    assert near("/a/runs/x-001", Path("/a")) == "runs/x-001"
+    assert near("/a/runs/x-001", Path("/b")) == near("/a/runs/x-001", None) == "/a/runs/x-001"
