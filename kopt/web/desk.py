@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse
 from evaluator.receipt.timing_text import duration, times
 from kbs.common.errors import ExitCode, KoptError
 from kbs.common.visible_text import visible, visible_lines
+from kbs.evidence.checking import plain_text
 from kbs.index.sqlite_file import DamagedIndexError
 from kopt import __version__
 from kopt.services.engine import Engine
@@ -137,6 +138,8 @@ class Desk:
             "visible": visible,
             "visible_lines": visible_lines,
             "quoted": _quoted,
+            "plain": _plain,
+            "counted": lambda count, one: f"{count} {one}{'' if count == 1 else 's'}",
             "when": lambda text: text.replace("T", " ").removesuffix("Z"),
         }
         return made
@@ -153,6 +156,11 @@ def _has_pages(engine: Engine) -> bool:
 def _quoted(text: str) -> str:
     """Cited lines as they are shown beside a citation: the cells of a row are parted by dots."""
     return visible(" ".join(_cells(line) if line.lstrip().startswith("|") else line for line in text.split("\n")))
+
+
+def _plain(text: str) -> str:
+    """Lines of a page as a reader reads them, on one line: no marks of Markdown."""
+    return _quoted("\n".join(map(plain_text, text.split("\n"))))
 
 
 def _cells(row: str) -> str:
