@@ -13,7 +13,7 @@ from kbs.evidence.citation import NOTES, lines_hash
 from kbs.evidence.passage import Passage
 from kbs.evidence.spec import Spec
 from kbs.evidence.table_rows import AdviceRow
-from kbs.evidence.vocabulary import Vocabulary, is_capability, words
+from kbs.evidence.vocabulary import Vocabulary, is_capability, is_target, words
 from kbs.index.passages import ALL, Chosen
 from kbs.index.sections import SectionResult
 from kbs.index.store import Store
@@ -76,6 +76,12 @@ class Knowledge:
         of = self.vocabulary.products[product].architecture if product in self.vocabulary.products else ""
         kin = [id for id in self.documented if is_capability(id) and self.vocabulary.products[id].architecture == of]
         return kin[0] if len(kin) == 1 and not value else ""
+
+    def target(self, product: str) -> str:
+        """The target of AMD's compilers, as gfx942, that alone has the architecture of a product; "" if none."""
+        of = self.vocabulary.products[product].architecture if product in self.vocabulary.products else ""
+        kin = [id for id in self.documented if is_target(id) and self.vocabulary.products[id].architecture == of]
+        return kin[0] if of and len(kin) == 1 else ""
 
     def stated(self, product: str, metric: str) -> list[Spec]:
         """The values of a product, or, where its page has none, those of its compute capability."""

@@ -7,9 +7,11 @@ from decimal import Decimal
 
 from kbs.answers.knowledge import Knowledge, join
 from kbs.answers.model import Answer, Claim, ClaimKind
+from kbs.answers.unit_counts import is_of_units, unit_count
 from kbs.evidence.spec import Spec
 from kbs.evidence.units import says_the_same
 from kbs.evidence.vocabulary import PEAK_RATES, PER_SM_LIMITS
+from kbs.questions.forms import Form
 from kbs.questions.numbers import Premise
 from kbs.questions.question import Question
 
@@ -44,6 +46,8 @@ def wrong_premise(question: Question, knowledge: Knowledge, answer: Answer, *, m
 
 def _corrections(premise: Premise, question: Question, knowledge: Knowledge) -> tuple[str, list[Claim]] | None:
     vocabulary = knowledge.vocabulary
+    if premise.metric and is_of_units(premise.metric, vocabulary):
+        return _of_units(premise, question, knowledge)
     metrics = {premise.metric} if premise.metric else set(vocabulary.metric_groups[PEAK_RATES].metrics)
     about = [s for s in knowledge.specs if s.metric in metrics and s.quantity(vocabulary) is not None]
     mine = [s for s in about if s.product in question.products]
@@ -104,6 +108,19 @@ def _corrections(premise: Premise, question: Question, knowledge: Knowledge) -> 
         right.append(knowledge.spec_claim(meant))
         line += f" {right[-1].text}."
     return line, right
+
+
+def _of_units(premise: Premise, question: Question, knowledge: Knowledge) -> tuple[str, list[Claim]] | None:
+    """How many units there are, where the question states another number as a fact; a rounded number is none other."""
+    if question.form is not Form.YES_NO and not _states(premise, question.read):
+        return None
+    counts = [unit_count(product, premise.metric, knowledge) for product in question.products]
+    known = [count for count in counts if count is not None]
+    if not known or any(_rounds(count.value, premise) or count.value == premise.quantity.base for count in known):
+        return None
+    right = [count.claim for count in known]
+    rows = [knowledge.spec_claim(spec) for count in known for spec in count.specs]
+    return f"No, not {premise.text}: {join([claim.text.rstrip('.') for claim in right[:4]])}.", [*right, *rows]
 
 
 def _of_kin(premise: Premise, question: Question, knowledge: Knowledge) -> bool:

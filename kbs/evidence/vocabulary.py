@@ -54,6 +54,12 @@ class Metric(Term):
     """Techniques of which it says whether a GPU supports them."""
     range: tuple[float, float] | None = None
     """What is physically plausible, in `unit`."""
+    each: str = ""
+    """The metric of one SM of which it is the sum over all SMs."""
+    called: Mapping[str, str] = field(default_factory=dict)
+    """What each vendor calls the units that it counts."""
+    counted: tuple[str, ...] = ()
+    """Names of these units, in the singular; they ask for it only where a question counts them."""
 
 
 @dataclass(frozen=True)
@@ -350,6 +356,11 @@ class Vocabulary:
 def is_capability(product: str) -> bool:
     """Whether a product id names a compute capability, whose limits its boards share, and no board."""
     return product.startswith(_CAPABILITY)
+
+
+def is_target(product: str) -> bool:
+    """Whether a product id names a target of AMD's compilers, and no board."""
+    return product.startswith("gfx")
 
 
 def _terms(table: Mapping[str, Mapping[str, Any]], kind: type[T]) -> dict[str, T]:

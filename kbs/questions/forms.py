@@ -98,6 +98,23 @@ MEASURED = re.compile(
     _FLAGS,
 )
 """Words that ask for what was measured, and not for a peak."""
+_TYPE = r"(?:[fb]p?f?16|bfloat16|half|fp32|fp64|[sd]gemm)"
+_RATE = r"(?:rates?|throughputs?|peaks?|[tp]?flops|performance|compute)"
+PLAIN = re.compile(
+    r"\bnon[- ]?(?:tensor|matrix)(?:[- ]?cores?)?\b"
+    r"|\b(?:without|w/o|no|not (?:on|using|with|through)|outside(?: of)?|excluding|other than|off)"
+    r" (?:the |any |using )?(?:tensor|matrix)[- ]?cores?\b"
+    rf"|\bvector (?={_TYPE}|{_RATE})|(?<=16)[- ]vector(?= {_RATE}|\W*$)|\bhalf[- ]precision vector\b"
+    rf"|\b(?:on|with|by|using) (?:the |its )?(?:cuda|vector|fp32) (?:cores?|units?|pipes?)(?! (?:per|in))\b"
+    rf"|\bcuda[- ]cores? (?={_RATE}|{_TYPE})",
+    _FLAGS,
+)
+"""Words that ask for a rate of arithmetic without tensor cores."""
+BOTH = re.compile(
+    r"(?<!not )\b(?:with|and|or|versus|vs\.?|than) (?:the )?tensor\b|\btensor(?:[- ]cores?)? (?:and|or|versus|vs\.?) ",
+    _FLAGS,
+)
+"""Words that ask, beside `PLAIN`, for a rate with tensor cores too."""
 
 
 def form_of(text: str, *, names: int, past: bool) -> Form:

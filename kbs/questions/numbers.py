@@ -10,6 +10,7 @@ from decimal import Decimal
 from kbs.evidence.spec import canonical_qualifier
 from kbs.evidence.units import NUMBER, Quantity, Unit, parse_number, parse_unit
 from kbs.evidence.vocabulary import Vocabulary, words
+from kbs.questions.counted import counted_units
 
 _MEASURED = re.compile(
     r"\b(?:get|gets|getting|got|achiev\w*|reach\w*|measur\w*|hits?|hitting|runs? at|running at|see|seeing|only"
@@ -124,12 +125,24 @@ _NEAR = (25, 50)
 _RATE = ("floating-point operations per second", "integer operations per second", "bytes per second")
 
 
+def plain_rate(dtype: str, vocabulary: Vocabulary) -> str:
+    """The metric of an element type's rate without tensor cores; "" where none is told apart."""
+    metric = f"{dtype}_throughput"
+    return metric if metric in vocabulary.metrics else ""
+
+
 def premises(
-    text: str, metrics: tuple[str, ...], dtypes: tuple[str, ...], vocabulary: Vocabulary
+    text: str, metrics: tuple[str, ...], dtypes: tuple[str, ...], vocabulary: Vocabulary, plain: bool = False
 ) -> tuple[Premise, ...]:
     """Numbers that the question states about the hardware it names, of the metrics that it names. What a kernel uses
-    of threads and registers is none."""
+    of threads and registers is none. `plain`: rates are those without tensor cores."""
     found: dict[int, Premise] = {}
+    units = parse_unit("units")
+    for one in counted_units(text, vocabulary):
+        if (stated_number := parse_number(one.number)) is not None and units is not None:
+            whole = text[one.number_start : one.end]
+            found[one.number_start] = Premise(whole, Quantity(stated_number, units), one.metric, "", False)
+    without = {vocabulary.dtypes[d].tensor: rate for d in dtypes if plain and (rate := plain_rate(d, vocabulary))}
     of_kernel = [match.span() for role, form, _ in _GIVEN if role != "shared" for match in form.finditer(text)]
     for match in _WITH_QUALIFIER.finditer(text):
         number = parse_number(match["number"])
@@ -139,6 +152,7 @@ def premises(
             continue
         qualifier = canonical_qualifier(match["qualifier"], vocabulary) or ""
         metric = next((vocabulary.dtypes[d].tensor for d in dtypes if vocabulary.dtypes[d].tensor), "")
+        metric = without.get(metric, metric)
         found[match.start()] = Premise(match.group(0), Quantity(number, unit), metric, qualifier, _reached(text, match))
     for match in _WITH_UNIT.finditer(text):
         inside = any(start <= match.start() < end for start, end in of_kernel)
@@ -148,6 +162,7 @@ def premises(
         stated = _metric_of(unit, metrics, dtypes, text, match, vocabulary)
         if stated is None:
             continue
+        stated = without.get(stated, stated)
         if stated and vocabulary.metrics[stated].capacity:
             unit = parse_unit(match["unit"].replace("b", "B"), capacity=True, lenient=True) or unit
         near = text[max(0, match.start() - 20) : match.end() + 25]

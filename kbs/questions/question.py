@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from kbs.evidence.vocabulary import Mention, Vocabulary, words
-from kbs.questions.forms import MEASURED, Form, asking, asking_clause, cues, form_of, refers_back
+from kbs.questions.counted import unit_mentions
+from kbs.questions.forms import BOTH, MEASURED, PLAIN, Form, asking, asking_clause, cues, form_of, refers_back
 from kbs.questions.mentions import meant, of_each
-from kbs.questions.numbers import Premise, given, premises, sizes
+from kbs.questions.numbers import Premise, given, plain_rate, premises, sizes
 from kbs.questions.products import NAMES, NOBODY, named, without_unknown
 from kbs.questions.spelling import corrected, in_english
 
@@ -71,6 +72,8 @@ class Question:
     techniques: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     architectures: tuple[str, ...] = ()
+    plain: bool = False
+    """It asks for rates without tensor cores."""
     levels: tuple[str, ...] = ()
     """Levels of the memory, in the order of the question."""
     identifiers: tuple[str, ...] = ()
@@ -131,6 +134,9 @@ def understand(
     identifiers = tuple(dict.fromkeys(name for name in _IDENTIFIER.findall(read) if len(name) > _SHORT))
     found = meant(vocabulary.find(read), read, identifiers)
     found = _limited(found, read, vocabulary)
+    of_units = unit_mentions(read, found, vocabulary)
+    found = [*(m for m in found if m.kind != "metric" or not _inside(m, of_units)), *of_units]
+    plain = bool(PLAIN.search(read))
 
     def ids(kind: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(m.id for m in found if m.kind == kind))
@@ -152,10 +158,12 @@ def understand(
     # The longest name is the most specific one: "row softmax" beats "reduction".
     operation = max(operations, key=lambda m: m.end - m.start).id if operations else told.operation
     dtypes = ids("dtype")
-    metrics = _metrics([m for m in found if m.start in asked or m.start == m.end], dtypes, vocabulary)
+    metrics = _metrics(
+        [m for m in found if m.start in asked or m.start == m.end], dtypes, vocabulary, read if plain else ""
+    )
     # "1,979 TFLOPS or 1,671, what is the difference between H100 SXM and H100 NVL?" asks for more than the rate.
     if not metrics and len({m.id for m in found if m.kind in NAMES and m.start in asked}) < _SEVERAL:
-        metrics = _metrics(found, dtypes, vocabulary)
+        metrics = _metrics(found, dtypes, vocabulary, read if plain else "")
     past = any(m.kind == "intent" and m.id == "experience" for m in found)
     question = Question(
         text=text,
@@ -174,11 +182,12 @@ def understand(
         techniques=ids("technique"),
         languages=ids("language"),
         architectures=ids("architecture"),
+        plain=plain,
         levels=_levels(read),
         identifiers=identifiers,
         dims={**sizes(read, operation, vocabulary), **(dims or {})},
         given=given(read),
-        premises=premises(read, metrics, dtypes, vocabulary),
+        premises=premises(read, metrics, dtypes, vocabulary, plain),
         beside=told.words,
     )
     form = form_of(read, names=len(question.named) + len(question.unknown_products), past=past)
@@ -218,14 +227,25 @@ def _limited(found: list[Mention], text: str, vocabulary: Vocabulary) -> list[Me
     return [*(m for m in found if not part(m)), *(replace(limit, end=limit.start) for limit in limits)]
 
 
+def _inside(mention: Mention, others: Iterable[Mention]) -> bool:
+    return any(other.start < mention.end and mention.start < other.end for other in others)
+
+
 def _levels(text: str) -> tuple[str, ...]:
     at = {name: match.start() for name, form in _LEVELS if (match := form.search(text))}
     return tuple(sorted(at, key=lambda name: at[name]))
 
 
-def _metrics(found: list[Mention], dtypes: tuple[str, ...], vocabulary: Vocabulary) -> tuple[str, ...]:
+def _metrics(found: list[Mention], dtypes: tuple[str, ...], vocabulary: Vocabulary, plain: str) -> tuple[str, ...]:
+    """`plain`: the text, where it asks for rates without tensor cores."""
     named_ = [m.id for m in found if m.kind == "metric"]
     groups = [m.id for m in found if m.kind == "metric group"]
+    if plain and dtypes:
+        tensor = {vocabulary.dtypes[dtype].tensor for dtype in dtypes}
+        own = [rate for dtype in dtypes if (rate := plain_rate(dtype, vocabulary))]
+        if BOTH.search(plain):
+            return tuple(dict.fromkeys([*named_, *own, *sorted(tensor)]))
+        return tuple(dict.fromkeys([*(one for one in named_ if one not in tensor), *own]))
     if dtypes and groups and not named_:
         # "BF16 peak throughput": the rates of that element type, tensor cores first.
         return tuple(
@@ -267,6 +287,7 @@ def _spans(found: list[Mention], question: Question, vocabulary: Vocabulary) -> 
     mark("identifier", list(question.identifiers))
     mark("form", [cue for cue in cues(question.read) if not vocabulary.find(cue, "metric")])
     mark("product", [NOBODY, *(vocabulary.products[product].name for product in question.products)])
+    mark("metric", [match.group(0) for match in PLAIN.finditer(question.read)])
     mark("measured", [match.group(0) for match in MEASURED.finditer(question.read)])
     of_limit = of_each(question.read)
     if of_limit:

@@ -11,6 +11,7 @@ from kbs.answers.knowledge import Knowledge
 from kbs.answers.model import Claim, ClaimKind, Step
 from kbs.answers.solvers.part import Part, parts
 from kbs.answers.solvers.specs import USES, dtype_rates, qualified
+from kbs.answers.unit_counts import is_of_units, unit_count
 from kbs.evidence.spec import Spec
 from kbs.evidence.units import binary_unit, format_number
 from kbs.evidence.vocabulary import SPEC_SHEET
@@ -57,6 +58,12 @@ def comparison(question: Question, knowledge: Knowledge) -> Part | None:
     ratios: list[tuple[Decimal, Claim]] = []
     gaps: list[str] = []
     for metric in asked or terms.metric_groups[SPEC_SHEET].metrics:
+        if is_of_units(metric, terms):
+            counted = _counts_beside(metric, question, knowledge)
+            ratios += [(ratio, claim) for ratio, claim, _ in counted]
+            rows += [one for _, _, own in counted for one in own]
+            known = known or bool(counted)
+            continue
         by_qualifier: dict[str, list[_Side]] = {}
         for group in question.named:
             having: dict[str, list[Spec]] = {}
@@ -129,6 +136,39 @@ def _beside(
         f" {top.value} {top.unit} against {low.value} {low.unit}."
     )
     return ratio, Claim(text, ClaimKind.DERIVED, citations, (step,), note=f"{large.name} / {small.name}")
+
+
+def _counts_beside(metric: str, question: Question, knowledge: Knowledge) -> list[tuple[Decimal, Claim, list[Claim]]]:
+    """How the first GPU stands to each other in a number of units, as (ratio, claim, the counts)."""
+    counts = [unit_count(group[0], metric, knowledge) for group in question.named if group]
+    first, *others = counts
+    if first is None:
+        return []
+    out = []
+    for other in others:
+        if other is None or not first.value or not other.value:
+            continue
+        large, small = (first, other) if first.value >= other.value else (other, first)
+        ratio = large.value / small.value
+        names = [knowledge.name(count.product) for count in (large, small)]
+        figures = [f"{count.value.normalize():,f}" for count in (large, small)]
+        expression = " / ".join(figures)
+        step = Step("ratio", expression, ratio, "x", f"{expression} = {format_number(ratio)}")
+        whose = large.called if large.called == small.called else f"{large.called} of its own to the {small.called}"
+        text = f"{names[0]} has {format_number(ratio)} times the {whose} of {names[1]}: {' against '.join(figures)}."
+        if ratio == 1:
+            text = f"{names[0]} and {names[1]} have as many: {figures[0]} {large.called}."
+        both = [count.claim for count in (large, small)]
+        cited = tuple(dict.fromkeys(citation for claim in both for citation in claim.citations))
+        steps = (*(step for claim in both for step in claim.derivation), step)
+        out.append(
+            (
+                ratio,
+                Claim(_verdict([first.value], [other.value], question) + text, ClaimKind.DERIVED, cited, steps),
+                both,
+            )
+        )
+    return out
 
 
 def _verdict(mine: Sequence[Decimal], theirs: Sequence[Decimal], question: Question) -> str:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
 
 from kbs.answers.calculation import MEASURED_OF
 from kbs.answers.knowledge import Knowledge, join
 from kbs.answers.model import Claim, ClaimKind
 from kbs.answers.solvers.part import Part, parts
+from kbs.answers.unit_counts import is_of_units, of_one_sm, unit_count
 from kbs.evidence.spec import ABSENT, Spec
 from kbs.evidence.vocabulary import SPEC_SHEET
 from kbs.questions.forms import Form, denies
+from kbs.questions.numbers import plain_rate
 from kbs.questions.question import Question
 
 USES = ("product", "metric", "dtype", "qualifier", "architecture", "level", "number")
 SUPPORT = "technique"
 """The kind of slot that a question about the support of a feature has beside these."""
 FORMS = (Form.VALUE, Form.YES_NO, Form.TOPIC, Form.DEFINITION, Form.CALCULATION, Form.DIFFERENCE)
+NO_PLAIN_RATE = "no_plain_rate"
+"""The reason where no rate without tensor cores is known: what pages say of rates with them is no answer."""
 MEASURED = "measured_"
 """What ids of measured metrics begin with."""
 
@@ -24,6 +30,10 @@ MEASURED = "measured_"
 def specs(question: Question, knowledge: Knowledge) -> Part | None:
     """Values by lookup, each with its line; unpublished and unknown ones are said to be so."""
     metrics = question.metrics or dtype_rates(question, knowledge)
+    if question.plain and question.dtype and question.products and not (metrics or question.operation):
+        name = knowledge.vocabulary.dtypes[question.dtype].name
+        text = f"Not known: a rate of {name} without tensor cores of {knowledge.names(question.products)}."
+        return Part((Claim(text, ClaimKind.ABSENCE),), USES, FORMS, refusal=NO_PLAIN_RATE)
     if question.measured and question.products:
         return _measured(question, knowledge, metrics)
     if not metrics and not (question.products and _sheet(question)):
@@ -37,9 +47,19 @@ def specs(question: Question, knowledge: Knowledge) -> Part | None:
     silent: list[Spec] = []
     read_off: list[Claim] = []
     gaps: list[str] = []
+    rows: list[Claim] = []
     for product in question.products:
         for metric in metrics:
-            found = qualified(knowledge.stated(product, metric), question)
+            of_units = is_of_units(metric, knowledge.vocabulary)
+            if of_units and (count := unit_count(product, metric, knowledge)) is not None:
+                said.append(_confirmed(count.claim, metric, count.value, question))
+                rows += [knowledge.spec_claim(spec) for spec in count.specs]
+                others += [knowledge.spec_claim(spec) for spec in knowledge.others(product, metric)]
+                continue
+            # Of a compute capability, which has no number of SMs, those of one SM are known.
+            each = knowledge.vocabulary.metrics[metric].each
+            stated = of_one_sm(product, each or metric, knowledge) if of_units else knowledge.stated(product, metric)
+            found = qualified(stated, question)
             withheld = any(not spec.published and not spec.qualifier for spec in found)
             # What a device reports is shown, but is not what its vendor publishes.
             (read_off if withheld else said).extend(
@@ -57,10 +77,11 @@ def specs(question: Question, knowledge: Knowledge) -> Part | None:
         Claim(spec.statement(knowledge.vocabulary), ClaimKind.SPEC, (spec.citation,), subject=spec.product)
         for spec in silent
     ]
-    if said:
+    if said := list(dict.fromkeys(said)):
         said, alike = _together(said, knowledge)
         titled = {
             "Values": alike,
+            "Counted from": list(dict.fromkeys(rows)),
             "Read off a device, where the vendor publishes nothing": read_off,
             "Where sources disagree": others,
             "Not published": unpublished,
@@ -69,6 +90,7 @@ def specs(question: Question, knowledge: Knowledge) -> Part | None:
         uses = (*USES, SUPPORT) if of_feature else USES
         return Part(tuple(said), uses, FORMS, parts(titled), tuple(gaps))
     what = join([knowledge.vocabulary.metrics[metric].name for metric in metrics])
+    what += " without tensor cores" if question.plain else ""
     why = "its vendor publishes no value" if silent else "I found no line about it"
     direct = Claim(
         f"Not known: {what} of {knowledge.names(question.products)}; {why}.",
@@ -76,7 +98,8 @@ def specs(question: Question, knowledge: Knowledge) -> Part | None:
         tuple(spec.citation for spec in silent),
     )
     titled = {"What the wiki says": unpublished, "What is known instead": [*read_off, *others]}
-    return Part((direct,), USES, FORMS, parts(titled), tuple(gaps), "unpublished" if silent else "not_in_wiki")
+    missing = NO_PLAIN_RATE if question.plain else "not_in_wiki"
+    return Part((direct,), USES, FORMS, parts(titled), tuple(gaps), "unpublished" if silent else missing)
 
 
 def _together(said: list[Claim], knowledge: Knowledge) -> tuple[list[Claim], list[Claim]]:
@@ -88,7 +111,9 @@ def _together(said: list[Claim], knowledge: Knowledge) -> tuple[list[Claim], lis
     head, _, rest = said[0].text.partition(knowledge.name(said[0].subject))
     text = f"{head}{names}{rest.replace(' has no ', ' have no ')}".rstrip(".")
     citations = tuple(citation for claim in said for citation in claim.citations)
-    return [Claim(f"{text}.", ClaimKind.DERIVED, citations)], said if said[0].kind is ClaimKind.SPEC else []
+    return [Claim(f"{text}.", ClaimKind.DERIVED, citations, said[0].derivation)], said if said[
+        0
+    ].kind is ClaimKind.SPEC else []
 
 
 def dtype_rates(question: Question, knowledge: Knowledge) -> tuple[str, ...]:
@@ -96,6 +121,8 @@ def dtype_rates(question: Question, knowledge: Knowledge) -> tuple[str, ...]:
     if not question.dtype or question.operation or not question.products:
         return ()
     dtype = knowledge.vocabulary.dtypes[question.dtype]
+    if question.plain:
+        return tuple(filter(None, [plain_rate(question.dtype, knowledge.vocabulary)]))
     vector = f"{question.dtype}_throughput"  # some GPUs have a type without tensor cores for it
     held = any(knowledge.stated(product, vector) for product in question.products)
     named = (dtype.tensor, vector if held else dtype.vector)
@@ -122,6 +149,15 @@ def _said(spec: Spec, question: Question, knowledge: Knowledge) -> Claim:
     return Claim(text, ClaimKind.DERIVED, (spec.citation,), subject=spec.product, note=claim.note)
 
 
+def _confirmed(claim: Claim, metric: str, value: Decimal, question: Question) -> Claim:
+    """A number of units; with yes or no where the question states that very number."""
+    states = any(one.metric == metric and one.quantity.base == value for one in question.premises)
+    if question.form is not Form.YES_NO or not states:
+        return claim
+    text = f"{'No' if denies(question.read) else 'Yes'}: {claim.text.rstrip('.')}."
+    return replace(claim, text=text, kind=ClaimKind.DERIVED)
+
+
 def _confirms(spec: Spec, question: Question, knowledge: Knowledge) -> bool:
     """Whether a value says yes to what is asked: to a feature or an element type, or because the question names it."""
     metric = knowledge.vocabulary.metrics[spec.metric]
@@ -146,7 +182,7 @@ def _of_every(question: Question, knowledge: Knowledge, metrics: Sequence[str]) 
     if not of_feature and (question.form is Form.YES_NO or (question.left(*USES) and question.form is not Form.VALUE)):
         return None
     claims: list[Claim] = []
-    for metric in metrics:
+    for metric in (knowledge.vocabulary.metrics[metric].each or metric for metric in metrics):
         by_value: dict[str, list[Spec]] = {}
         for product in _documented(question, knowledge):
             for spec in qualified(knowledge.of(product, metric), question):

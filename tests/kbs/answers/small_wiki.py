@@ -117,6 +117,8 @@ CC_9_0 = hardware(
         "Measured latency | 30 | cycles | L1",
         "Measured latency | 200 | cycles | L2",
         "Measured latency | 500 | cycles | DRAM",
+        "FP32 units per SM | 100 | units |",
+        "Tensor cores per SM | 4 | units |",
     ),
 )
 SOFTMAX = """\

@@ -81,6 +81,7 @@ FAMILIES: dict[str, dict[str, Fraction]] = {
     "warps": plain("warps", "warp"),
     "blocks": plain("blocks", "CTAs"),
     "registers": plain("registers", "regs"),
+    "units": plain("units", "unit"),
     "cycles": plain("cycles", "clocks", "clk"),
     "FLOP/byte": plain("FLOP/byte", "FLOP/B"),
     "x": plain("x", "×"),
@@ -290,7 +291,8 @@ def digit(rng: random.Random, row: Row) -> str | None:
 
 def unit(rng: random.Random, row: Row) -> str | None:
     """Another power, or another dimension."""
-    powers_of = [u for u, scale in row.units.items() if scale != row.units[row.unit]]
+    # Nothing is as much in each power of a unit.
+    powers_of = [u for u, scale in row.units.items() if scale != row.units[row.unit]] if row.base else []
     foreign = [u for u in OTHER_UNITS if FAMILIES.get(u) is not row.units and u not in row.units]
     if row.unit == "bit":
         foreign.remove("GB")
