@@ -10,7 +10,7 @@ import random
 import re
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
@@ -362,7 +362,7 @@ def wrong(rng: random.Random, rows: list[Row], lengths: dict[str, int]) -> Itera
                 row = rng.choice(rows)
                 if row.path == DELETED and kind != "page":
                     continue
-                made = {
+                makers: dict[str, Callable[[Row], str | None]] = {
                     "digit": lambda r: digit(rng, r),
                     "unit": lambda r: unit(rng, r),
                     "product": lambda r: product(rng, r),
@@ -372,7 +372,8 @@ def wrong(rng: random.Random, rows: list[Row], lengths: dict[str, int]) -> Itera
                     "qualifier": unqualified,
                     "metric": lambda r: metric(rng, r),
                     "stale": lambda r: stale(rng, r),
-                }[kind](row)
+                }
+                made = makers[kind](row)
             yield kind, made
 
 
