@@ -35,6 +35,17 @@ def corrected(text: str, knowledge: Knowledge) -> Answer | None:
             "No, not 132 SMs: H100 PCIe SM count: 114 SM. 132 SM is the SM count of H100 SXM.",
             ["H100 PCIe SM count: 114 SM", "H100 SXM SM count: 132 SM"],
         ),
+        (
+            "H100 SXM has 64 tensor cores per SM, right?",
+            "No, not 64 tensor cores per SM: CC 9.0 Tensor cores per SM: 4 units.",
+            ["CC 9.0 Tensor cores per SM: 4 units"],
+        ),
+        (
+            "does the H100 SXM have 9000 CUDA cores",
+            "No, not 9000 CUDA cores: H100 SXM: 132 SMs × 100 = 13,200 CUDA cores.",
+            ["H100 SXM: 132 SMs × 100 = 13,200 CUDA cores.", "H100 SXM SM count: 132 SM",
+             "CC 9.0 FP32 units per SM: 100 units"],
+        ),
         ("the T4 has 100 MB of L2", "No, not 100 MB: T4 L2 capacity: 4096 KB.", ["T4 L2 capacity: 4096 KB"]),
         (
             "does the H100 SXM have 1800 TFLOPS dense BF16",
@@ -77,7 +88,7 @@ def test_a_wrong_number(text: str, direct: str, values: list[str], knowledge: Kn
     [lead, rows] = answer.sections
     assert (rows.title, texts(rows.claims)) == ("What the wiki says", values)
     assert lead.claims[0].kind is ClaimKind.ABSENCE
-    assert cited(lead.claims[0]) == [line for claim in rows.claims for line in cited(claim)]
+    assert cited(lead.claims[0]) == list(dict.fromkeys(line for claim in rows.claims for line in cited(claim)))
     assert [why_unsound(claim, pages, V, NoEvidence()) for claim in answer.claims] == [""] * len(answer.claims)
 
 

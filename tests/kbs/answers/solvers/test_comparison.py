@@ -35,6 +35,14 @@ def answered(text: str, knowledge: Knowledge) -> Part:
         ("L2 of H100 SXM vs T4", "H100 SXM has 12.5 times the L2 capacity of T4: 50 MB against 4096 KB."),
         ("L2 of H100 SXM vs H100 PCIe", "L2 capacity is the same: 50 MB."),
         (
+            "H100 SXM vs H100 PCIe CUDA cores",
+            "H100 SXM has 1.16 times the CUDA cores of H100 PCIe: 13,200 against 11,400.",
+        ),
+        (
+            "does H100 PCIe have more CUDA cores than H100 SXM",
+            "No: H100 SXM has 1.16 times the CUDA cores of H100 PCIe: 13,200 against 11,400.",
+        ),
+        (
             "H100 SXM vs H100 PCIe dense BF16",
             "H100 SXM has 1.29 times the BF16 tensor throughput (dense) of H100 PCIe: 900 TFLOPS against 700 TFLOPS.",
         ),

@@ -209,3 +209,48 @@ def test_what_asks_for_no_value(text: str, knowledge: Knowledge) -> None:
 )
 def test_the_rates_of_an_element_type(text: str, rates: tuple[str, ...], knowledge: Knowledge) -> None:
     assert dtype_rates(read(text), knowledge) == rates
+
+
+@pytest.mark.parametrize(
+    ("text", "direct"),
+    [
+        ("how many CUDA cores does H100 SXM have", ["H100 SXM: 132 SMs × 100 = 13,200 CUDA cores."]),
+        (
+            "how many SMs and tensor cores does H100 PCIe have",
+            ["H100 PCIe SM count: 114 SM", "H100 PCIe: 114 SMs × 4 = 456 tensor cores."],
+        ),
+        ("does H100 SXM have 13200 CUDA cores", ["Yes: H100 SXM: 132 SMs × 100 = 13,200 CUDA cores."]),
+        ("H100 SXM does not have 13200 CUDA cores, right", ["No: H100 SXM: 132 SMs × 100 = 13,200 CUDA cores."]),
+        ("tensor cores per SM of H100 SXM", ["CC 9.0 Tensor cores per SM: 4 units"]),
+        ("how many CUDA cores does CC 9.0 have", ["CC 9.0 FP32 units per SM: 100 units"]),
+        ("how many CUDA cores per SM on hopper", ["FP32 units per SM: 100 units on CC 9.0."]),
+    ],
+)
+def test_units_are_counted(text: str, direct: list[str], knowledge: Knowledge, pages: Wikis) -> None:
+    found = answered(text, knowledge)
+    assert (texts(found.direct), found.refusal) == (direct, "")
+    assert unsound(found, pages) == []
+
+
+def test_a_count_cites_what_it_was_counted_from(knowledge: Knowledge) -> None:
+    found = answered("how many CUDA cores does H100 SXM have", knowledge)
+    [claim] = found.direct
+    assert cited(claim) == [f"| SM count | 132 | SM | {ROW}", f"| FP32 units per SM | 100 | units | {ROW}"]
+    assert [step.shown for step in claim.derivation] == ["132 × 100 = 13,200"]
+    assert titled(found) == {"Counted from": ["H100 SXM SM count: 132 SM", "CC 9.0 FP32 units per SM: 100 units"]}
+
+
+@pytest.mark.parametrize("text", ["how many CUDA cores does T4 have", "how many FP64 units does H100 SXM have"])
+def test_units_that_no_row_gives_are_not_known(text: str, knowledge: Knowledge) -> None:
+    found = answered(text, knowledge)
+    assert found.refusal == "not_in_wiki"
+    assert texts(found.direct)[0].startswith("Not known: ")
+
+
+def test_a_rate_without_tensor_cores_is_never_one_with_them(knowledge: Knowledge) -> None:
+    for text in ("BF16 throughput of H100 SXM without tensor cores", "FP8 of H100 SXM without tensor cores"):
+        found = answered(text, knowledge)
+        assert found.refusal == "no_plain_rate"
+        assert "without tensor cores of H100 SXM" in texts(found.direct)[0]
+        shown = [*found.direct, *(claim for section in found.sections for claim in section.claims)]
+        assert not any("00 TFLOPS" in line for line in texts(shown))
