@@ -23,6 +23,8 @@ SUPPORT = "technique"
 FORMS = (Form.VALUE, Form.YES_NO, Form.TOPIC, Form.DEFINITION, Form.CALCULATION, Form.DIFFERENCE)
 NO_PLAIN_RATE = "no_plain_rate"
 """The reason where no rate without tensor cores is known: what pages say of rates with them is no answer."""
+NO_UNIT_COUNT = "no_unit_count"
+"""The reason where a number of units is not known: a section that names the units is no answer."""
 MEASURED = "measured_"
 """What ids of measured metrics begin with."""
 
@@ -99,6 +101,8 @@ def specs(question: Question, knowledge: Knowledge) -> Part | None:
     )
     titled = {"What the wiki says": unpublished, "What is known instead": [*read_off, *others]}
     missing = NO_PLAIN_RATE if question.plain else "not_in_wiki"
+    if all(is_of_units(metric, knowledge.vocabulary) for metric in metrics):
+        missing = NO_UNIT_COUNT
     return Part((direct,), USES, FORMS, parts(titled), tuple(gaps), "unpublished" if silent else missing)
 
 

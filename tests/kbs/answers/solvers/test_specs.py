@@ -243,7 +243,7 @@ def test_a_count_cites_what_it_was_counted_from(knowledge: Knowledge) -> None:
 @pytest.mark.parametrize("text", ["how many CUDA cores does T4 have", "how many FP64 units does H100 SXM have"])
 def test_units_that_no_row_gives_are_not_known(text: str, knowledge: Knowledge) -> None:
     found = answered(text, knowledge)
-    assert found.refusal == "not_in_wiki"
+    assert found.refusal == "no_unit_count"
     assert texts(found.direct)[0].startswith("Not known: ")
 
 
