@@ -68,12 +68,28 @@ def strings(text: str, name: str) -> tuple[tuple[int, str], ...]:
         return ()
     found = []
     for node in ast.walk(tree):
+        whole = _put_together(node)
+        if whole is not None and not isinstance(node, ast.Constant):
+            found.append((node.lineno, whole))  # type: ignore[attr-defined]  # it is an expression
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             if "\n" in node.value and ("__global__" in node.value or "#include" in node.value):
                 found += [(node.lineno + line - 1, said) for line, said in lex(node.value).comments]
             else:
                 found.append((node.lineno, node.value))
     return tuple(found)
+
+
+def _put_together(node: ast.AST) -> str | None:
+    """The text of a string, of a sum of strings or of an f-string, with the numbers that stand in it; else None."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float):
+        return str(node.value) if isinstance(node.value, str) else None
+    if isinstance(node, ast.JoinedStr):
+        inner = (one.value if isinstance(one, ast.FormattedValue) else one for one in node.values)
+        return "".join(str(one.value) if isinstance(one, ast.Constant) else " " for one in inner)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        sides = [_put_together(node.left), _put_together(node.right)]
+        return None if sides == [None, None] else "".join(" " if one is None else one for one in sides)
+    return None
 
 
 def names(text: str, name: str) -> tuple[tuple[int, str], ...]:

@@ -12,7 +12,7 @@ from kbs.evidence.citation import EvidenceKind
 from loop.gate.comments import code_without_comments, each_comment, joined, names, strings
 from loop.gate.context import GateContext
 from loop.gate.numbers import sources
-from loop.gate.numbers.accounting import Accountant, Chosen, Given, Mode, Sources, integers
+from loop.gate.numbers.accounting import Accountant, Chosen, Given, Mode, OfVersion, Sources, integers
 from loop.gate.numbers.figures import Figures, equations, exact, written_numbers
 from loop.planning.step0 import ROOFLINE
 from loop.proposals.proposal import Proposal
@@ -225,7 +225,12 @@ class Ledger:
             [one.text for one in equations(text.text) if one.holds],
             self.context.record.gpu,
             self._words,
+            {n: self._of_version(n) for n in range(self.context.reached + 1) if self.context.profile(n)},
         )
+
+    def _of_version(self, version: int) -> OfVersion:
+        launch = self.context.launch(version)
+        return OfVersion(launches=[launch] if launch else [], measured=[self._measured(version)[0], self._counted])
 
     @cached_property
     def _counted(self) -> Figures:

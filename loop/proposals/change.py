@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from evaluator.source.cpp_tokens import Kind, Token, lex
+from loop.proposals.essence import essential, names
 from loop.proposals.knobs import folded
 from loop.tools import MachineNote
 
@@ -45,9 +46,10 @@ def compare(before: str, after: str, language: str, before_language: str) -> Cha
     if trees[0] is None or trees[1] is None:
         same = before.split() == after.split()
         return Change(same, "only white space differs" if same else "", ("the text",) if not same else ())
-    old, new = (_Normal().parts(tree) for tree in trees if tree is not None)
+    both = names(trees[0]) & names(trees[1])
+    old, new = (_Normal().parts(essential(_Folded().visit(tree), both)) for tree in trees if tree is not None)
     if old == new:
-        return Change(True, "only comments, white space, docstrings or names of local variables differ", ())
+        return Change(True, "only comments, white space, docstrings, names of local variables or dead code differ", ())
     return Change(False, "", tuple(_differing(old, new)))
 
 
@@ -64,8 +66,15 @@ def _parsed(text: str) -> ast.Module | None:
         return None
 
 
+class _Folded(ast.NodeTransformer):
+    """Computes arithmetic of constants."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        return folded(self.generic_visit(node))
+
+
 class _Normal(ast.NodeTransformer):
-    """Computes arithmetic of constants, removes docstrings, and numbers the local names of a function as they come."""
+    """Removes docstrings, and numbers the local names of a function as they come."""
 
     def __init__(self) -> None:
         self._scopes: list[dict[str, str]] = []
@@ -90,9 +99,6 @@ class _Normal(ast.NodeTransformer):
         return node
 
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815  # the name is that of `ast`
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        return folded(self.generic_visit(node))
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         node.body = _without_docstring(node.body) or [ast.Pass()]

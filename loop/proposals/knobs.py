@@ -14,14 +14,15 @@ from typing import Literal
 
 from evaluator.source.cpp_tokens import Kind as TokenKind
 from evaluator.source.cpp_tokens import Token, lex
+from loop.proposals import essence
 
 Kind = Literal[
     "launch settings", "pipeline stages", "tile sizes", "cache hints", "precision settings", "numbers of the formula",
-    "the code",
+    "masks", "the code",
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = (
     "launch settings", "pipeline stages", "tile sizes", "cache hints", "precision settings", "numbers of the formula",
-    "the code",
+    "masks", "the code",
 )  # fmt: skip
 _KEYWORDS: dict[str, Kind] = {
     **dict.fromkeys(("num_warps", "num_ctas", "maxnreg", "num_consumer_groups"), "launch settings"),
@@ -49,17 +50,17 @@ _OF_METHODS: dict[str, tuple[Kind, ...]] = {
          "two_level_accumulation_promotion"),
         ("precision settings", *_CODE)),
     **dict.fromkeys(
-        ("branch_eliminate", "inline_ptx", "no_alias",
+        ("inline_ptx", "no_alias",
          "lop3_bit_manipulation", "cuda_graphs", "static_launch_graph", "stream_event", "fewer_syncs",
          "warp_shuffle_sync", "programmatic_dependent_launch"),
         ("the code",)),
     **dict.fromkeys(("mufu_ex2_softmax", "fma_fast_math", "strength_reduce"), ("numbers of the formula", "the code")),
     **dict.fromkeys(
-        ("tiling_smem", "ilp_unroll_register_tile", "vectorized_access", "coalesced_access",
-         "split_k", "stream_k", "data_layout", "tile_scheduler_swizzle", "bank_conflict", "epilogue_fusion",
+        ("tiling_smem", "ilp_unroll_register_tile", "split_k", "stream_k", "data_layout", "tile_scheduler_swizzle", "bank_conflict", "epilogue_fusion",
          "loop_unroll"),
         _CODE),
     "thread_coarsening": ("launch settings", *_CODE),
+    **dict.fromkeys(("branch_eliminate", "vectorized_access", "coalesced_access"), ("masks", *_CODE)),
     **dict.fromkeys(("kernel_fusion", "rewrite"), KINDS),
 }  # fmt: skip
 """Method → the kinds of things that it changes; any other changes the code alone."""
@@ -125,6 +126,12 @@ _NOT = re.compile(
 )
 
 
+_BECOMES = re.compile(
+    r"\b(\w+)`?\s+(?:(?:goes|is|are|raised|lowered|set|moves?|grows?|falls?)\s+)*(?:from\s+`?\d+`?\s+)?(?:to|becomes)\s+`?(\d+)\b"
+    r"(?!\s?%|\.\d)"
+)
+
+
 @dataclass(frozen=True)
 class Differs:
     """A kind of thing that differs, with an example."""
@@ -172,13 +179,22 @@ def spoken(text: str) -> Iterator[Differs]:
                 yield Differs(kind, match[0])
 
 
+def told(text: str, code: str) -> Iterator[tuple[str, str]]:
+    """(name, value) of each name of the code that a sentence says gets a value: `BLOCK from 1024 to 2048`."""
+    for match in _BECOMES.finditer(text):
+        if re.search(rf"(?<!\w){re.escape(match[1])}(?!\w)", code) and ("_" in match[1] or match[1].isupper()):
+            yield match[1], match[2]
+
+
 def differing(before: str, after: str, language: str) -> tuple[Differs, ...]:
     """What differs between two kernels of one language; none if one of them cannot be read."""
     if language == "cuda":
         pair = [_cuda(lex(text).tokens) for text in (before, after)]
     else:
         try:
-            pair = [_python(ast.parse(text)) for text in (before, after)]
+            trees = [ast.parse(text) for text in (before, after)]
+            both = essence.names(trees[0]) & essence.names(trees[1])
+            pair = [_python(essence.essential(tree, both)) for tree in trees]
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return ()
     old, new = pair
@@ -189,6 +205,8 @@ def differing(before: str, after: str, language: str) -> tuple[Differs, ...]:
         if kind == "numbers of the formula":  # one that takes the place of another; one more belongs to the code
             only, fresh = set(one) - set(other), set(other) - set(one)
             one, other = (sorted(only), sorted(fresh)) if only and fresh else ([], [])
+        if kind == "masks":  # accesses without one, in a kernel all of whose accesses had one
+            one, other = [], [said for said in other if not one and old.masked]
         if kind == "tile sizes":  # a constant that is new belongs to the code that needs it
             names = {_named(x) for x in one} & {_named(x) for x in other}
             one, other = ([x for x in several if _named(x) in names or "autotune" in x[1]] for several in (one, other))
@@ -236,6 +254,8 @@ class _Parts:
     settings: list[tuple[Kind, str, str]]
     """(kind, function that it is of, or empty, setting)"""
     code: list[str]
+    masked: bool = False
+    """Whether accesses have masks."""
 
     def of(self, kind: Kind, functions: set[str]) -> list[tuple[str, str]]:
         """The settings of a kind, of functions that both kernels have."""
@@ -253,7 +273,9 @@ class _Stripped(ast.NodeTransformer):
         self.kernels = kernels
         self.settings: list[tuple[Kind, str, str]] = []
         self.inside = ""
-        self.tiles: set[str] = set()
+        self.masked = False
+        self.wide: set[str] = set()
+        """Names of tensors of addresses or places, made by `tl.arange`."""
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         return folded(self.generic_visit(node))
@@ -278,6 +300,13 @@ class _Stripped(ast.NodeTransformer):
         launched = _launched(node)
         called = ast.unparse(node.func) if not launched else ""
         where = launched or self.inside
+        if self.inside and called in ("tl.load", "tl.store"):
+            named = {keyword.arg for keyword in node.keywords}
+            whole = len(node.args) > (1 if called == "tl.load" else 2)
+            if named & {"mask", "boundary_check"} or whole:
+                self.masked = True
+            elif any(isinstance(one, ast.Name) and one.id in self.wide for one in ast.walk(node)) or "arange" in ast.unparse(node):
+                self.settings.append(("masks", "", f"{ast.unparse(node)[:60]} without a mask"))
         kept = []
         for keyword in node.keywords:
             name, value = keyword.arg or "", ast.unparse(keyword.value)
@@ -328,8 +357,22 @@ def _python(tree: ast.Module) -> _Parts:
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module):
             said = node.body and isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
             node.body = (node.body[1:] if said else node.body) or [ast.Pass()]
+    stripped.wide = _made_by_arange(tree)
     made = stripped.visit(tree)
-    return _Parts(kernels, stripped.settings, [ast.dump(one) for one in made.body if not isinstance(one, ast.Pass)])
+    code = [ast.dump(one) for one in made.body if not isinstance(one, ast.Pass)]
+    return _Parts(kernels, stripped.settings, code, stripped.masked)
+
+
+def _made_by_arange(tree: ast.Module) -> set[str]:
+    """Names whose values follow from `tl.arange`: accesses at such places are those of a tile."""
+    found: set[str] = set()
+    given = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
+    for _ in range(4):
+        for node in given:
+            value = ast.unparse(node.value)
+            if "arange" in value or found & set(re.findall(r"\w+", value)):
+                found |= {one.id for one in node.targets if isinstance(one, ast.Name)}
+    return found
 
 
 def _cuda(tokens: Sequence[Token]) -> _Parts:

@@ -22,7 +22,7 @@ from kbs.experience.files import LogFiles
 from loop.journal.folder import RunFolder
 from loop.journal.record import RunRecord
 from loop.journal.state import Phase
-from loop.proposals.proposal import Branch
+from loop.proposals.proposal import Ablation, Branch, Proposal
 from loop.run.driver import Driver, create_run, read_run
 from tests.loop import tools
 from tests.loop.planted import PlantedTools
@@ -161,6 +161,15 @@ def next_branches(version: int) -> tuple[Branch, ...]:
     return tuple(Branch(name=name, kernel=text) for name, text in texts.items())
 
 
+def several_methods() -> Proposal:
+    """What it hands in under the discipline `budget`: a kernel of two methods, and itself without each."""
+    without = {"vectorized_access": 100, "async_copy": 80.5}
+    left = [
+        Ablation(method=method, kernel=tools.kernel(101 + n, us=us)) for n, (method, us) in enumerate(without.items())
+    ]
+    return tools.proposal(1, tools.kernel(1, us=80), methods=tuple(without), ablations=tuple(left))
+
+
 @dataclass
 class Ended:
     """How a run ended."""
@@ -192,7 +201,8 @@ def drive(base: Path, record: RunRecord) -> Ended:
                 break
             offered = driver.run.version
             parent, others = offered.opened.parent or 0, next_branches(offered.number)
-            driver.submit(tools.proposal(offered.number, next_kernel(driver), parent=parent, branches=others), b"{}")
+            handed = tools.proposal(offered.number, next_kernel(driver), parent=parent, branches=others)
+            driver.submit(several_methods() if record.discipline == "budget" else handed, b"{}")
         assert driver.phase is Phase.FINISHED, driver.phase
     return ended(root, bench.asked, LogFiles(home / "experience"))
 

@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import lru_cache
-from typing import Literal
+from typing import Literal, TypedDict
 
 from evaluator.profiling.profile import Launch
 from kbs.evidence.quantities import find_quantities, normal
 from kbs.evidence.units import Quantity, parse_number, parse_unit, says_the_same
 from kbs.evidence.vocabulary import Vocabulary
-from kbs.hardware.profile_metrics import profile_metrics
 from loop.gate.numbers import wording
 from loop.gate.numbers.figures import Figures, exact, pieces
 from loop.gate.numbers.names import NameFinder, Words, name_words
 from loop.gate.numbers.plain_text import plain
-from loop.gate.numbers.sources import PROFILE_UNITS, is_element
+from loop.gate.numbers.profiles import beside, metric_names, says, shown_of, values_of
+from loop.gate.numbers.sources import is_element
 from loop.gate.numbers.spoken import Name, Sentence, Spoken
 
 
@@ -55,6 +54,13 @@ class Given:
     """The GPU that they are of; empty for measurements, and for lines that name none."""
 
 
+class OfVersion(TypedDict):
+    """The fields of `Sources` that a version's own measurements take."""
+
+    launches: Sequence[Launch]
+    measured: Sequence[Figures]
+
+
 @dataclass(frozen=True)
 class Sources:
     """What the numbers of a text may rest on."""
@@ -75,6 +81,8 @@ class Sources:
     """The run's GPU."""
     words: Set[str]
     """Identifiers of kernel and reference: digits in them are names."""
+    versions: Mapping[int, OfVersion] = field(default_factory=dict)
+    """What the measurements of one version alone say, for sentences that say so of it."""
 
     def in_equation(self, at: int, text: str) -> bool:
         """Whether a place of a sentence lies in arithmetic that is shown and right."""
@@ -166,11 +174,21 @@ class Accountant:
             head = head if row else ""
             if head and (self.names_hardware(head) or wording.UNIT_IN_HEAD.search(head)):
                 yield from self._of(number, [line], sources, chosen, mode, in_table=True)
-        for number, paragraph in _paragraphs(lines):
-            yield from self._of(number, paragraph, sources, chosen, mode)
+        paragraphs = list(_paragraphs(lines))
+        for at, (number, paragraph) in enumerate(paragraphs):
+            around = [" ".join(paragraphs[n][1]) if 0 <= n < len(paragraphs) else "" for n in (at - 1, at + 1)]
+            yield from self._of(number, paragraph, sources, chosen, mode, around)
 
     def _of(
-        self, number: int, lines: Sequence[str], sources: Sources, chosen: Chosen, mode: Mode, *, in_table: bool = False
+        self,
+        number: int,
+        lines: Sequence[str],
+        sources: Sources,
+        chosen: Chosen,
+        mode: Mode,
+        around: Sequence[str] = ("", ""),
+        *,
+        in_table: bool = False,
     ) -> Iterator[Unaccounted]:
         starts, at = list[int](), 0
         lines = [" ".join(re.sub(r"[|\t]", " ", line).split()) for line in lines]
@@ -178,10 +196,12 @@ class Accountant:
             starts.append(at)
             at += len(line) + 1
         whole = " ".join(lines)
-        offset, before = 0, ""
-        for said in pieces(whole):
+        offset, before = 0, (list(pieces(around[0])) or [""])[-1]
+        several = list(pieces(whole))
+        after = [*several[1:], (list(pieces(around[1])) or [""])[0]]
+        for said, following in zip(several, after, strict=False):
             offset = whole.find(said, offset)
-            for spoken, hardware in self._numbers(said, before, sources, mode, in_table):
+            for spoken, hardware in self._numbers(said, (before, following), sources, mode, in_table):
                 if not hardware and (mode == "predictions" or (mode == "limits" and spoken.foretold())):
                     continue
                 found = self._account(spoken, hardware, sources, chosen)
@@ -191,17 +211,21 @@ class Accountant:
             before = said
 
     def _numbers(
-        self, said: str, before: str, sources: Sources, mode: Mode, in_table: bool
+        self, said: str, around: tuple[str, str], sources: Sources, mode: Mode, in_table: bool
     ) -> Iterator[tuple[Spoken, bool]]:
         """(number, whether it states something of hardware) of a sentence; parts of names are left out."""
+        unread = wording.UNIT_ALONE.search(said)
+        if unread and mode != "predictions":
+            empty = Sentence(said, (), (), *around)
+            yield Spoken(empty, unread.start(1), unread.end(1), "0", "", None, unread=True), True
         if not any(character.isdigit() for character in said):
             return
-        metrics = (one for one in _metric_names().find(said) if said[one.start : one.end] not in sources.words)
-        sentence = Sentence(said, tuple(self._names.find(said)), tuple(metrics), before)
+        metrics = (one for one in metric_names().find(said) if said[one.start : one.end] not in sources.words)
+        sentence = Sentence(said, tuple(self._names.find(said)), tuple(metrics), *around)
         stated = {one.start: one for one in find_quantities(1, said)}
         behind = -1
         for token in wording.TOKEN.finditer(said):
-            if token.start() < behind:
+            if token.start() < behind or wording.POWER.search(said[max(0, token.start() - 4) : token.start()]):
                 continue
             if token["name"]:
                 if self._hides(token["name"], said[token.end() :], sources):
@@ -260,7 +284,9 @@ class Accountant:
             if dimension and wording.PER_PART.match(after):
                 return not uses or has
             if dimension in wording.COUNTS or dimension == "bytes":
-                return (thing or bool(near)) and (has or mode == "predictions") and not uses and value > 1
+                if mode == "predictions":
+                    return (thing or bool(near)) and value > 1
+                return (thing or bool(near)) and has and not uses and value > 1
             return thing and has and not uses and value > wording.SMALL
         return False
 
@@ -272,15 +298,19 @@ class Accountant:
     def _account(self, spoken: Spoken, hardware: bool, sources: Sources, chosen: Chosen) -> Unaccounted | None:
         shown = f"{spoken.text[spoken.start : spoken.end]}{'' if spoken.unit else spoken.after[:24].rstrip()}".strip()
         sentence = spoken.text.strip()[:200]
-        beside = _beside(spoken)
-        if beside is not None and not sources.in_equation(spoken.start, spoken.text):
-            values = [v for launch in sources.launches for v in _values(launch, beside, bare=not spoken.dimension)]
+        if spoken.unread:
+            return Unaccounted(1, f"the number before {shown}", sentence, True, "", "")
+        if (version := spoken.version) is not None and version in sources.versions:
+            sources = replace(sources, **sources.versions[version])
+        metric = beside(spoken)
+        if metric is not None and not sources.in_equation(spoken.start, spoken.text):
+            values = [v for launch in sources.launches for v in values_of(launch, metric, bare=not spoken.dimension)]
             if any(says_the_same(value, reading) for value in values for reading in spoken.readings):
                 return None
             if any(value.unit.dimension == spoken.dimension for value in values):
                 there = any(given.figures.has(spoken.readings) for given in sources.cited)
                 if not there and not sources.computed.has(spoken.readings):
-                    return Unaccounted(1, shown, sentence, hardware, beside, _shown(sources.launches, beside))
+                    return Unaccounted(1, shown, sentence, hardware, metric, shown_of(sources.launches, metric))
         if not hardware and not spoken.is_gain and self._chooses(spoken, chosen):
             return None
         if spoken.is_gain:
@@ -293,12 +323,13 @@ class Accountant:
             return None
         if not hardware and sources.elsewhere.has(spoken.readings):
             return None
-        if any(_says(launch, spoken) for launch in sources.launches):
+        if any(says(launch, spoken) for launch in sources.launches):
             return None
         if any(self._given(given, spoken, wanted, sources.product) for given in sources.cited):
-            hedge = _hedge(spoken) if hardware else ""
+            stated = hardware or (spoken.dimension in {*wording.HARDWARE, "bytes"} and spoken.sentence.thing)
+            hedge = _hedge(spoken) if stated else ""
             return Unaccounted(1, shown, sentence, True, "", "", hedge) if hedge else None
-        return Unaccounted(1, shown, sentence, hardware, beside or "", "")
+        return Unaccounted(1, shown, sentence, hardware, metric or "", "")
 
     def _given(self, given: Given, spoken: Spoken, wanted: Set[str], product: str) -> bool:
         """Whether a cited line has the number, of the GPU that the clause speaks of."""
@@ -338,18 +369,23 @@ class Accountant:
             for name in spoken.sentence.names
             if any(self._dimensions.get(id) == spoken.dimension for id in name.meaning)
         ]
-        beside = [
+        next_to = [
             name
             for name in near
             if (name.end <= spoken.start and wording.JOIN.match(spoken.text[name.end : spoken.start]))
             or (name.start >= spoken.end and wording.BEHIND.match(spoken.text[spoken.end : name.start]))
         ]
-        return frozenset(id for name in beside or near for id in name.meaning)
+        if named := frozenset(id for name in next_to or near for id in name.meaning):
+            return named
+        levels = {match[0].lower() for match in wording.LEVEL.finditer(spoken.before)}
+        if not levels or spoken.dimension != "bytes per second":
+            return named
+        return frozenset(f"{wording.LEVELS.get(level.split()[0], level.split()[0])}_bandwidth" for level in levels)
 
     def _chooses(self, spoken: Spoken, chosen: Chosen) -> bool:
         """Whether a number is no claim: a size, a constant, a small count."""
         value, dimension = spoken.value, spoken.dimension
-        if wording.SHARE.match(spoken.after) and (spoken.sentence.thing or spoken.sentence.names):
+        if spoken.is_share:
             return False
         if value in (0, 1) and dimension not in ("percent",):
             return True
@@ -367,65 +403,12 @@ class Accountant:
         return any(chosen.has(one) for one in scaled) or (whole and abs(value) <= wording.SMALL) or power
 
 
-@lru_cache(maxsize=1)
-def _metric_names() -> NameFinder[str]:
-    table: dict[Words, str] = {}
-    for metric in profile_metrics().all.values():
-        for name in (metric.id, metric.name, metric.label, *metric.ncu):
-            key = name_words(name)
-            if not (len(key) == 1 and key[0] in wording.GENERIC):
-                table.setdefault(key, metric.id)
-    return NameFinder(table)
-
-
-def _beside(spoken: Spoken) -> str | None:
-    """The metric of the profile whose name is right before or right after a number."""
-    names = spoken.sentence.metrics
-    before = next((name for name in reversed(names) if name.end <= spoken.start), None)
-    linked = before is not None and spoken.start - before.end < 40
-    if before is not None and linked and wording.LINK.match(spoken.text[before.end : spoken.start]):
-        return before.meaning
-    behind = next((name for name in names if name.start >= spoken.end), None)
-    near = behind is not None and behind.start - spoken.end < 20 and bool(spoken.dimension)
-    if behind is not None and near and wording.BEHIND.match(spoken.text[spoken.end : behind.start]):
-        return behind.meaning
-    return None
-
-
-def _values(launch: Launch, metric: str, *, bare: bool = False) -> list[Quantity]:
-    counter = launch.metric(metric)
-    if counter is None or counter.amount is None or counter.value is None:
-        return []
-    found = [exact(counter.amount, "")] if bare or not counter.unit else []
-    if bare:
-        found.append(exact(counter.value, ""))
-    known = PROFILE_UNITS.get(counter.unit)
-    if known is not None:
-        scale = counter.value / counter.amount * known[1] if counter.amount else known[1]
-        found.append(exact(counter.amount, known[0], scale))
-    elif not counter.unit:
-        # A count may be stated with the name of what it counts, and a share of 1 as a percentage.
-        counted = (*wording.COUNTS, "multiprocessors", "cycles", "per cycle")
-        found += [exact(counter.amount, dimension) for dimension in counted]
-        found.append(exact(counter.amount, "percent", Decimal(1)))
-    return found
-
-
-def _says(launch: Launch, spoken: Spoken) -> bool:
-    """Whether a profile shows the number with the unit that follows it: `32 byte/sector`."""
-    unit = re.match(r"\s?([\w/%]+)", spoken.behind_number)
-    return unit is not None and any(one.shown == f"{spoken.written} {unit[1]}" for one in launch.counters.values())
-
-
-def _shown(launches: Sequence[Launch], metric: str) -> str:
-    """The value of a metric in the first profile that has it; empty for none."""
-    counters = (launch.metric(metric) for launch in launches)
-    return next((counter.shown for counter in counters if counter), "")
-
-
 def _hedge(spoken: Spoken) -> str:
     found = wording.HEDGE_BEFORE.search(spoken.before[-80:]) or wording.HEDGE_AFTER.match(spoken.after[:60])
     found = found or wording.HEDGE_ANYWHERE.search(spoken.text)
+    for near in (spoken.text, spoken.sentence.before, spoken.sentence.following):
+        found = found or wording.DOUBT.search(near)
+    found = found or wording.DOUBT_OF_IT.match(spoken.sentence.following)
     if not found:
         return ""
     return next((part for part in found.groups() if part), found[0]).strip()
@@ -433,9 +416,9 @@ def _hedge(spoken: Spoken) -> str:
 
 def integers(text: str) -> Iterator[Decimal]:
     """Numbers in code or data, as they stand there."""
-    for match in re.finditer(r"(?<![\w.])(?:0x[0-9a-fA-F]+|\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)", text):
+    for match in re.finditer(r"(?<![\w.])(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+|\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)", text):
         spelled = match[0].replace("_", "").rstrip(".")
-        if spelled.startswith("0x"):
-            yield Decimal(int(spelled, 16))
+        if spelled[1:2].lower() in ("x", "b", "o"):
+            yield Decimal(int(spelled, 0))
         elif (parsed := parse_number(spelled)) is not None:
             yield parsed.value

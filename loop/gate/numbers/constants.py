@@ -8,9 +8,11 @@ is what it asks of the device while it runs."""
 from __future__ import annotations
 
 import ast
+import copy
+import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -32,7 +34,16 @@ _OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
 }
+_BITS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.BitOr: operator.or_, ast.BitAnd: operator.and_, ast.BitXor: operator.xor, ast.RShift: operator.rshift,
+}  # fmt: skip
+_FUNCTIONS: dict[str, Callable[..., float]] = {
+    "int": int, "float": float, "round": round, "abs": abs, "min": min, "max": max, "sum": lambda *one: sum(one),
+    "math.prod": lambda *one: math.prod(one), "pow": lambda a, b: a**b if 0 <= b <= _MOST_BITS else a,
+}  # fmt: skip
 _MOST_BITS = 64
 _UNITS_OF_SPECS = (
     "SM", "B", "B/s", "GB/s", "TB/s", "FLOPS", "GFLOPS", "TFLOPS", "MHz", "Hz", "threads", "registers", "warps",
@@ -91,15 +102,16 @@ def hardware_constants(
     """
     python = name.endswith(".py")
     tree = _tree(text) if python else None
+    made = _set_once(tree) if tree is not None else {}
     named = list(_python(tree)) if tree is not None else [] if python else list(_cuda(text))
     seen: set[tuple[int, Decimal | None]] = set()
     said: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
-    commented = {line: comment for line, comment in each_comment(text, name) if _RATES_IN_WORDS.search(comment)}
+    commented = _commented(text, name)
     for line, constant, expression in named:
         if constant not in said:
             said[constant] = _says(constant, terms)
         metrics, units = said[constant]
-        value = _value(expression)
+        value = _value(_with(expression, made))
         if value is None or value <= 1:
             continue
         shown = f"{constant} = {expression if isinstance(expression, str) else ast.unparse(expression)}"[:80]
@@ -108,7 +120,7 @@ def hardware_constants(
             readings = tuple(dict.fromkeys(one for one in found if one is not None))
             seen.add((line, value))
             yield FoundSpec(line, shown, metrics, readings, "its name says so")
-        elif _is_of_the_device(constant, value, chosen) or (line in commented and not _is_chosen(value, chosen)):
+        elif _is_of_the_device(constant, value, chosen) or _of_a_product(constant, value, terms, chosen) or (line in commented and not _is_chosen(value, chosen)):
             why = "its name says so" if line not in commented else f"its comment says so: {commented[line][:80]}"
             seen.add((line, value))
             yield FoundSpec(line, shown, (), tuple(_any_unit(value, commented.get(line, ""))), why)
@@ -124,6 +136,16 @@ def hardware_constants(
             yield FoundSpec(line, f"{value:f}", (), tuple(_any_unit(value, "")), why)
 
 
+def _commented(text: str, name: str) -> dict[int, str]:
+    """Line → a comment on it, or alone on the line above it, that speaks of hardware."""
+    found, lines = dict[int, str](), text.split("\n")
+    for line, comment in each_comment(text, name):
+        if _RATES_IN_WORDS.search(comment):
+            alone = line <= len(lines) and lines[line - 1].lstrip().startswith(("#", "//", "/*"))
+            found |= {line: comment, **({line + 1: comment} if alone else {})}
+    return found
+
+
 def _is_of_the_device(name: str, value: Decimal, chosen: Chosen | None) -> bool:
     spoken = set(words(_HUMP.sub("_", name).replace("_", " ")))
     if spoken == {"sm"}:
@@ -134,6 +156,11 @@ def _is_of_the_device(name: str, value: Decimal, chosen: Chosen | None) -> bool:
         if counts_sms and not spoken & {"block", "tile", "per", "blocks"}
         else not _is_chosen(value, chosen)
     )
+
+
+def _of_a_product(name: str, value: Decimal, terms: Vocabulary, chosen: Chosen | None) -> bool:
+    """Whether a name is that of a GPU: `{"h100": 144}`."""
+    return not _is_chosen(value, chosen) and bool(terms.resolve("product", name.replace("_", " ")))
 
 
 def _is_chosen(value: Decimal, chosen: Chosen | None) -> bool:
@@ -215,6 +242,7 @@ def _inside(value: ast.expr) -> ast.expr:
 
 def _literals(tree: ast.Module) -> Iterator[tuple[int, Decimal, bool]]:
     """(line, value, whether it sizes a grid) of each number, and of each sum or product of numbers."""
+    made = _set_once(tree)
     given: dict[str, list[ast.expr]] = {}
     grids: list[ast.AST] = []
     for node in ast.walk(tree):
@@ -239,11 +267,38 @@ def _literals(tree: ast.Module) -> Iterator[tuple[int, Decimal, bool]]:
     inner: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp | ast.Constant) and id(node) not in inner:
-            number = _value(node)
+            number = _value(_with(node, made))
             if number is not None:
                 inner |= {id(one) for one in ast.walk(node)}
                 if number > SMALL:
                     yield node.lineno, number, id(node) in of_grids
+
+
+class _With(ast.NodeTransformer):
+    def __init__(self, made: Mapping[str, ast.expr]) -> None:
+        self.made = made
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.made.get(node.id, node)
+
+
+def _with(expression: str | ast.expr, made: Mapping[str, ast.expr]) -> str | ast.expr:
+    """An expression of names and operators with the numbers that the names are given; any other as it is."""
+    if isinstance(expression, ast.BinOp | ast.UnaryOp | ast.Call) and made:
+        return _With(made).visit(copy.deepcopy(expression))  # type: ignore[no-any-return]  # an expression stays one
+    return expression
+
+
+def _set_once(tree: ast.Module) -> dict[str, ast.expr]:
+    """Name → number of those that the file sets once, to a number."""
+    set_to: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(tree):
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            for _, name, value in _paired(target, node.value):  # type: ignore[attr-defined]  # it is an assignment
+                set_to.setdefault(name, []).append(value)
+    return {
+        name: values[0] for name, values in set_to.items() if len(values) == 1 and isinstance(values[0], ast.Constant)
+    }
 
 
 def _cuda_literals(text: str) -> Iterator[tuple[int, Decimal, bool]]:
@@ -284,7 +339,7 @@ def _value(expression: str | ast.expr) -> Decimal | None:
         node = ast.parse(expression.strip(), mode="eval").body if isinstance(expression, str) else expression
         found = Decimal(repr(_computed(node))).normalize()
         return found if found.is_finite() else None
-    except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError):
         return None
 
 
@@ -297,9 +352,22 @@ def _computed(node: ast.expr) -> float:
         left, right = _computed(node.left), _computed(node.right)
         if type(node.op) in _OPERATIONS:
             return _OPERATIONS[type(node.op)](left, right)
+        if type(node.op) in _BITS:
+            return float(_BITS[type(node.op)](int(left), int(right) if right <= _MOST_BITS or abs(right) < 2**53 else 0))
         if isinstance(node.op, ast.LShift | ast.Pow) and 0 <= right <= _MOST_BITS and abs(left) <= 1 << _MOST_BITS:
             return left * 2**right if isinstance(node.op, ast.LShift) else float(left**right)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd | ast.Invert):
+        inner = _computed(node.operand)
+        return inner if isinstance(node.op, ast.UAdd) else -inner if isinstance(node.op, ast.USub) else ~int(inner)
+    if isinstance(node, ast.Call) and not node.keywords and (made := _FUNCTIONS.get(ast.unparse(node.func))):
+        given = node.args[0].elts if len(node.args) == 1 and isinstance(node.args[0], ast.List | ast.Tuple) else node.args
+        told = [float(one.value) if _is_digits(one) else _computed(one) for one in given]  # type: ignore[attr-defined]
+        return float(made(*told)) if told else 0.0
     raise ValueError
+
+
+def _is_digits(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.strip().isdigit()
 
 
 def _says(constant: str, terms: Vocabulary) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -28,6 +28,8 @@ class Sentence:
     """Names of metrics of a profile."""
     before: str
     """The sentence before it."""
+    following: str = ""
+    """The sentence after it."""
 
     @cached_property
     def uses(self) -> bool:
@@ -65,6 +67,25 @@ class Spoken:
     written: str
     suffix: str
     unit: Stated | None
+    unread: bool = False
+    """Whether a unit stands there behind a word that is not understood, where a number should be."""
+
+    @property
+    def version(self) -> int | None:
+        """The version that alone is said to have it: `v0 takes 130 us`; None if none is."""
+        if self.dimension not in wording.MEASURED or wording.COMPARES.search(self.text):
+            return None
+        of = wording.OF_VERSION.search(self.before)
+        return int(of[1] or of[2]) if of else None
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a share of what is measured: `a fifth of the instructions`."""
+        share = wording.SHARE.match(self.after)
+        if share is None:
+            return False
+        of = self.after[share.end() :][:40]
+        return self.sentence.thing or bool(self.sentence.names) or bool(wording.MEASURABLE.match(of))
 
     @property
     def text(self) -> str:
@@ -122,6 +143,9 @@ class Spoken:
         """What it may mean: 16K is 16,000 or 16,384."""
         if self.dimension and self.unit is not None:
             return self.unit.readings
+        if self.is_share:
+            whole = Decimal(wording.SHARE.match(self.after)[1])  # type: ignore[index]  # it is one
+            return (exact(self.plain.number.value / max(whole, 1), "percent", Decimal(1)),)
         power = " kMGT".find(self.suffix[:1].replace("K", "k")) if self.suffix else 0
         if power <= 0:
             return (self.plain,)
@@ -141,7 +165,7 @@ class Spoken:
         whole = self.value == self.value.to_integral()
         told = bool(wording.GAIN_BEFORE.search(self.before))
         if not self.is_count_of_times:
-            return told and not whole
+            return (told and not whole) or bool(wording.SPEEDUP_BEFORE.search(self.before))
         gains = told or bool(wording.GAIN.match(self.after) or wording.FACTOR.match(self.after))
         return gains or not whole
 

@@ -56,13 +56,24 @@ PER_PART = re.compile(
     r"(?:sm|multi-?processor|gpu|die|chip|device|card|core|scheduler)s?\b",
     re.IGNORECASE,
 )
-_UNITS = "|".join((
+UNITS = "|".join((
     r"[kKMGTPE]?i?(?:B|b|FLOPS?|Flops|flops|OPS|Hz|hz|W|J|V)(?:/\w+|ps)?(?![\w])", r"[kKMGTPE]i?b(?![\w])",
     r"[KMGTPE]/s", r"/\s?s\b", r"[TGMKP](?![\w])",
     r"(?i:(?:kilo|mega|giga|tera|peta|exa|kibi|mebi|gibi|tebi)\w+|octets?|bytes?|bits?|flops?|hertz|watts?|joules?"
     r"|volts?|hundreds?|thousands?|[mbt]r?illions?|clocks?|clk|cycles?|(?:milli|micro|nano)?seconds?)",
 ))  # fmt: skip
-UNIT_AFTER = re.compile(rf"^\s*[-/]?\s*{_ADJECTIVES}(?:{_UNITS})")
+UNIT_AFTER = re.compile(rf"^\s*[-/]?\s*{_ADJECTIVES}(?:{UNITS})")
+UNIT_ALONE = re.compile(
+    r"(?<![\w\d.)\]%^/*-])(?!(?:in|of|per|as|or|and|to|the|a|an|than|by|with|from|for|is|are|at|more|fewer|less|higher|lower"
+    r"|unit|units|metric|peak|memory|dram|hbm|l2|achieved|effective|measured|sustained|total|some|many|no|unknown|copy"
+    r"|read|write|rate|about|nominal|theoretical|cited|given|same|reported|actual|raw|absolute|its|these|those|this|that"
+    r"|fp\d+|tf32|bf16|int8|tensor|into|not|between|value|values|mean|median|column|figure|figures)\b)"
+    r"[^\W\d_]+[\s-]+([kKMGTPE]i?(?:B|b|FLOPS?|FLOP|Flop|flop)(?:/s|ps)\b|[MGT]B\s?/\s?s\b|[TGP]FLOPS\b|[MG]Hz\b)",
+    re.IGNORECASE,
+)
+"""A unit of rates behind a word that is no number and that none of these explains."""
+POWER = re.compile(r"\^\s?\(?-?$")
+"""Before an exponent."""
 THING = _any(
     r"an?\s+sm", r"sms?", r"(?:streaming\s+)?multi-?processors?", r"gpus?", r"device", r"card", r"chip", r"die",
     r"silicon", r"hopper", r"ampere", r"ada", r"blackwell", r"hbm\d*e?", r"dram", r"l2", r"l1", r"nvlink", r"pcie",
@@ -103,7 +114,28 @@ GAIN_BEFORE = re.compile(
     r"\b(?:speed-?ups?|faster|slower|gains?|ratio|factor|improvement)\b[^.;]{0,30}?\b(?:of|by|:|=|is|was|a)?\s*$",
     re.IGNORECASE,
 )
-SHARE = re.compile(r"^\s?/\s?\d+\s+(?:of|the)\b")
+SPEEDUP_BEFORE = re.compile(
+    r"\b(?:speed-?ups?\s+(?:of|by|is|was|=|:)|(?:faster|slower|quicker|better|worse)\s+by(?:\s+a\s+factor\s+of)?)\s*$",
+    re.IGNORECASE,
+)
+SHARE = re.compile(r"^\s?/\s?(\d+)\s+(?:of|the)\b")
+MEASURABLE = re.compile(
+    r"^\s*(?:the|its|all|each|every)?\s*(?:\w+\s+){0,2}?(?:time|runtime|duration|cycles|instructions?|stalls?|peak|latency"
+    r"|bandwidth|throughput|occupancy|issue slots|ceiling|roofline)\b",
+    re.IGNORECASE,
+)
+"""Of what a share is measured, and does not follow from the text of a kernel."""
+MEASURED = frozenset({"seconds", "percent", "bytes per second"})
+OF_VERSION = re.compile(
+    r"\b(?:in|of|for|by)\s+v(\d{1,4})\b[^.;:]{0,60}$"
+    r"|\bv(\d{1,4})(?:'s)?\s+(?:takes?|took|has|had|runs?|ran|needs?|needed|is|was|shows?|showed|reach(?:es|ed)"
+    r"|gets?|got|spends?|spent)\b[^.;:]{0,40}$",
+    re.IGNORECASE,
+)
+COMPARES = re.compile(r"\bv\d+\b.*\bv\d+\b|\b(?:parent|than|against|versus|vs|from|while|whereas|instead|now|here)\b", re.I)
+LEVEL = re.compile(r"\b(?:hbm|dram|(?:device|global|shared) memory|smem|l2|l1|nvlink|pcie|registers?)\b", re.IGNORECASE)
+LEVELS = {"dram": "hbm", "device": "hbm", "global": "hbm", "smem": "shared"}
+"""Level of the memory → as names of metrics begin; others are their own."""
 SHAPE_AFTER = re.compile(r"^\s?[x×*]\s?(?:\d|[A-Z]\b)")
 
 # --- what a number belongs to -----------------------------------------------------------------------------------------
@@ -141,7 +173,7 @@ _NUMBERED = (
     "|phase|pass|variant|option|case|part|item|rule|note|method|loop|dimension|axis|dim|argument|cuda|triton|torch"
     "|pytorch|python|ptx|nvcc|gcc|driver|isa|capability|opset|issue|pr|priority|flashattention|attention|hopper"
     "|generation|gen|top|rev(?:ision)?|release|algorithm|technique|approach|bits?|index|column|row|id|rank|number|no\\."
-    "|seed|ncu|compute"
+    "|seed|ncu|compute|llvm|clang|nsight|cudnn|cublas|cutlass|ubuntu|linux|numpy|jax|xla|mlir|vllm"
 )
 NUMBERED = re.compile(rf"\b(?:{_NUMBERED})[\s-]*#?\s*(?:\d+(?:\.\d+)*\s*(?:,|-|to|and|or|\.\.+)\s*)*$", re.IGNORECASE)
 """Before the number of a version, a line, a step …"""
@@ -160,6 +192,9 @@ TOKEN = re.compile(
 )
 REFERENCES = re.compile(
     r"\S{1,80}/\S{1,200}:L\d{1,9}\S{0,80}|(?:receipt|profile|log)/\S{1,300}|https?://\S{1,300}"
+    r"|\b(?:19|20)\d\d-[01]\d-[0-3]\d\b|\b(?:issues?|pr|prs|ticket|pull request)\s*#?\d{1,6}\b|(?<=\w)#\d{1,6}\b"
+    r"|\b(?:[0-3]?\d\.?\s+)?(?:January|February|March|April|June|July|August|September|October|November|December)"
+    r"(?:\s+\d{1,2},?)?\s+(?:19|20)\d\d\b"
     r"|\S{1,80}\.(?:py|cu|md|txt|json)(?::\d+)?|\b(?=\d*[a-f])[0-9a-f]{12,64}\b|\b01[0-9A-HJKMNP-TV-Z]{24}\b"
 )
 RULED = re.compile(r"[\s|:-]*-[\s|:-]*")
@@ -181,4 +216,23 @@ HEDGE_AFTER = re.compile(
     rf"|(?:on|like|as (?:on|in)) (?:a )?{_SIMILAR}|similar products?|i (?:think|believe)|presumably|probably)\b",
     re.IGNORECASE,
 )
+DOUBT = re.compile(
+    r"\b(?:from memory|un(?:verified|confirmed|checked|sure|certain)|not (?:been |yet )*(?:verified|checked|confirmed|sure"
+    r"|certain|looked up)|(?:have|has|did|do|does|could)(?:n['’]t| not)(?: yet)? (?:verif|check|confirm|look(?:ed)? (?:it|this))\w*"
+    r"|(?:an?|my|our|best|rough|educated) (?:\w+ )?(?:guess|guesstimate|estimate)|guess(?:ed|work)"
+    r"|i (?:think|believe|guess|assume|suppose|recall|remember|doubt)|supposedly|reportedly|allegedly|ballpark"
+    r"|to be (?:verified|confirmed|checked)|if i |grain of salt|hearsay|rumou?r\w*)",
+    re.IGNORECASE,
+)
+"""What says, in the same sentence or the next to it, that nobody looked a value up."""
+DOUBT_OF_IT = re.compile(
+    r"^\W*(?:(?:but|though|yet|however|and|still|perhaps|maybe|whether|of course)\W+)*"
+    r"(?:this|that|it|which|these|those|both|(?:the|this|that) (?:\w+ )?(?:values?|figures?|numbers?|specs?|rates?|bandwidth"
+    r"|capacity|lines?))\b[^.;]{0,40}?"
+    r"\b(?:may|might|can|could|should|would|must|need|does|do|is|are|will)(?:n['’]t)?\b[^.;]{0,20}?"
+    r"\b(?:hold|differ|vary|apply|deviate|wrong|different|off|otherwise|outdated|true|right|correct|exact|accurate|stale"
+    r"|approximate|rough|similar|typical|optimistic|lower|higher|less|more|similar)\b",
+    re.IGNORECASE,
+)
+"""A next sentence that takes back what this one says."""
 HEDGE_ANYWHERE = _any(_SIMILAR)

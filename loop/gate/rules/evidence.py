@@ -28,7 +28,7 @@ def _no_priorities(context: GateContext) -> str:
 def skipped_priority(context: GateContext) -> Iterator[Broken]:
     """Try methods of higher priority first, or give a reason for skipping them.
 
-    What it checks: method pages say which symptoms a method helps with, and which methods of an axis are tried first
+    What it checks: each method under `skipped` has a reason. Method pages say which symptoms a method helps with, and which methods of an axis are tried first
     (1 before 5). A method that a symptom of the parent's diagnosis calls for, and that comes before the declared one
     on its axis, must be listed under `skipped`. This does not apply to methods that this GPU or language does not have,
     that HINTS.md forbids, or that a version of this run tried.
@@ -41,6 +41,9 @@ def skipped_priority(context: GateContext) -> Iterator[Broken]:
     diagnosis = context.diagnosis(context.parent) if context.parent is not None else None
     if proposal is None or diagnosis is None:
         return
+    for one in proposal.skipped:
+        if not one.reason.strip():
+            yield broken(f"{context.proposal_file}#skipped", f"{one.method} is skipped without a reason", "Say why.")
     symptoms = {symptom.id for symptom in diagnosis.symptoms}
     product = context.terms.products.get(context.record.gpu)
     architecture = product.architecture if product else ""

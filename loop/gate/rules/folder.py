@@ -25,9 +25,10 @@ _PLACES = re.compile(r"^(?:v\d{1,6}|trajectory|profiles|best|final|pictures|repl
 """Folders in which kopt alone writes."""
 LEFT_BY_PROGRAMS = re.compile(
     r"(?:^|/)(?:[^/]*~|\.#[^/]*|#[^/]*#|\.[^/]*\.sw[a-p]|4913|\.nfs[0-9a-f]+|\.DS_Store|\._[^/]*|Thumbs\.db|desktop\.ini"
-    r"|\.[^/]*\.[0-9a-f]{16}\.tmp|__pycache__/[^/]*\.pyc|[^/]*\.(?:bak|orig|swp)|\.gitignore|\.(?:vscode|idea)/[^/]*)$"
+    r"|\.[^/]*\.[0-9a-f]{16}\.tmp|[^/]*\.(?:bak|orig|swp)|\.gitignore|\.(?:vscode|idea)/[^/]*)$"
 )
-"""What editors, file browsers, file systems, Python and a killed kopt leave beside a file; nobody reads it."""
+"""What editors, file browsers, file systems and a killed kopt leave beside a file; nobody reads it. Bytecode is none of
+it: Python would run it in place of the kernel beside it."""
 _COMMITTED = re.compile(r"^(?:v\d{1,6}|trajectory|profiles)/")
 """Recorded files that never change, and that the commit of their version holds."""
 _OF_A_VERSION = re.compile(r"^(?:v(?P<folder>\d{1,6})/|(?:trajectory|profiles)/v(?P<file>\d{1,6})[-.])")
@@ -139,8 +140,8 @@ def stray_file(context: GateContext) -> Iterator[Broken]:
     """Put nothing of your own where kopt keeps what it measured.
 
     What it checks: each file and link in the folders v0 … vN, trajectory, profiles, best, final, pictures and replaced
-    is one that the journal recorded with its hash. What editors, file browsers and Python leave there (`kernel.py~`,
-    `.kernel.py.swp`, `.DS_Store`) is let be. Elsewhere in the run's folder you may keep files.
+    is one that the journal recorded with its hash. What editors and file browsers leave there (`kernel.py~`,
+    `.kernel.py.swp`, `.DS_Store`) is let be; bytecode is not, because Python would run it in place of the kernel. Elsewhere in the run's folder you may keep files.
 
     Why: a file that nobody measured, beside those that were, is taken for one of them.
 

@@ -9,6 +9,7 @@ from loop.gate.comments import code_without_comments
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, broken, rule
 from loop.proposals import knobs
+from loop.proposals.precision import less_precise
 
 _TYPE_NAMES = {
     "fp64": r"float64|double|fp64",
@@ -55,7 +56,9 @@ def hint_precision(context: GateContext) -> Iterator[Broken]:
     """Keep to the precision that HINTS.md asks for.
 
     What it checks: under a directive `precision: TYPE` the code names no less precise element type. Types that the
-    parent already names are allowed, because inputs may have them.
+    parent already names are allowed, because inputs may have them. Nor does a kernel's function round, see numbers as
+    bits, or compute in the type of its input (`.to(x.dtype.element_ty)` before the store, a load without the conversion
+    that the parent has) where the parent does not.
 
     Why: a kernel that computes less precisely is faster without being better.
 
@@ -76,3 +79,13 @@ def hint_precision(context: GateContext) -> Iterator[Broken]:
             line = code.count("\n", 0, found.start()) + 1
             message = f"it names {found[0]}, but HINTS.md asks for {asked[0]} at least"
             yield broken(context.kernel_file, message, f"Compute in {asked[0]} or better.", line)
+    language = "cuda" if context.kernel_file.endswith(".cu") else "python"
+    if parent_name.endswith(".cu") == (language == "cuda"):
+        earlier, own = (
+            (before, code_without_comments(proposal.kernel, context.kernel_file))
+            if language == "cuda"
+            else (context.kernel(proposal.parent) or "", proposal.kernel)
+        )
+        for line, what in less_precise(earlier, own, language, asked[0]):
+            message = f"{what} may be less precise than {asked[0]}, which HINTS.md asks for; v{proposal.parent} has none"
+            yield broken(context.kernel_file, message, f"Compute in {asked[0]}, and convert what is stored.", line)

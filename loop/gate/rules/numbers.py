@@ -212,7 +212,10 @@ _SHARES: tuple[tuple[str, Callable[[str], Decimal]], ...] = (
         r"\b(\d+(?:\.\d+)?)\s?(?:x|×|times)\s+(?:faster|as fast|less|lower)",
         lambda m: 1 / max(Decimal(m), Decimal("0.01")),
     ),
-    (r"\b(halves|halved|twice as fast)\b", lambda _: Decimal("0.5")),
+    (r"(?:\bto\s+|^)1/(\d+)\b", lambda m: 1 / max(Decimal(m), 1)),
+    (r"\bby\s+1/(\d+)\b", lambda m: 1 - 1 / max(Decimal(m), 1)),
+    (r"\bmakes (\d[\d.]*) times the\b", Decimal),
+    (r"\b(halves?|halved|halving)\b", lambda _: Decimal("0.5")),
 )
 """How an expected time is told against the parent's, and the share of it that remains."""
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 
 from loop.gate.comments import code_without_comments
 from loop.gate.context import GateContext
+from loop.gate.numbers.accounting import integers
 from loop.gate.rule import Broken, broken, rule
 from loop.planning.methods import REWRITE
 from loop.proposals import knobs
@@ -148,6 +150,12 @@ def _held_against_methods(context: GateContext, proposal: Proposal) -> Iterator[
                 f"only {' and '.join(one.kind for one in found)} differ from v{proposal.parent}: that is not {method}"
             )
             yield broken(context.kernel_file, message, "Declare the method that the change really is.")
+    constants = set(integers(code))
+    for name, value in knobs.told(proposal.hypothesis.single_change, proposal.kernel):
+        if Decimal(value) not in constants:
+            message = f"single_change says that {name} becomes {value}, and the kernel has no {value}"
+            fix = "Make that change, or leave it out of the sentence."
+            yield broken(f"{context.proposal_file}#hypothesis.single_change", message, fix)
     for one in knobs.spoken(proposal.hypothesis.single_change):
         if one.kind not in own:
             message = f"single_change names a second change, {one.example}, which {declared} does not make"

@@ -238,6 +238,8 @@ def pipe(path: str) -> Act:
 
 
 JOURNAL: dict[str, Act] = {
+    "bytecode that runs in place of a kernel": adds("v2/__pycache__/kernel.cpython-312.pyc", "x"),
+    "a compiled module beside the best kernel": adds("best/kernel.so", "x"),
     "an event edited": edits("journal.jsonl", '"kept":false', '"kept":true'),
     "an event edited and rechained": rewrites(sets("closed", 3, why="not kept: it was much slower")),
     "an event edited, seals removed": rewrites(sets("closed", 3, why="not kept: it was much slower"), "none"),
@@ -395,7 +397,6 @@ HARMLESS: dict[str, Act] = {
     "an editor's backup": adds("v2/kernel.py~", "old\n"),
     "an editor's lock": lambda run: (run.root / "v2/.#kernel.py").symlink_to("somebody@host.1234:567"),
     "a file browser's file": adds("v1/.DS_Store", "x"),
-    "bytecode": adds("v2/__pycache__/kernel.cpython-312.pyc", "x"),
     "an empty folder": lambda run: (run.root / "v2/empty").mkdir(),
     "hints in another form": lambda run: (run.root / "HINTS.md").write_bytes(
         (run.root / "HINTS.md").read_bytes().replace(b"\n", b"\r\n")

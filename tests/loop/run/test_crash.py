@@ -120,8 +120,10 @@ def _measured(root: Path) -> set[str]:
     """Evaluations that have a receipt; the one of the end is of a version that has one too."""
     ended = set(map(_asked, root.glob("final/*/receipt.json")))
     tried = set(map(_asked, root.glob("v*/branches/*/*/*/receipt.json")))
-    best = f"verdict {hashlib.sha256(tools.kernel(22, us=60).encode()).hexdigest()}"
-    return tried - ({best} - ended)
+    tried |= set(map(_asked, root.glob("v*/ablations/*/receipt.json")))
+    texts = (tools.kernel(22, us=60), tools.kernel(1, us=80))  # the best version of the one run and of the other
+    best = {f"verdict {hashlib.sha256(text.encode()).hexdigest()}" for text in texts}
+    return tried - (best - ended)
 
 
 def _asked(receipt: Path) -> str:
@@ -145,3 +147,28 @@ def test_a_kill_while_a_kill_is_made_good_changes_nothing_either(recorded: Recor
                 found[f"{kind}, then {what}"] = _differences(point, recorded.record, recorded.ended)
     assert len(found) > 80
     assert {name: said for name, said in found.items() if said} == {}
+
+
+def test_a_run_that_is_killed_during_an_ablation_ends_as_if_it_had_not_been() -> None:
+    """Each state from the kernel's own verdict on to the attribution of its methods."""
+    with crashes.fast_folder() as folder:
+        base, album = folder / "base", folder / "album"
+        album.mkdir()
+        base.mkdir()
+        record = tools.run_record(base / "home", device="cuda:0", discipline="budget", iterations=1)
+        ensure_key(base / "home")
+        camera = crashes.Camera(base, album)
+        with crashes.watched(camera):
+            whole = crashes.drive(base, record)
+        measured = [name for name in whole.files if name.startswith("v1/ablations/") and name.endswith("receipt.json")]
+        assert len(measured) == 2
+        assert "v1/attribution.json" in whole.files
+        during = [
+            (copy, what)
+            for copy, what in camera.points
+            if (copy / "run/v1/branches/a1").exists() and not (copy / "run/v1/attribution.json").exists()
+        ]
+        states = {sum((copy / "run" / name).exists() for name in measured) for copy, _ in during}
+        assert states == {0, 1, 2}, "before, between and after the two measurements"
+        found = {f"{copy.name} {what}": _differences(copy, record, whole) for copy, what in during}
+        assert {name: said for name, said in found.items() if said} == {}
