@@ -262,7 +262,8 @@ class Ledger:
                 quoted.add_text(one.quote)
                 for number in written_numbers(one.quote):
                     quoted.add(number)
-                found.append(Given(quoted, given.product))
+                product = given.product or self.accountant.other_product(one.quote, self.context.record.gpu)
+                found.append(Given(quoted, product))
             elif checked.ok:
                 found.append(given)
         return found

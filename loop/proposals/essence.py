@@ -7,12 +7,13 @@ import ast
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
+from typing import Any
 
 _ROUNDS = 8
 _ACTS = ("store", "atomic", "inline_asm", "print", "assert", "barrier", "wait", "static", "associative", "extern")
 """Parts of names in `tl` whose calls do more than compute."""
 _HARMLESS_CALLS = frozenset({"range", "len", "int", "float", "bool", "min", "max", "abs", "tuple", "list"})
-_COMPARED: dict[type[ast.cmpop], Callable[[object, object], object]] = {
+_COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], object]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }  # fmt: skip
@@ -20,7 +21,8 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def essential(tree: ast.Module, keep: Set[str] = frozenset()) -> ast.Module:
-    """The program without what does nothing. `keep`: functions and values that others may ask for; a tree of its own is changed."""
+    """The program without what does nothing. `keep`: functions and values that others may ask for.
+    The tree is changed."""
     size = sum(1 for _ in ast.walk(tree))
     for _ in range(_ROUNDS):
         tree.body = list(_called(tree, keep))
@@ -214,9 +216,7 @@ def _drop_unread(function: _Function) -> None:
 def _statements(node: ast.AST) -> Iterator[ast.AST]:
     """Statements without others inside, and the expressions of those that have some."""
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.expr):
-            yield child
-        elif isinstance(child, ast.stmt) and not getattr(child, "body", None):
+        if isinstance(child, ast.expr) or (isinstance(child, ast.stmt) and not getattr(child, "body", None)):
             yield child
         else:
             yield from _statements(child)

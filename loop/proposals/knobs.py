@@ -56,8 +56,8 @@ _OF_METHODS: dict[str, tuple[Kind, ...]] = {
         ("the code",)),
     **dict.fromkeys(("mufu_ex2_softmax", "fma_fast_math", "strength_reduce"), ("numbers of the formula", "the code")),
     **dict.fromkeys(
-        ("tiling_smem", "ilp_unroll_register_tile", "split_k", "stream_k", "data_layout", "tile_scheduler_swizzle", "bank_conflict", "epilogue_fusion",
-         "loop_unroll"),
+        ("tiling_smem", "ilp_unroll_register_tile", "split_k", "stream_k", "data_layout", "tile_scheduler_swizzle",
+         "bank_conflict", "epilogue_fusion", "loop_unroll"),
         _CODE),
     "thread_coarsening": ("launch settings", *_CODE),
     **dict.fromkeys(("branch_eliminate", "vectorized_access", "coalesced_access"), ("masks", *_CODE)),
@@ -305,8 +305,8 @@ class _Stripped(ast.NodeTransformer):
             whole = len(node.args) > (1 if called == "tl.load" else 2)
             if named & {"mask", "boundary_check"} or whole:
                 self.masked = True
-            elif any(isinstance(one, ast.Name) and one.id in self.wide for one in ast.walk(node)) or "arange" in ast.unparse(node):
-                self.settings.append(("masks", "", f"{ast.unparse(node)[:60]} without a mask"))
+            elif set(re.findall(r"\w+", ast.unparse(node))) & {*self.wide, "arange"}:
+                self.settings.append(("masks", self.inside, f"{ast.unparse(node)[:60]} without a mask"))
         kept = []
         for keyword in node.keywords:
             name, value = keyword.arg or "", ast.unparse(keyword.value)

@@ -1,8 +1,7 @@
 """Where a Triton kernel may compute less precisely than its parent, whatever the type is called.
 
-A value counts as kept in the type that it is loaded in, rounded to, or seen as integers in. Only what is stored at once
-may be given the type of the output; any other conversion, other than to a type as precise as is asked for, must stand in
-the parent already.
+Only what is stored at once may be given the type of the output. Any other conversion, but to a type as precise as is
+asked for, must stand in the parent already, and so must what rounds or sees numbers as bits.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from collections.abc import Iterator, Set
 
 _CUDA_BITS = re.compile(
     r"__(?:float|double|half|int|uint|hiloint)\w*_as_\w+|__(?:float|double)2\w+_r[nzud]\w*|\bunion\b"
-    r"|reinterpret_cast < (?:const )?(?:unsigned|int|u?int(?:8|16|32|64)_t|short|char)\b|\b(?:rintf?|roundf?|truncf?|floorf?)\b"
+    r"|reinterpret_cast < (?:const )?(?:unsigned|int|u?int(?:8|16|32|64)_t|short|char)\b"
+    r"|\b(?:rintf?|roundf?|truncf?|floorf?)\b"
 )
 _ROUNDS = ("floor", "ceil", "rint", "round", "nearbyint", "trunc", "div_rn", "fp_to_fp")
 _WIDE = {"fp64": ("float64",), "fp32": ("float32", "float64"), "tf32": ("float32", "float64")}

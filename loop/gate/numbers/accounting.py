@@ -16,10 +16,10 @@ from typing import Literal, TypedDict
 
 from evaluator.profiling.profile import Launch
 from kbs.evidence.quantities import find_quantities, normal
-from kbs.evidence.units import Quantity, parse_number, parse_unit, says_the_same
+from kbs.evidence.units import parse_number, parse_unit, says_the_same
 from kbs.evidence.vocabulary import Vocabulary
 from loop.gate.numbers import wording
-from loop.gate.numbers.figures import Figures, exact, pieces
+from loop.gate.numbers.figures import Figures, pieces
 from loop.gate.numbers.names import NameFinder, Words, name_words
 from loop.gate.numbers.plain_text import plain
 from loop.gate.numbers.profiles import beside, metric_names, says, shown_of, values_of
@@ -416,7 +416,9 @@ def _hedge(spoken: Spoken) -> str:
 
 def integers(text: str) -> Iterator[Decimal]:
     """Numbers in code or data, as they stand there."""
-    for match in re.finditer(r"(?<![\w.])(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+|\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)", text):
+    for match in re.finditer(
+        r"(?<![\w.])(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+|\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)", text
+    ):
         spelled = match[0].replace("_", "").rstrip(".")
         if spelled[1:2].lower() in ("x", "b", "o"):
             yield Decimal(int(spelled, 0))

@@ -120,7 +120,11 @@ def hardware_constants(
             readings = tuple(dict.fromkeys(one for one in found if one is not None))
             seen.add((line, value))
             yield FoundSpec(line, shown, metrics, readings, "its name says so")
-        elif _is_of_the_device(constant, value, chosen) or _of_a_product(constant, value, terms, chosen) or (line in commented and not _is_chosen(value, chosen)):
+        elif (
+            _is_of_the_device(constant, value, chosen)
+            or _of_a_product(constant, value, terms, chosen)
+            or (line in commented and not _is_chosen(value, chosen))
+        ):
             why = "its name says so" if line not in commented else f"its comment says so: {commented[line][:80]}"
             seen.add((line, value))
             yield FoundSpec(line, shown, (), tuple(_any_unit(value, commented.get(line, ""))), why)
@@ -353,14 +357,18 @@ def _computed(node: ast.expr) -> float:
         if type(node.op) in _OPERATIONS:
             return _OPERATIONS[type(node.op)](left, right)
         if type(node.op) in _BITS:
-            return float(_BITS[type(node.op)](int(left), int(right) if right <= _MOST_BITS or abs(right) < 2**53 else 0))
+            return float(
+                _BITS[type(node.op)](int(left), int(right) if right <= _MOST_BITS or abs(right) < 2**53 else 0)
+            )
         if isinstance(node.op, ast.LShift | ast.Pow) and 0 <= right <= _MOST_BITS and abs(left) <= 1 << _MOST_BITS:
             return left * 2**right if isinstance(node.op, ast.LShift) else float(left**right)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd | ast.Invert):
         inner = _computed(node.operand)
         return inner if isinstance(node.op, ast.UAdd) else -inner if isinstance(node.op, ast.USub) else ~int(inner)
     if isinstance(node, ast.Call) and not node.keywords and (made := _FUNCTIONS.get(ast.unparse(node.func))):
-        given = node.args[0].elts if len(node.args) == 1 and isinstance(node.args[0], ast.List | ast.Tuple) else node.args
+        given = (
+            node.args[0].elts if len(node.args) == 1 and isinstance(node.args[0], ast.List | ast.Tuple) else node.args
+        )
         told = [float(one.value) if _is_digits(one) else _computed(one) for one in given]  # type: ignore[attr-defined]
         return float(made(*told)) if told else 0.0
     raise ValueError

@@ -1,8 +1,8 @@
 """Numbers that a text has in words or in other numerals, as digits: English and other languages, Chinese, Japanese and
 Korean numerals, Roman numerals, hexadecimal and binary ones, shares and multiples.
 
-A word of another language is read by its parts (`hundertvierundvierzig` is 100 + 4 + 40). Where that gives another value
-than its speaker means (`quatre-vingt`), it is a number all the same, and nothing accounts for it.
+A word of another language is read by its parts (`hundertvierundvierzig` is 100 + 4 + 40). Where that gives another
+value than its speaker means (`quatre-vingt`), it is a number all the same, and nothing accounts for it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ _ENGLISH = (
     " eighteen nineteen"
 )
 _ONES = {word: value for value, word in enumerate(_ENGLISH.split())}
-_TENS = {
-    word: 10 * value
-    for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)
-}
+_ENGLISH_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_TENS = {word: 10 * value for value, word in enumerate(_ENGLISH_TENS.split(), 2)}
 _MAGNITUDES = {
     "hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
     "quadrillion": 10**15, "dozen": -12, "gross of": -144,
@@ -107,12 +105,16 @@ _ONE_PART = re.compile(
     re.IGNORECASE,
 )
 _QUICK = r"(?:time|runtime|speed|rate|throughput|bandwidth|performance|latency)"
-_TWICE = re.compile(rf"\b(?:twice|double)\b(?=[ \t]+(?:as[ \t]+(?:fast|quick|slow)|the[ \t]+{_QUICK})\b)", re.IGNORECASE)
+_TWICE = re.compile(
+    rf"\b(?:twice|double)\b(?=[ \t]+(?:as[ \t]+(?:fast|quick|slow)|the[ \t]+{_QUICK})\b)", re.IGNORECASE
+)
 _MULTIPLIES = re.compile(
     rf"\b(doubl|halv|tripl|quadrupl)(?:es?|ed|ing)[ \t]+(?:the|its|our)?[ \t]*(?={_QUICK}\b)", re.IGNORECASE
 )
 _FACTORS = {"doubl": "2", "halv": "0.5", "tripl": "3", "quadrupl": "4"}
-_MAGNITUDE = re.compile(r"\b(?:an?|1)[ \t]+order[ \t]+of[ \t]+magnitude\b|\borders[ \t]+of[ \t]+magnitude\b", re.IGNORECASE)
+_MAGNITUDE = re.compile(
+    r"\b(?:an?|1)[ \t]+order[ \t]+of[ \t]+magnitude\b|\borders[ \t]+of[ \t]+magnitude\b", re.IGNORECASE
+)
 
 
 def in_digits(line: str) -> str:

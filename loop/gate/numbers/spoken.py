@@ -145,7 +145,7 @@ class Spoken:
             return self.unit.readings
         if self.is_share:
             whole = Decimal(wording.SHARE.match(self.after)[1])  # type: ignore[index]  # it is one
-            return (exact(self.plain.number.value / max(whole, 1), "percent", Decimal(1)),)
+            return (exact(self.plain.number.value / max(whole, Decimal(1)), "percent", Decimal(1)),)
         power = " kMGT".find(self.suffix[:1].replace("K", "k")) if self.suffix else 0
         if power <= 0:
             return (self.plain,)

@@ -132,7 +132,9 @@ OF_VERSION = re.compile(
     r"|gets?|got|spends?|spent)\b[^.;:]{0,40}$",
     re.IGNORECASE,
 )
-COMPARES = re.compile(r"\bv\d+\b.*\bv\d+\b|\b(?:parent|than|against|versus|vs|from|while|whereas|instead|now|here)\b", re.I)
+COMPARES = re.compile(
+    r"\bv\d+\b.*\bv\d+\b|\b(?:parent|than|against|versus|vs|from|while|whereas|instead|now|here)\b", re.I
+)
 LEVEL = re.compile(r"\b(?:hbm|dram|(?:device|global|shared) memory|smem|l2|l1|nvlink|pcie|registers?)\b", re.IGNORECASE)
 LEVELS = {"dram": "hbm", "device": "hbm", "global": "hbm", "smem": "shared"}
 """Level of the memory → as names of metrics begin; others are their own."""
@@ -217,8 +219,9 @@ HEDGE_AFTER = re.compile(
     re.IGNORECASE,
 )
 DOUBT = re.compile(
-    r"\b(?:from memory|un(?:verified|confirmed|checked|sure|certain)|not (?:been |yet )*(?:verified|checked|confirmed|sure"
-    r"|certain|looked up)|(?:have|has|did|do|does|could)(?:n['’]t| not)(?: yet)? (?:verif|check|confirm|look(?:ed)? (?:it|this))\w*"
+    r"\b(?:from memory|un(?:verified|confirmed|checked|sure|certain)|not (?:been |yet )*(?:verified|checked"
+    r"|confirmed|sure|certain|looked up)"
+    r"|(?:have|has|did|do|does|could)(?:n['’]t| not)(?: yet)? (?:verif|check|confirm|look(?:ed)? (?:it|this))\w*"
     r"|(?:an?|my|our|best|rough|educated) (?:\w+ )?(?:guess|guesstimate|estimate)|guess(?:ed|work)"
     r"|i (?:think|believe|guess|assume|suppose|recall|remember|doubt)|supposedly|reportedly|allegedly|ballpark"
     r"|to be (?:verified|confirmed|checked)|if i |grain of salt|hearsay|rumou?r\w*)",
@@ -227,8 +230,8 @@ DOUBT = re.compile(
 """What says, in the same sentence or the next to it, that nobody looked a value up."""
 DOUBT_OF_IT = re.compile(
     r"^\W*(?:(?:but|though|yet|however|and|still|perhaps|maybe|whether|of course)\W+)*"
-    r"(?:this|that|it|which|these|those|both|(?:the|this|that) (?:\w+ )?(?:values?|figures?|numbers?|specs?|rates?|bandwidth"
-    r"|capacity|lines?))\b[^.;]{0,40}?"
+    r"(?:this|that|it|which|these|those|both|(?:the|this|that) (?:\w+ )?(?:values?|figures?|numbers?|specs?|rates?"
+    r"|bandwidth|capacity|lines?))\b[^.;]{0,40}?"
     r"\b(?:may|might|can|could|should|would|must|need|does|do|is|are|will)(?:n['’]t)?\b[^.;]{0,20}?"
     r"\b(?:hold|differ|vary|apply|deviate|wrong|different|off|otherwise|outdated|true|right|correct|exact|accurate|stale"
     r"|approximate|rough|similar|typical|optimistic|lower|higher|less|more|similar)\b",

@@ -28,10 +28,10 @@ def _no_priorities(context: GateContext) -> str:
 def skipped_priority(context: GateContext) -> Iterator[Broken]:
     """Try methods of higher priority first, or give a reason for skipping them.
 
-    What it checks: each method under `skipped` has a reason. Method pages say which symptoms a method helps with, and which methods of an axis are tried first
-    (1 before 5). A method that a symptom of the parent's diagnosis calls for, and that comes before the declared one
-    on its axis, must be listed under `skipped`. This does not apply to methods that this GPU or language does not have,
-    that HINTS.md forbids, or that a version of this run tried.
+    What it checks: each method under `skipped` has a reason. Method pages say which symptoms a method helps with, and
+    which methods of an axis are tried first (1 before 5). A method that a symptom of the parent's diagnosis calls for,
+    and that comes before the declared one on its axis, must be listed under `skipped`. This does not apply to methods
+    that this GPU or language does not have, that HINTS.md forbids, or that a version of this run tried.
 
     Why: the profile says what costs the time, and the method pages say what to try first against that.
 

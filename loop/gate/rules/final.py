@@ -8,7 +8,7 @@ from evaluator.store.seal import verify
 from kbs.common.errors import KoptError
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, broken, rule
-from loop.gate.rules.folder import LEFT_BY_PROGRAMS
+from loop.gate.rules.folder import left_by_programs
 
 
 @rule("rendered", "version")
@@ -57,7 +57,7 @@ def best_restored(context: GateContext) -> Iterator[Broken]:
     name = context.kernel_name(context.version)
     wanted = f"best/{name}" if name else ""
     for path in sorted({*context.listed(context.folder.best), *([wanted] if wanted else [])}):
-        if LEFT_BY_PROGRAMS.search(path):
+        if left_by_programs(path, context):
             continue
         if path != wanted:
             yield broken(path, f"it is not a file of v{context.version}", fix)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from evaluator.profiling.ncu_csv import read_table
 from kbs.common.errors import KoptError
+from loop.gate.bytecode import is_of_its_source
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, broken, rule
 from loop.journal import journal as journals
@@ -23,12 +24,11 @@ from loop.tools import DiagnosisNote, MachineNote, Search
 
 _PLACES = re.compile(r"^(?:v\d{1,6}|trajectory|profiles|best|final|pictures|replaced)(?:/|$)")
 """Folders in which kopt alone writes."""
-LEFT_BY_PROGRAMS = re.compile(
+_LEFT_BY_PROGRAMS = re.compile(
     r"(?:^|/)(?:[^/]*~|\.#[^/]*|#[^/]*#|\.[^/]*\.sw[a-p]|4913|\.nfs[0-9a-f]+|\.DS_Store|\._[^/]*|Thumbs\.db|desktop\.ini"
     r"|\.[^/]*\.[0-9a-f]{16}\.tmp|[^/]*\.(?:bak|orig|swp)|\.gitignore|\.(?:vscode|idea)/[^/]*)$"
 )
-"""What editors, file browsers, file systems and a killed kopt leave beside a file; nobody reads it. Bytecode is none of
-it: Python would run it in place of the kernel beside it."""
+"""What editors, file browsers, file systems and a killed kopt leave beside a file; nobody reads it."""
 _COMMITTED = re.compile(r"^(?:v\d{1,6}|trajectory|profiles)/")
 """Recorded files that never change, and that the commit of their version holds."""
 _OF_A_VERSION = re.compile(r"^(?:v(?P<folder>\d{1,6})/|(?:trajectory|profiles)/v(?P<file>\d{1,6})[-.])")
@@ -37,6 +37,11 @@ _MODELS: dict[str, type[BaseModel]] = {
     "diagnosis.json": DiagnosisNote,
     "machine.json": MachineNote,
 }
+
+
+def left_by_programs(path: str, context: GateContext) -> bool:
+    """Whether it is what programs leave beside a file, and of bytecode what Python makes of that file."""
+    return bool(_LEFT_BY_PROGRAMS.search(path)) or is_of_its_source(context.folder.root / path)
 
 
 @rule("journal", "proposal", always=True)
@@ -141,7 +146,8 @@ def stray_file(context: GateContext) -> Iterator[Broken]:
 
     What it checks: each file and link in the folders v0 … vN, trajectory, profiles, best, final, pictures and replaced
     is one that the journal recorded with its hash. What editors and file browsers leave there (`kernel.py~`,
-    `.kernel.py.swp`, `.DS_Store`) is let be; bytecode is not, because Python would run it in place of the kernel. Elsewhere in the run's folder you may keep files.
+    `.kernel.py.swp`, `.DS_Store`) is let be, and bytecode if this Python makes the same of the file beside it.
+    Elsewhere in the run's folder you may keep files.
 
     Why: a file that nobody measured, beside those that were, is taken for one of them.
 
@@ -149,7 +155,7 @@ def stray_file(context: GateContext) -> Iterator[Broken]:
     """
     reported = context.state.reported is not None
     for path in context.listed(context.folder.root):
-        if not _PLACES.match(path) or path in context.state.files or LEFT_BY_PROGRAMS.search(path):
+        if not _PLACES.match(path) or path in context.state.files or left_by_programs(path, context):
             continue
         if not reported and path.startswith("pictures/"):
             continue  # they are recorded with the report, which the gate comes before

@@ -87,5 +87,7 @@ def hint_precision(context: GateContext) -> Iterator[Broken]:
             else (context.kernel(proposal.parent) or "", proposal.kernel)
         )
         for line, what in less_precise(earlier, own, language, asked[0]):
-            message = f"{what} may be less precise than {asked[0]}, which HINTS.md asks for; v{proposal.parent} has none"
+            message = (
+                f"{what} may be less precise than {asked[0]}, which HINTS.md asks for; v{proposal.parent} has none"
+            )
             yield broken(context.kernel_file, message, f"Compute in {asked[0]}, and convert what is stored.", line)

@@ -96,7 +96,8 @@ def _unaccounted(context: GateContext) -> tuple[tuple[Text, Unaccounted], ...]:
 def hedged_spec(context: GateContext) -> Iterator[Broken]:
     """State hardware specs without hedging.
 
-    What it checks: no word such as “about”, “approximately”, “should be” or “similar product” stands beside a spec.
+    What it checks: no word such as “about”, “approximately”, “should be” or “similar product” stands beside a spec, and
+    no sentence next to it takes it back (“This may not hold here.”, “I quote from memory.”).
 
     Why: such a word says that the value was not looked up.
 
@@ -212,8 +213,8 @@ _SHARES: tuple[tuple[str, Callable[[str], Decimal]], ...] = (
         r"\b(\d+(?:\.\d+)?)\s?(?:x|×|times)\s+(?:faster|as fast|less|lower)",
         lambda m: 1 / max(Decimal(m), Decimal("0.01")),
     ),
-    (r"(?:\bto\s+|^)1/(\d+)\b", lambda m: 1 / max(Decimal(m), 1)),
-    (r"\bby\s+1/(\d+)\b", lambda m: 1 - 1 / max(Decimal(m), 1)),
+    (r"(?:\bto\s+|^)1/(\d+)\b", lambda m: 1 / max(Decimal(m), Decimal(1))),
+    (r"\bby\s+1/(\d+)\b", lambda m: 1 - 1 / max(Decimal(m), Decimal(1))),
     (r"\bmakes (\d[\d.]*) times the\b", Decimal),
     (r"\b(halves?|halved|halving)\b", lambda _: Decimal("0.5")),
 )

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import importlib._bootstrap_external
+import importlib.util
 import json
 import os
+import py_compile
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -238,8 +241,6 @@ def pipe(path: str) -> Act:
 
 
 JOURNAL: dict[str, Act] = {
-    "bytecode that runs in place of a kernel": adds("v2/__pycache__/kernel.cpython-312.pyc", "x"),
-    "a compiled module beside the best kernel": adds("best/kernel.so", "x"),
     "an event edited": edits("journal.jsonl", '"kept":false', '"kept":true'),
     "an event edited and rechained": rewrites(sets("closed", 3, why="not kept: it was much slower")),
     "an event edited, seals removed": rewrites(sets("closed", 3, why="not kept: it was much slower"), "none"),
@@ -322,6 +323,9 @@ FILES: dict[str, Act] = {
     "a damaged file that reports are made of": lambda run: (run.root / "v4/memory.json").write_bytes(b"\xff"),
 }
 STRAY: dict[str, Act] = {
+    "bytecode of another program": lambda run: _poisoned(run),
+    "bytecode that nothing can read": adds("v2/__pycache__/kernel.cpython-312.pyc", "x"),
+    "a compiled module beside the best kernel": adds("best/kernel.so", "x"),
     "a second kernel in a version": adds("v2/kernel.cu", "// faster\n"),
     "a note in a version": adds("v2/notes.md", "The L2 bandwidth is 12.5 TB/s.\n"),
     "another receipt in a version": copies("v1/receipt.json", "v3/receipt-2.json"),
@@ -387,6 +391,22 @@ def _applied(driver: Driver) -> None:
     assert any((driver.folder.root / "replaced").iterdir())
 
 
+def _compiled(run: ValidRun, path: str, *, optimize: int = 0) -> None:
+    made = importlib.util.cache_from_source(str(run.root / path), optimization=optimize or "")
+    py_compile.compile(str(run.root / path), made, optimize=optimize, doraise=True)
+
+
+def _poisoned(run: ValidRun) -> None:
+    """Bytecode of another program under the name of the kernel's, with the kernel's size and time."""
+    kernel = run.root / "v2/kernel.py"
+    data = importlib._bootstrap_external._code_to_timestamp_pyc(  # type: ignore[attr-defined]  # as Python writes it
+        compile("def run(x):\n    return x\n", str(kernel), "exec"), int(kernel.stat().st_mtime), kernel.stat().st_size
+    )
+    made = Path(importlib.util.cache_from_source(str(kernel)))
+    made.parent.mkdir()
+    made.write_bytes(data)
+
+
 HARMLESS: dict[str, Act] = {
     "nothing": lambda _: None,
     "notes of the user": adds("notes/todo.txt", "The H200 might have 12 TB/s of L2 bandwidth?\n"),
@@ -397,6 +417,8 @@ HARMLESS: dict[str, Act] = {
     "an editor's backup": adds("v2/kernel.py~", "old\n"),
     "an editor's lock": lambda run: (run.root / "v2/.#kernel.py").symlink_to("somebody@host.1234:567"),
     "a file browser's file": adds("v1/.DS_Store", "x"),
+    "bytecode of the kernel": lambda run: _compiled(run, "v2/kernel.py"),
+    "optimized bytecode of the best kernel": lambda run: _compiled(run, "best/kernel.py", optimize=2),
     "an empty folder": lambda run: (run.root / "v2/empty").mkdir(),
     "hints in another form": lambda run: (run.root / "HINTS.md").write_bytes(
         (run.root / "HINTS.md").read_bytes().replace(b"\n", b"\r\n")

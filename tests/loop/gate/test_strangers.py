@@ -19,17 +19,12 @@ from tests.loop.gate.strangers import RUNS, SETS, Waiting, build
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
 
-TAKEN = {
-    1: {"h12": "a local name", "h27": "Roman numerals", "h52": "dead code", "h54": "a mask of the mantissa"},
-    2: {
-        "h01": "the receipt has it", "h13": "the receipt has it", "h16": "cited for the H200, said of the H100",
-        "h35": "a fifth, in words", "h45": "masks left out", "h54": "rounded through the input's type",
-    },
-    3: {
-        "h06": "hedged in another sentence", "h36": "one step of a launch search", "h49": "nothing calls for it",
-        "h50": "nothing calls for it", "h51": "nothing calls for it",
-    },
-}  # fmt: skip
+TAKEN: dict[int, dict[str, str]] = {
+    1: {},
+    2: {"h01": "the receipt has it", "h13": "the receipt has it"},
+    3: {"h49": "nothing calls for it", "h50": "nothing calls for it"},
+    4: {},
+}
 """Hostile proposals that the gate lets run."""
 REFUSED = {2: {"g03": "a spec without a quotation", "g30": "a spec without a quotation"}}
 """Harmless proposals that it does not."""
@@ -78,4 +73,4 @@ def test_the_gate_judges_proposals_of_strangers(
             refused[case["id"]] = "; ".join(one.message for one in found.broken)
     assert set(taken) == set(TAKEN[number]), taken
     assert set(refused) == set(REFUSED.get(number, {})), refused
-    assert harmless == 40
+    assert harmless == (30 if number == 4 else 40)

@@ -77,7 +77,10 @@ def test_what_runs_is_a_change(name: str) -> None:
 def test_the_places_are_named() -> None:
     after = PYTHON.replace("range(4)", "range(8)").replace("BLOCK=64", "BLOCK=256") + "\nWIDTH = 3\nprint(WIDTH)\n"
     assert compare(PYTHON, after, "python", "python").parts == (
-        "function _kernel", "function run", "value WIDTH (new)", "other statements (new)",
+        "function _kernel",
+        "function run",
+        "value WIDTH (new)",
+        "other statements (new)",
     )
 
 
