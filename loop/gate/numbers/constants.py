@@ -239,7 +239,7 @@ def _paired(target: ast.expr, value: ast.expr) -> Iterator[Named]:
 
 def _inside(value: ast.expr) -> ast.expr:
     """The value in `tl.constexpr(132)` and `int(132)`."""
-    if isinstance(value, ast.Call) and len(value.args) == 1 and not value.keywords:
+    if isinstance(value, ast.Call) and len(value.args) == 1 and not value.keywords and not _is_digits(value.args[0]):
         return value.args[0]
     return value
 
