@@ -195,7 +195,8 @@ def drive(base: Path, record: RunRecord) -> Ended:
         create_run(root, record, tools.run_files(), home)
     folder = RunFolder(root)
     bench = PlantedTools(home, record)
-    with Driver.open(root, bench, home, tools.FakeParts(folder, record, bench)) as driver:
+    parts: Any = tools.FakeParts(folder, record, bench)
+    with Driver.open(root, bench, home, parts) as driver:
         for _ in range(20):
             if driver.advance() is not Phase.PROPOSE:
                 break

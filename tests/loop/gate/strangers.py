@@ -246,7 +246,7 @@ class Waiting:
         shutil.copytree(self.root, root, symlinks=True)
         record = read_run(root).record
         tools = _Tools(self.home, record, wiki=bundled_wiki(), made=self.made, look=self.look)
-        parts = _Parts(RunFolder(root), record, tools, wiki=bundled_wiki())
+        parts: Any = _Parts(RunFolder(root), record, tools, wiki=bundled_wiki())
         with Driver.open(root, tools, self.home, parts) as driver:
             return driver.submit(proposal, dumps(proposal.model_dump(mode="json")))
 
@@ -298,7 +298,7 @@ def build(base: Path, made: Made, look: Look) -> Waiting:
     files = {**run_files(made.text(0)), "HINTS.md": hints, "inputs.json": made.inputs, "plan.md": plan(record)}
     folder = create_run(base / "run", record, files, home)
     tools = _Tools(home, record, wiki=wiki, made=made, look=look)
-    parts = _Parts(RunFolder(folder.root), record, tools, wiki=wiki, taken=True)
+    parts: Any = _Parts(RunFolder(folder.root), record, tools, wiki=wiki, taken=True)
     with Driver.open(folder.root, tools, home, parts) as driver:
         assert driver.advance() is Phase.PROPOSE
         for number, parent, method in ((1, 0, "launch_config"), (2, 1, "vectorized_access")):
