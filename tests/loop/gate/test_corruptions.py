@@ -377,7 +377,7 @@ def _driven(act: Callable[[Driver], object]) -> Act:
 
     def done(run: ValidRun) -> None:
         tools = GpuTools(run.home, run.record, wiki=run.wiki)
-        parts = RealParts(RunFolder(run.root), run.record, tools, wiki=run.wiki)
+        parts: Any = RealParts(RunFolder(run.root), run.record, tools, wiki=run.wiki)
         with Driver.open(run.root, tools, run.home, parts) as driver:
             act(driver)
 
