@@ -199,6 +199,9 @@ def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: LogE
         answer_from_experience(question, knowledge, past, answer)
         return
     if question.products and wrong_premise(question, knowledge, answer, measured=explains):
+        values = specs.specs(question, knowledge) if len(question.metrics) > 1 else None
+        if values is not None and not values.refusal:  # the other values that it asks for
+            answer.sections.insert(1, Section("", values.direct))
         if explains or _asks_more(question, weights):
             hits = fitting(knowledge.searcher(question).pages, question, knowledge, weights)
             for hit in hits[:1]:

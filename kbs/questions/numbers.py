@@ -111,6 +111,12 @@ _WITH_UNIT = re.compile(rf"(?<![\w.])(?P<number>{NUMBER})\s?(?P<unit>[A-Za-zµμ
 _WITH_QUALIFIER = re.compile(
     rf"(?<![\w.])(?P<number>{NUMBER})\s?(?P<unit>[A-Za-z]+(?:/s)?)?\s(?P<qualifier>dense|sparse)\b", re.IGNORECASE
 )
+_UNIT_FIRST = re.compile(
+    rf"\b(?P<unit>[A-Za-z]+(?:/s)?)\s*(?:\b(?:is|are|was|of|as|at|about|around|only|to be)\b\s*|[=:]\s*)+(?P<number>{NUMBER})"
+    r"(?![\w.]|\s?[A-Za-z]+/s\b|\s?[TGP]?FLOP)",
+    re.IGNORECASE,
+)
+"""A rate whose unit stands before it: "the dense BF16 TFLOPS is 1513, right?"."""
 _BARE = re.compile(
     rf"\b(?:is|are|has|have|=|of)\s+(?P<number>{NUMBER})"
     r"(?=\s*(?:[,?]|$|(?:right|correct|true|threads?|blocks?|warps?|sms?)\b))",
@@ -154,7 +160,8 @@ def premises(
         metric = next((vocabulary.dtypes[d].tensor for d in dtypes if vocabulary.dtypes[d].tensor), "")
         metric = without.get(metric, metric)
         found[match.start()] = Premise(match.group(0), Quantity(number, unit), metric, qualifier, _reached(text, match))
-    for match in _WITH_UNIT.finditer(text):
+    unit_first = (match for match in _UNIT_FIRST.finditer(text) if (u := _unit(match["unit"])) and u.dimension in _RATE)
+    for match in (*_WITH_UNIT.finditer(text), *unit_first):
         inside = any(start <= match.start() < end for start, end in of_kernel)
         number, unit = parse_number(match["number"]), _unit(match["unit"])
         if match.start() in found or inside or number is None or unit is None:
@@ -168,7 +175,7 @@ def premises(
         near = text[max(0, match.start() - 20) : match.end() + 25]
         qualifiers = [m.id for m in vocabulary.find(near, "qualifier") if m.id in ("dense", "sparse 2:4")]
         found[match.start()] = Premise(
-            match.group(0).strip(),
+            match.group(0).strip() if match.start() == match.start("number") else match["number"],
             Quantity(number, unit),
             stated,
             qualifiers[0] if qualifiers else "",

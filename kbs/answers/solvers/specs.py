@@ -12,6 +12,7 @@ from kbs.answers.model import Claim, ClaimKind
 from kbs.answers.solvers.part import Part, parts
 from kbs.answers.unit_counts import is_of_units, of_one_sm, unit_count
 from kbs.evidence.spec import ABSENT, Spec
+from kbs.evidence.units import says_the_same
 from kbs.evidence.vocabulary import SPEC_SHEET
 from kbs.questions.forms import Form, denies
 from kbs.questions.numbers import plain_rate
@@ -46,6 +47,7 @@ def specs(question: Question, knowledge: Knowledge) -> Part | None:
     asked = bool(question.metrics or question.dtype)
     said: list[Claim] = []
     others: list[Claim] = []
+    shown: list[Spec] = []
     silent: list[Spec] = []
     read_off: list[Claim] = []
     gaps: list[str] = []
@@ -67,10 +69,13 @@ def specs(question: Question, knowledge: Knowledge) -> Part | None:
             (read_off if withheld else said).extend(
                 _said(spec, question, knowledge) for spec in found if spec.published
             )
+            shown += [spec for spec in found if spec.published]
             others += [knowledge.spec_claim(spec) for spec in knowledge.others(product, metric) if spec.published]
             silent += [spec for spec in found if not spec.published]
             if not found and asked:
                 gaps.append(f"{knowledge.name(product)} {knowledge.vocabulary.metrics[metric].name}: I found no line.")
+    if question.form is not Form.YES_NO and shown and all(_is_stated(spec, question, knowledge) for spec in shown):
+        return None  # who states a value does not ask for it
     for spec in silent:
         qualifier = f" ({spec.qualifier})" if spec.qualifier else ""
         metric = knowledge.vocabulary.metrics[spec.metric].name
@@ -80,9 +85,11 @@ def specs(question: Question, knowledge: Knowledge) -> Part | None:
         for spec in silent
     ]
     if said := list(dict.fromkeys(said)):
-        said, alike = _together(said, knowledge)
+        confirmed = [claim for claim in said if claim.kind is ClaimKind.DERIVED] if question.premises else []
+        rest = [claim for claim in said if claim not in confirmed] if confirmed else []
+        said, alike = _together(confirmed or said, knowledge)
         titled = {
-            "Values": alike,
+            "Values": [*alike, *rest],
             "Counted from": list(dict.fromkeys(rows)),
             "Read off a device, where the vendor publishes nothing": read_off,
             "Where sources disagree": others,
@@ -163,11 +170,21 @@ def _confirmed(claim: Claim, metric: str, value: Decimal, question: Question) ->
 
 
 def _confirms(spec: Spec, question: Question, knowledge: Knowledge) -> bool:
-    """Whether a value says yes to what is asked: to a feature or an element type, or because the question names it."""
+    """Whether a value says yes to what is asked: to a feature or an element type, or because the question names it. A
+    number that the question states may be another one, and nothing says yes to that."""
     metric = knowledge.vocabulary.metrics[spec.metric]
-    if metric.support or (question.dtype and not question.premises):
+    numbers = question.spans.get("number", frozenset()) - question.spans.get("product", frozenset())
+    if metric.support or (question.dtype and not numbers) or _is_stated(spec, question, knowledge):
         return True
     return metric.text and spec.value.lower() in question.read.lower()
+
+
+def _is_stated(spec: Spec, question: Question, knowledge: Knowledge) -> bool:
+    """Whether the question states this very value."""
+    quantity = spec.quantity(knowledge.vocabulary)
+    return quantity is not None and any(
+        premise.metric == spec.metric and says_the_same(quantity, premise.quantity) for premise in question.premises
+    )
 
 
 def _sheet(question: Question) -> bool:
