@@ -21,6 +21,7 @@ from kbs.answers.sections import (
     MIDDLE,
     PARTIAL,
     PREFERRED,
+    certainty,
     fitting,
     is_note,
     offer,
@@ -71,6 +72,7 @@ NOTED = 0.45
 """From this score on a section of notes is shown beside what the wiki says: it has no asks to be found by."""
 SURE = 0.97
 """A part that accounts for all leads even where a section would be the natural form."""
+VERDICTS = ("Yes: ", "No: ")
 NOT_IN_WIKI = "not_in_wiki"
 """The reason where no line was found; a section may still say it."""
 MOST_TO_TRY = 9
@@ -204,10 +206,9 @@ def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: LogE
             answer.sections.insert(1, Section("", values.direct))
         if explains or _asks_more(question, weights):
             hits = fitting(knowledge.searcher(question).pages, question, knowledge, weights)
-            for hit in hits[:1]:
-                if hit.score >= HIGH:
-                    direct, rest = said_by(hit, question, knowledge, weights)
-                    answer.sections.insert(1, Section(hit.section.heading, (*direct, *rest)))
+            if certainty(hits) >= HIGH:
+                direct, rest = said_by(hits[0], question, knowledge, weights)
+                answer.sections.insert(1, Section(hits[0].section.heading, (*direct, *rest)))
         return
     made = [part for solver in SOLVERS if (part := solver(question, knowledge)) is not None]
     if (defined := definition(question, knowledge)) is not None:
@@ -226,7 +227,7 @@ def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: LogE
     answer.asked += found.asked
     answer.warnings += [f"degraded: {reason}" for reason in found.degraded]
     hits = fitting(found.pages, question, knowledge, weights)
-    score = hits[0].score if hits else 0.0
+    score, certain = (hits[0].score if hits else 0.0), certainty(hits) >= HIGH
     for product in undocumented:
         of = knowledge.capability(product)
         beside = f"what {knowledge.name(of)} has, its compute capability" if of else "what holds beside it"
@@ -234,11 +235,11 @@ def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: LogE
     prefers = (
         question.form in (*PREFERRED, Form.COMPARISON) and best < SURE and not (lead and specs.SUPPORT in lead.uses)
     )
-    if lead is not None and best >= LEADS and not lead.refusal and not (prefers and score >= HIGH):
+    if lead is not None and best >= LEADS and not lead.refusal and not (prefers and certain):
         _lead_with(lead, answer)
-        if score >= HIGH:
+        if certain:
             stand_beside(question, knowledge, hits[0], weights, answer)
-    elif score >= HIGH and not (lead is not None and best >= LEADS and lead.refusal not in ("", NOT_IN_WIKI)):
+    elif certain and not (lead is not None and best >= LEADS and lead.refusal not in ("", NOT_IN_WIKI)):
         section_answers(question, knowledge, hits, weights, answer)
     elif lead is not None and best >= _least(lead, question):
         _lead_with(lead, answer)
@@ -277,9 +278,10 @@ def _is_value(part: Part, question: Question) -> bool:
 
 def _least(part: Part, question: Question) -> float:
     """What a part must account for where a section could be shown in its place, and none answers for certain: a value
-    that was asked for half, a "no" nearly all."""
+    that was asked for or that decides about a number of the question half, a "no" nearly all."""
     looked_up = question.form in (Form.VALUE, Form.COMPARISON, Form.TOPIC) and _is_value(part, question)
-    return STANDS if looked_up else LEADS
+    decided = question.form is Form.YES_NO and question.premises and part.direct[0].text.startswith(VERDICTS)
+    return STANDS if looked_up or decided else LEADS
 
 
 def _asks_more(question: Question, weights: Mapping[str, float]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -13,8 +14,8 @@ from kbs.index.sections import SECTION_WORDS, SectionHit
 from kbs.questions.forms import Form
 from kbs.questions.question import Question
 
-HIGH = 0.75
-"""From this score on a section answers. Measured: docs/decisions/0047-sections-first.md."""
+HIGH = 0.8
+"""From this certainty on a section answers. Measured: docs/decisions/0047-sections-first.md."""
 MIDDLE = 0.45
 """From this score on the nearest sections are offered; below it, nothing is near."""
 NAMED = 0.05
@@ -57,7 +58,11 @@ def fitting(
     what the question names goes before one that is not. `weights`: of the words of the question."""
     kept = [
         replace(
-            hit, score=hit.score + _about(hit.section, question) - _data(hit.section) - _missing(hit, question, weights)
+            hit,
+            score=hit.score
+            + _about(hit.section, question)
+            - _data(hit.section)
+            - _missing(hit, question, knowledge, weights),
         )
         for hit in hits
     ]
@@ -76,7 +81,7 @@ def _data(section: PageSection) -> float:
     return ROWS if any(is_read_by_row(line) for line in lines) else 0.0
 
 
-def _missing(hit: SectionHit, question: Question, weights: Mapping[str, float]) -> float:
+def _missing(hit: SectionHit, question: Question, knowledge: Knowledge, weights: Mapping[str, float]) -> float:
     """What a section loses that has little of what is asked beside the name of a GPU: as much as it lacks, if it is of
     a GPU's page, all of whose sections have the name, or if the question names a value and no more; else only if it has
     no word of a question for a value."""
@@ -88,13 +93,32 @@ def _missing(hit: SectionHit, question: Question, weights: Mapping[str, float]) 
     value_named = question.form is Form.TOPIC and question.products and question.metrics
     if value_named or hit.section.about.get("kind", ("",))[0] == "hardware":
         return MISSING * lacks
-    return MISSING if lacks == 1 and question.form is Form.VALUE and question.products else 0.0
+    if question.form is not Form.VALUE or not question.products:
+        return 0.0
+    if not any(question.names[facet] for facet in question.names if facet != "product") and not question.identifiers:
+        # What a GPU has: only what is said of it answers.
+        lacks = 1 - _share(
+            wanted, " ".join(claim.text for claim in claims_of(hit.section) if _names(claim, question, knowledge))
+        )
+    return MISSING if lacks == 1 else 0.0
+
+
+def _names(claim: Claim, question: Question, knowledge: Knowledge) -> bool:
+    """Whether a sentence names a GPU of the question, or its architecture."""
+    found = knowledge.vocabulary.find(claim.text)
+    architectures = {knowledge.vocabulary.products[product].architecture for product in question.products}
+    return any(
+        (mention.kind == "architecture" and mention.id in architectures)
+        or (mention.kind == "product" and mention.id in question.products)
+        or (mention.kind == "family" and set(knowledge.vocabulary.family_members(mention.id)) & set(question.products))
+        for mention in found
+    )
 
 
 def _fits(section: PageSection, question: Question, knowledge: Knowledge) -> bool:
     about = section.about
     kind = about.get("kind", ("",))[0]
-    if of_others(section.heading, question, knowledge):
+    if of_others(section.heading, question, knowledge) or _of_other_vendor(section, question, knowledge):
         return False
     operations = about.get("operation", ())
     if kind == "kernel" and question.operation and operations and question.operation not in operations:
@@ -104,6 +128,15 @@ def _fits(section: PageSection, question: Question, knowledge: Knowledge) -> boo
     if kind == "hardware":
         return bool(section.asks) and _of_these_products(section, question, knowledge)
     return True
+
+
+def _of_other_vendor(section: PageSection, question: Question, knowledge: Knowledge) -> bool:
+    """Whether a page is about GPUs of another vendor than those of the question. Pages for the vendor of most GPUs say
+    what holds for the others too, as far as they name no GPU."""
+    products = knowledge.vocabulary.products
+    mine = {products[product].vendor for product in question.products}
+    usual = Counter(product.vendor for product in products.values()).most_common(1)[0][0]
+    return bool(mine) and not mine.intersection(of := section.about.get("vendor", ())) and any(v != usual for v in of)
 
 
 def of_others(text: str, question: Question, knowledge: Knowledge) -> bool:
@@ -135,6 +168,12 @@ def claims_of(section: PageSection) -> Iterator[Claim]:
     for passage in section.passages:
         if passage.cited is not None:
             yield from (claim for claim in sentences(passage) if not _POINTS.search(claim.citations[0].quote))
+
+
+def certainty(hits: Sequence[SectionHit]) -> float:
+    """How certain it is that the first of some sections answers: its score, and how far the next one lies behind."""
+    second = hits[1].score if len(hits) > 1 else 0.0
+    return 2 * hits[0].score - max(second, MIDDLE) if hits else 0.0
 
 
 def answer_of(

@@ -112,7 +112,8 @@ _WITH_QUALIFIER = re.compile(
     rf"(?<![\w.])(?P<number>{NUMBER})\s?(?P<unit>[A-Za-z]+(?:/s)?)?\s(?P<qualifier>dense|sparse)\b", re.IGNORECASE
 )
 _UNIT_FIRST = re.compile(
-    rf"\b(?P<unit>[A-Za-z]+(?:/s)?)\s*(?:\b(?:is|are|was|of|as|at|about|around|only|to be)\b\s*|[=:]\s*)+(?P<number>{NUMBER})"
+    r"\b(?P<unit>[A-Za-z]+(?:/s)?)\s*(?:\b(?:is|are|was|of|as|at|about|around|only|to be)\b\s*|[=:]\s*)+"
+    rf"(?P<number>{NUMBER})"
     r"(?![\w.]|\s?[A-Za-z]+/s\b|\s?[TGP]?FLOP)",
     re.IGNORECASE,
 )
