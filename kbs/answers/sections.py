@@ -14,14 +14,14 @@ from kbs.index.sections import SECTION_WORDS, SectionHit
 from kbs.questions.forms import Form
 from kbs.questions.question import Question
 
-HIGH = 0.8
+HIGH = 0.9
 """From this certainty on a section answers. Measured: docs/decisions/0047-sections-first.md."""
 MIDDLE = 0.45
 """From this score on the nearest sections are offered; below it, nothing is near."""
 NAMED = 0.05
 """For each operation, symptom, technique, bottleneck, language or product of the question that the page is about."""
 ROWS = 0.1
-WORDLESS = 0.3
+WORDLESS = 0.4
 """What the words of a section lack of a score where there are no vectors: half of all there could be then answer."""
 MISSING = 0.5
 _STEM = 6
@@ -97,8 +97,8 @@ def _missing(hit: SectionHit, question: Question, knowledge: Knowledge, weights:
         return 0.0
     if not any(question.names[facet] for facet in question.names if facet != "product") and not question.identifiers:
         # What a GPU has: only what is said of it answers.
-        lacks = 1 - _share(
-            wanted, " ".join(claim.text for claim in claims_of(hit.section) if _names(claim, question, knowledge))
+        return MISSING * (
+            1 - _share(wanted, " ".join(one.text for one in claims_of(hit.section) if _names(one, question, knowledge)))
         )
     return MISSING if lacks == 1 else 0.0
 
@@ -172,8 +172,9 @@ def claims_of(section: PageSection) -> Iterator[Claim]:
 
 def certainty(hits: Sequence[SectionHit]) -> float:
     """How certain it is that the first of some sections answers: its score, and how far the next one lies behind."""
-    second = hits[1].score if len(hits) > 1 else 0.0
-    return 2 * hits[0].score - max(second, MIDDLE) if hits else 0.0
+    if len(hits) < 2:
+        return hits[0].score if hits else 0.0
+    return 2 * hits[0].score - max(hits[1].score, MIDDLE)
 
 
 def answer_of(

@@ -335,9 +335,11 @@ def cosines_of(
     store: Store, vector: Vectors, ids: Iterable[str] | None, model: str, count: int | None = None
 ) -> dict[str, float]:
     """Cosine of everything that has a vector of the model (or of `ids`), the best `count` of them."""
-    size, dot = vector.nbytes, vector.dot
+    size, product = vector.nbytes, vector.dot  # looked up once for all
     scored = (
-        (float(dot(np.frombuffer(data, np.float32))), id) for id, data in store.vectors(model, ids) if len(data) == size
+        (float(product(np.frombuffer(data, np.float32))), id)
+        for id, data in store.vectors(model, ids)
+        if len(data) == size
     )
     best = heapq.nlargest(count, scored) if count else list(scored)
     return {id: cosine for cosine, id in best}

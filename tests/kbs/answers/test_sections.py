@@ -151,16 +151,18 @@ def test_without_vectors_the_words_alone_count(words: float, knowledge: Knowledg
 def test_what_a_section_of_a_gpu_lacks_of_the_question(question: str, share: float, knowledge: Knowledge) -> None:
     asked = read(question)
     weights = dict.fromkeys(asked.left(), 2.0)
-    assert _missing(hit(split(knowledge)), asked, weights) == pytest.approx(MISSING * share)
+    assert _missing(hit(split(knowledge)), asked, knowledge, weights) == pytest.approx(MISSING * share)
     value = bool(asked.metrics)  # then a page that is about something else must have what is asked as well
-    assert _missing(hit(waits(knowledge)), asked, weights) == (MISSING if value else 0.0), "of no GPU's page"
+    assert _missing(hit(waits(knowledge)), asked, knowledge, weights) == (MISSING if value else 0.0), "of no GPU's page"
 
 
 def test_a_word_that_weighs_more_is_missed_more(knowledge: Knowledge) -> None:
     asked = read("near atomics on H100 SXM")
-    assert _missing(hit(split(knowledge)), asked, {"near": 1.0, "atomics": 3.0}) == pytest.approx(MISSING * 3 / 4)
-    assert _missing(hit(split(knowledge)), asked, {"near": 1.0}) == 0.0
-    assert _missing(hit(split(knowledge)), asked, {}) == 0.0
+    assert _missing(hit(split(knowledge)), asked, knowledge, {"near": 1.0, "atomics": 3.0}) == pytest.approx(
+        MISSING * 3 / 4
+    )
+    assert _missing(hit(split(knowledge)), asked, knowledge, {"near": 1.0}) == 0.0
+    assert _missing(hit(split(knowledge)), asked, knowledge, {}) == 0.0
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -169,7 +171,7 @@ def test_a_word_that_weighs_more_is_missed_more(knowledge: Knowledge) -> None:
     st.dictionaries(st.sampled_from(["near", "partition", "atomics", "tensors", "l2"]), st.floats(0.01, 9)),
 )
 def test_no_more_is_lost_than_all(knowledge: Knowledge, said: list[str], weights: dict[str, float]) -> None:
-    lost = _missing(hit(split(knowledge)), read(f"{' '.join(said)} on H100 SXM"), weights)
+    lost = _missing(hit(split(knowledge)), read(f"{' '.join(said)} on H100 SXM"), knowledge, weights)
     assert -1e-9 <= lost <= MISSING + 1e-9
 
 
