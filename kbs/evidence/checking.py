@@ -79,8 +79,8 @@ Checker = Callable[[CitationLine], tuple[Status, str, str]]
 """Checks what a line claims of evidence of another kind: status, why, and what the evidence says."""
 
 
-_CODE = re.compile(r"`+([^`\n]+)`+")
-_HELD = re.compile("\ue000(\\d{1,6})\ue001")
+_CODE = re.compile(r"(?<!`)`++([^`\n]++)`++")  # from the start of a run only, and without a step back: linear
+_HELD = re.compile("\ue000(\\d+)\ue001")
 """Where code stood: a number between two characters that no text of a page may mean anything by."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -324,6 +325,15 @@ def test_a_page_of_several_products_needs_the_product(library: Wikis, at: At) ->
 )
 def test_plain_text(markdown: str, plain: str) -> None:
     assert plain_text(markdown) == plain
+
+
+@pytest.mark.parametrize(
+    "unit", ["`", "`a", "``a", "`` a", "[`", "`_", "*`", "`a`", "`a`_", "`|", "`\n", "a`\n", "`" * 999 + "\n"]
+)
+def test_backticks_that_never_end_take_a_linear_time(unit: str) -> None:
+    start = time.process_time()
+    plain_text(unit * (400_000 // len(unit)))
+    assert time.process_time() - start < 4
 
 
 @pytest.mark.parametrize(
