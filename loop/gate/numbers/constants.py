@@ -21,6 +21,7 @@ from kbs.evidence.units import Quantity, parse_quantity, parse_unit
 from kbs.evidence.vocabulary import Vocabulary, words
 from loop.gate.comments import each_comment
 from loop.gate.numbers.accounting import Chosen
+from loop.gate.numbers.grids import Named, defaults, of_grids, paired
 from loop.gate.numbers.wording import FEWEST_SMS, RATES, SMALL
 
 _NOBODY_CHOOSES = frozenset({"l2_capacity"})
@@ -89,10 +90,6 @@ class FoundSpec:
     """What makes it one: `its name says so` …"""
 
 
-Named = tuple[int, str, ast.expr]
-"""(line, name, value)"""
-
-
 def hardware_constants(
     text: str, name: str, terms: Vocabulary, known: Set[Decimal] = frozenset(), chosen: Chosen | None = None
 ) -> Iterator[FoundSpec]:
@@ -128,9 +125,10 @@ def hardware_constants(
             why = "its name says so" if line not in commented else f"its comment says so: {commented[line][:80]}"
             seen.add((line, value))
             yield FoundSpec(line, shown, (), tuple(_any_unit(value, commented.get(line, ""))), why)
-    literals = list(_literals(tree)) if tree is not None else [] if python else list(_cuda_literals(text))
+    exactly = chosen.exactly if chosen else frozenset[Decimal]()
+    literals = _literals(tree, exactly) if tree is not None else () if python else _cuda_literals(text)
     for line, value, sizes_grid in literals:
-        if (line, value) in seen or _is_chosen(value, chosen) or value in (chosen.exactly if chosen else ()):
+        if (line, value) in seen or _is_chosen(value, chosen) or value in exactly:
             continue
         if value in known or sizes_grid:
             why = (
@@ -202,7 +200,7 @@ def _python(tree: ast.Module) -> Iterator[Named]:
         elif isinstance(node, ast.AnnAssign | ast.NamedExpr | ast.AugAssign) and node.value is not None:
             yield from _unwrapped(node.target, node.value)
         elif isinstance(node, ast.arguments):
-            for name, default in _defaults(node):
+            for name, default in defaults(node):
                 yield default.lineno, name, _inside(default)
         elif isinstance(node, ast.keyword) and node.arg:
             yield node.value.lineno, node.arg, _inside(node.value)
@@ -213,28 +211,8 @@ def _python(tree: ast.Module) -> Iterator[Named]:
 
 
 def _unwrapped(target: ast.expr, value: ast.expr) -> Iterator[Named]:
-    for line, name, one in _paired(target, value):
+    for line, name, one in paired(target, value):
         yield line, name, _inside(one)
-
-
-def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
-    """(parameter, default)"""
-    positional = [*arguments.posonlyargs, *arguments.args]
-    for one, default in zip(reversed(positional), reversed(arguments.defaults), strict=False):
-        yield one.arg, default
-    for one, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        if value is not None:
-            yield one.arg, value
-
-
-def _paired(target: ast.expr, value: ast.expr) -> Iterator[Named]:
-    if isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
-        for one, other in zip(target.elts, value.elts, strict=False):
-            yield from _paired(one, other)
-    elif isinstance(target, ast.Name | ast.Attribute):
-        yield target.lineno, target.id if isinstance(target, ast.Name) else target.attr, value
-    elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
-        yield target.lineno, str(target.slice.value), value
 
 
 def _inside(value: ast.expr) -> ast.expr:
@@ -244,38 +222,22 @@ def _inside(value: ast.expr) -> ast.expr:
     return value
 
 
-def _literals(tree: ast.Module) -> Iterator[tuple[int, Decimal, bool]]:
-    """(line, value, whether it sizes a grid) of each number, and of each sum or product of numbers."""
+def _literals(tree: ast.Module, sizes: Set[Decimal]) -> Iterator[tuple[int, Decimal, bool]]:
+    """(line, value, whether it sizes a grid) of each number, and of each sum or product of numbers.
+
+    A product of `sizes` that is written out is none.
+    """
+    sizing = of_grids(tree)
     made = _set_once(tree)
-    given: dict[str, list[ast.expr]] = {}
-    grids: list[ast.AST] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                for _, name, value in _paired(target, node.value):
-                    given.setdefault(name, []).append(value)
-        elif isinstance(node, ast.FunctionDef):
-            ends = (one.value for one in ast.walk(node) if isinstance(one, ast.Return))
-            given.setdefault(node.name, []).extend(one for one in ends if one is not None)
-            for argument, default in _defaults(node.args):
-                given.setdefault(argument, []).append(default)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
-            grids.append(node.func.slice)
-    of_grids, followed = set[int](), set[str]()
-    while grids:
-        for node in ast.walk(grids.pop()):
-            of_grids.add(id(node))
-            if isinstance(node, ast.Name) and node.id not in followed:
-                followed.add(node.id)
-                grids += given.get(node.id, [])
     inner: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp | ast.Constant) and id(node) not in inner:
-            number = _value(_with(node, made))
+            whole = _with(node, made)
+            number = _value(whole)
             if number is not None:
                 inner |= {id(one) for one in ast.walk(node)}
-                if number > SMALL:
-                    yield node.lineno, number, id(node) in of_grids
+                if number > SMALL and not (isinstance(whole, ast.BinOp) and _is_product(whole, sizes)):
+                    yield node.lineno, number, id(node) in sizing
 
 
 class _With(ast.NodeTransformer):
@@ -298,11 +260,18 @@ def _set_once(tree: ast.Module) -> dict[str, ast.expr]:
     set_to: dict[str, list[ast.expr]] = {}
     for node in ast.walk(tree):
         for target in node.targets if isinstance(node, ast.Assign) else ():
-            for _, name, value in _paired(target, node.value):  # type: ignore[attr-defined]  # it is an assignment
+            for _, name, value in paired(target, node.value):  # type: ignore[attr-defined]  # it is an assignment
                 set_to.setdefault(name, []).append(value)
     return {
         name: values[0] for name, values in set_to.items() if len(values) == 1 and isinstance(values[0], ast.Constant)
     }
+
+
+def _is_product(node: ast.expr, sizes: Set[Decimal]) -> bool:
+    """Whether only `sizes` are multiplied."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Mult) and _is_product(node.left, sizes) and _is_product(node.right, sizes)
+    return _value(node) in sizes
 
 
 def _cuda_literals(text: str) -> Iterator[tuple[int, Decimal, bool]]:

@@ -12,11 +12,8 @@ from collections.abc import Mapping
 
 from loop.search.generators.kernels import (
     Kernel,
-    Shape,
-    cdiv,
     finished,
     pieces,
-    power,
     read_states,
     state_offset,
     state_type,
@@ -24,6 +21,7 @@ from loop.search.generators.kernels import (
 from loop.search.generators.lines.body import Body
 from loop.search.generators.lines.reducers import REDUCERS
 from loop.search.generators.segment import Segment, UnreadableError
+from loop.search.generators.shape import Shape, cdiv, power
 
 LOOKS = 200_000
 """How often a program looks for the others of its row, before it does their work."""
@@ -47,6 +45,7 @@ def cooperative(
     span = power(span) if hold == "registers" else cdiv(span, 4) * 4
     parts = cdiv(shape.along, span)
     block = power(span)
+    spelled = shape.pieces(str(block)) if parts == cdiv(shape.along, block) else str(parts)
     tile = shape.tile(1, block, span)
     body = Body(segment, tile)
     body.add(f"part_at = tl.program_id(0) % {parts}")
@@ -70,12 +69,12 @@ def cooperative(
     constants = {"BLOCK": block, "SLOW": slow}
     before = (
         f"arrived = torch.zeros({shape.outer * segment.levels}, device=device, dtype=torch.int32)",
-        f"resident = {waves} * processors(device) // {parts}",
+        f"resident = {waves} * processors(device) // {spelled}",
         "looks = LOOKS if x0.is_cuda and resident else 1".replace("x0", "device").replace(
             "device.is_cuda", 'device.type == "cuda"'
         ),
     )
-    grid = f"max(1, min(resident, {shape.outer})) * {parts}"
+    grid = f"max(1, min(resident, {shape.spelled[0]})) * {spelled}"
     return Kernel(
         name, finished(name, body, list(constants), ["looks"]), tuple(body.used), grid, constants, options,
         tuple(scratch), before, (("looks", "looks"),),

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from loop.search.generators.cooperative import cooperative
-from loop.search.generators.kernels import Kernel, Shape, cdiv, elementwise, looped, power, split, whole
+from loop.search.generators.kernels import Kernel, elementwise, looped, split, whole
 from loop.search.generators.matmul import Blocks, matmul
 from loop.search.generators.segment import Product, Segment, element_bytes
+from loop.search.generators.shape import Shape, cdiv, power
 from loop.search.variant import Config, Target, Value
 
 _NAME = "kernel"

@@ -10,6 +10,7 @@ from loop.search.generators.lines.operators import triton_type
 from loop.search.generators.lines.reducers import REDUCERS
 from loop.search.generators.lines.tile import Tile
 from loop.search.generators.segment import Segment, Value
+from loop.search.generators.shape import Shape, cdiv, power, quotient
 
 
 @dataclass(frozen=True)
@@ -42,16 +43,6 @@ class Kernel:
         return [*made, *self.before, f"{self.name}[({self.grid},)]({', '.join(words)})"]
 
 
-def cdiv(a: int, b: int) -> int:
-    """Rounded up."""
-    return -(-a // b)
-
-
-def power(n: int) -> int:
-    """The least power of two that is no smaller."""
-    return 1 << (max(n, 1) - 1).bit_length()
-
-
 def finished(name: str, body: Body, constants: Sequence[str], scalars: Sequence[str] = ()) -> str:
     """The text of a kernel."""
     head = [*body.used, *scalars, *(f"{one}: tl.constexpr" for one in constants)]
@@ -73,8 +64,9 @@ def elementwise(segment: Segment, name: str, block: int, options: Mapping[str, i
     body.store(tiles=True)
     body.store(tiles=False)
     return Kernel(
-        name, finished(name, body, ["BLOCK"]), tuple(body.used), str(cdiv(count, block)), {"BLOCK": block}, options
-    )
+        name, finished(name, body, ["BLOCK"]), tuple(body.used),
+        quotient(segment.spelled(range(len(segment.sizes))), block), {"BLOCK": block}, options,
+    )  # fmt: skip
 
 
 def _stream(body: Body, streaming: bool) -> None:
@@ -87,38 +79,6 @@ def _stream(body: Body, streaming: bool) -> None:
 
 
 # --- whole rows -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Sizes of a segment with reductions, and how a tile lies in it."""
-
-    outer: int
-    along: int
-    inner: int
-
-    @staticmethod
-    def of(segment: Segment) -> Shape:
-        """Of a segment."""
-        return Shape(segment.group(segment.outer), segment.group(segment.along), segment.group(segment.inner))
-
-    def tile(self, beside: int, block: int, span: int = 0) -> Tile:
-        """A tile of `block` along the reduced axes, and so many rows or columns beside. `span`: what a program has of
-        the reduced axes, where that is not all."""
-        masks = set()
-        if self.inner > 1:
-            if self.inner % beside:
-                masks.add("i")
-        elif beside > 1 and self.outer % beside:
-            masks.add("o")
-        if self.along % block or (span and self.along % span) or (span and span % block):
-            masks.add("r")
-        kind = "columns" if self.inner > 1 else "flat" if beside == 1 else "rows"
-        return Tile(kind, frozenset(masks))  # type: ignore[arg-type]
-
-    def programs(self, beside: int) -> int:
-        """Programs that share all rows and columns among them."""
-        return self.outer * cdiv(self.inner, beside) if self.inner > 1 else cdiv(self.outer, beside)
 
 
 def place(body: Body, shape: Shape, beside: int, pid: str) -> None:
@@ -166,7 +126,9 @@ def whole(
     body.store(tiles=False)
     constants = {"BESIDE": beside} if body.tile.kind != "flat" else {}
     constants |= {"BLOCK": block} | ({"STAGES": 2} if waves else {})
-    grid = f"min({programs}, {waves} * processors(device))" if waves else str(programs)
+    grid = shape.grid(beside)
+    if waves:
+        grid = f"min({grid}, {waves} * processors(device))"
     return Kernel(name, finished(name, body, list(constants)), tuple(body.used), grid, constants, options)
 
 
@@ -278,9 +240,7 @@ def looped(
     body.store(tiles=False)
     constants = {"BESIDE": beside} if body.tile.kind != "flat" else {}
     constants |= {"BLOCK": block, "STAGES": stages}
-    return Kernel(
-        name, finished(name, body, list(constants)), tuple(body.used), str(shape.programs(beside)), constants, options
-    )
+    return Kernel(name, finished(name, body, list(constants)), tuple(body.used), shape.grid(beside), constants, options)
 
 
 # --- rows that programs share, one kernel after the other -----------------------------------------------------------
@@ -333,7 +293,8 @@ def split(
     `last`: rows beside and block of the last kernel where it goes along the rows.
     """
     shape = Shape.of(segment)
-    span = cdiv(cdiv(shape.along, parts), block) * block
+    span = cdiv(shape.along, block * parts) * block
+    spelled = shape.pieces(f"{block} * {shape.pieces(str(block * parts))}")
     parts = cdiv(shape.along, span)
     found = []
     scratch = []
@@ -360,7 +321,7 @@ def split(
                 body.add(f"tl.store({value.name}_states + {where}, {state}{f', mask={mask[0]}' if mask else ''})")
         constants = {"BESIDE": beside} if body.tile.kind != "flat" else {}
         constants |= {"BLOCK": block, "STAGES": stages}
-        grid = str(shape.programs(beside) * parts)
+        grid = shape.grid(beside, spelled)
         found.append(
             Kernel(
                 title,
@@ -399,7 +360,7 @@ def _last(
         body.store(tiles=False)
         constants = {"BESIDE": beside} if body.tile.kind != "flat" else {}
         return Kernel(
-            name, finished(name, body, list(constants)), tuple(body.used), str(shape.programs(beside)), constants,
+            name, finished(name, body, list(constants)), tuple(body.used), shape.grid(beside), constants,
             {"num_warps": 4},
         )  # fmt: skip
     beside, block = last
@@ -427,7 +388,7 @@ def _last(
         body.store(tiles=False)
         body.depth -= 1
     constants = ({"BESIDE": beside} if body.tile.kind != "flat" else {}) | {"BLOCK": block}
-    grid = str(shape.programs(beside) * tiles)
+    grid = shape.grid(beside, shape.pieces(str(block)))
     return Kernel(name, finished(name, body, list(constants)), tuple(body.used), grid, constants, options)
 
 
@@ -437,7 +398,6 @@ def _last_of_rows(
 ) -> Kernel:  # fmt: skip
     """A program goes through several rows at the same place, so that what all rows share is read once."""
     tiles = cdiv(shape.along, block)
-    turns = cdiv(shape.outer, beside)
     body = Body(segment, shape.tile(1, block))
     body.store_hint = 'cache_modifier=".cs"'
     body.add(f"at = {tiles - 1} - tl.program_id(0) % {tiles}")
@@ -463,4 +423,11 @@ def _last_of_rows(
         body.store(tiles=False)
         body.depth -= 1
     constants = {"BLOCK": block}
-    return Kernel(name, finished(name, body, ["BLOCK"]), tuple(body.used), str(tiles * turns), constants, options)
+    return Kernel(
+        name,
+        finished(name, body, ["BLOCK"]),
+        tuple(body.used),
+        shape.grid(beside, shape.pieces(str(block))),
+        constants,
+        options,
+    )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from loop.search.generators.kernels import Kernel, cdiv, finished
+from loop.search.generators.kernels import Kernel, finished
 from loop.search.generators.lines.body import Body
 from loop.search.generators.lines.tile import Tile
 from loop.search.generators.segment import Memory, Product, Segment, Value
+from loop.search.generators.shape import cdiv, quotient
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,15 @@ def matmul(segment: Segment, product: Product, name: str, blocks: Blocks, option
     body.done[product.value] = "total"
     body.store(tiles=True)
     constants = {"ROWS": blocks.rows, "COLUMNS": blocks.columns, "DEPTH": blocks.depth}
-    grid = f"min({tiles}, {blocks.waves} * processors(device))" if blocks.waves else str(tiles)
+    grid = " * ".join(
+        [
+            *([str(product.batch)] if product.batch > 1 else []),
+            quotient(str(product.rows), blocks.rows),
+            quotient(str(product.columns), blocks.columns),
+        ]
+    )
+    if blocks.waves:
+        grid = f"min({grid}, {blocks.waves} * processors(device))"
     return Kernel(name, finished(name, body, list(constants)), tuple(body.used), grid, constants, options)
 
 

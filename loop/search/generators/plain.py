@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from loop.search.generators.kernels import Kernel, Shape, cdiv, elementwise, looped, power, split, whole
+from loop.search.generators.kernels import Kernel, elementwise, looped, split, whole
 from loop.search.generators.segment import Segment
+from loop.search.generators.shape import Shape, cdiv, power
 from loop.search.variant import Target
 
 _WIDE = 4096
@@ -25,7 +26,7 @@ def plain(segment: Segment, name: str, target: Target) -> list[Kernel]:
     columns = min(128, power(shape.inner)) if shape.inner > 1 else 1
     block = min(4096, power(shape.along)) if shape.inner == 1 else min(16, power(shape.along))
     programs = shape.programs(columns)
-    parts = min(256, cdiv(2 * target.multiprocessors, programs), cdiv(shape.along, 4 * block))
+    parts = min(256, power(cdiv(2 * target.multiprocessors, programs)), power(cdiv(shape.along, 4 * block)))
     if parts > 1 and not segment.scans:
         return split(segment, name, columns, block, parts, (columns, block), {"num_warps": 4}, 1)
     return [looped(segment, name, columns, block, {"num_warps": 8 if columns == 1 else 4}, 1, False)]

@@ -87,6 +87,10 @@ class Segment:
         """The product of sizes."""
         return math.prod(self.sizes[axis] for axis in axes)
 
+    def spelled(self, axes: Iterable[int]) -> str:
+        """The product as an expression."""
+        return " * ".join(str(self.sizes[axis]) for axis in axes if self.sizes[axis] > 1) or "1"
+
     @property
     def inner(self) -> tuple[int, ...]:
         """Axes behind the last reduced one, where there is one."""

@@ -1,7 +1,8 @@
 """Two runs, made up, for which people who saw the docs alone wrote proposals: hostile ones and harmless ones.
 
 `strangers/set-N.jsonl` has the proposals. `${receipt}` in them is the id of the receipt of version 1, and `${profile}`
-the hash of its profile as a reference begins with it.
+the hash of its profile as a reference begins with it. `strangers/lines.json` has what the cited lines said to the
+people who cited them: a line that stands elsewhere on its page by now is cited there.
 """
 
 from __future__ import annotations
@@ -256,7 +257,21 @@ class Waiting:
         profile = hashlib.sha256((self.root / "v1/profile.csv").read_bytes()).hexdigest()[:16]
         text = (FOLDER / f"set-{number}.jsonl").read_text("utf-8").replace("${profile}", profile)
         text = re.sub(r"\$\{receipt(\d*)\}", lambda match: receipt[: int(match[1] or 64)], text)
+        text = re.sub(r"gpu-wiki/([\w./-]+\.md):L\d+(?:-L?\d+)?", _as_it_stands_now, text)
         yield from (json.loads(line) for line in text.splitlines())
+
+
+def _as_it_stands_now(reference: re.Match[str]) -> str:
+    """A reference with the numbers that the lines have on the page of today."""
+    said = json.loads((FOLDER / "lines.json").read_text("utf-8")).get(reference[1], {})
+    page = (bundled_wiki().root / reference[1]).read_text("utf-8").split("\n") if said else []
+
+    def line(number: re.Match[str]) -> str:
+        places = [at for at, text in enumerate(page, start=1) if text == said.get(number[1])]
+        return f"L{min(places, key=lambda at: abs(at - int(number[1])), default=number[1])}"
+
+    head, colon, lines = reference[0].rpartition(":")
+    return head + colon + re.sub(r"L?(\d+)", line, lines)
 
 
 def _proposal(made: Made, number: int, parent: int, method: str) -> Proposal:

@@ -50,6 +50,16 @@ REFERENCES = {
     "long-layernorm": reference("self.n(x)", "torch.randn(3, 8200)", "self.n = nn.LayerNorm(8200)"),
 }
 """Name → text of the file."""
+LARGE = {
+    "columns": reference("torch.softmax(x, 1)", "torch.empty(48, 100, 3000)"),
+    "planes": reference("x / torch.sqrt((x ** 2).mean(1, keepdim=True) + 1e-5)", "torch.empty(24, 50, 112, 96)"),
+    "chain": reference("torch.relu(x) * 2", "torch.empty(96, 100, 3000)"),
+    "products": reference(
+        "torch.softmax(x @ y, -1)", "torch.empty(12, 1000, 40), torch.empty(12, 40, 3000)", arguments="x, y"
+    ),
+    "long": reference("torch.softmax(x, -1)", "torch.empty(1000, 300000)"),
+}
+"""Sizes whose grids are no powers of two and no product of two of them."""
 UNREADABLE = {
     "convolution": reference("self.c(x)", "torch.randn(2, 3, 8, 8)", "self.c = nn.Conv2d(3, 4, 3)"),
     "reshaped": reference("(x + 1).reshape(6, 20).sum(1)", "torch.randn(3, 40)"),

@@ -19,10 +19,13 @@ import torch  # Triton reads the variable when it is imported
 from evaluator.graph import read_graph
 from evaluator.worker.counting.graph import trace
 from evaluator.worker.loading.subjects import make_subject
+from kbs.evidence.vocabulary import vocabulary
+from loop.gate.numbers.accounting import Chosen, integers
+from loop.gate.numbers.constants import hardware_constants
 from loop.search.generators import UnreadableError, generated
 from loop.search.study import ordered
 from loop.search.variant import Target
-from tests.loop.search.generators.references import REFERENCES, UNREADABLE
+from tests.loop.search.generators.references import LARGE, REFERENCES, UNREADABLE
 
 TARGET = Target(capability=90, multiprocessors=8, bandwidth=3e12, l2_bytes=50 << 20)
 FOLDER = Path(tempfile.mkdtemp())
@@ -71,10 +74,19 @@ def errors(name, text):
     return found
 
 
+def refused(name, text):
+    """Constants that the gate would refuse, in a few of the configurations of each family."""
+    sizes = Chosen.of(frozenset(integers(text)), frozenset())
+    texts = [variant.render(config) for variant in variants(name, text) for config in ordered(variant)[::40]]
+    found = [list(hardware_constants(one, "kernel.py", vocabulary(), frozenset(), sizes)) for one in texts]
+    return {"texts": len(texts), "refused": [f"{one.text}: {one.why}" for specs in found for one in specs]}
+
+
 result = {name: errors(name, text) for name, text in REFERENCES.items()}
 for name, text in UNREADABLE.items():
     try:
         result[name] = [one.name for one in variants(name, text)]
     except UnreadableError as error:
         result[name] = str(error)
+result["the gate"] = {name: refused(name, text) for name, text in {**REFERENCES, **LARGE}.items()}
 print(json.dumps(result))

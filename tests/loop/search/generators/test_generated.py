@@ -57,6 +57,14 @@ def test_what_is_not_read_is_said(errors: dict[str, Any]) -> None:
     assert "reshaped" in errors["reshaped"]
 
 
+@pytest.mark.slow
+@pytest.mark.processes
+@pytest.mark.timeout(600)
+def test_no_kernel_has_a_number_that_the_gate_would_refuse(errors: dict[str, Any]) -> None:
+    assert sum(one["texts"] for one in errors["the gate"].values()) > 400
+    assert {name: one["refused"] for name, one in errors["the gate"].items() if one["refused"]} == {}
+
+
 def tensor(shape: list[int], **of: int) -> dict[str, Any]:
     """A contiguous tensor of a graph."""
     stride = [math.prod(shape[n + 1 :]) for n in range(len(shape))]
