@@ -51,7 +51,7 @@ def spread(width: Callable[[], int], submit: Callable[[Task], Future[Found]], ta
                     running[submit(following[1])] = following[0]
             if not running:
                 return
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
+            for future in sorted(wait(running, return_when=FIRST_COMPLETED).done, key=running.__getitem__):
                 yield running.pop(future), future.result()
     finally:
         for future in running:
