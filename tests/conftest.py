@@ -68,7 +68,7 @@ class Recorder:
             stream.write(json.dumps({**line, **dict(report.user_properties), **said}) + "\n")
 
 
-PROCESS_FIXTURES = frozenset({"run", "run_few", "server", "built_home"})
+PROCESS_FIXTURES = frozenset({"run", "run_few", "server", "pristine_home"})
 """Fixtures that start processes; a test that uses one, directly or through another fixture, is marked `processes`."""
 
 
@@ -144,10 +144,10 @@ def server() -> Iterator[ForkServer]:
 
 
 @pytest.fixture(scope="session")
-def built_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A KOPT_HOME in which the bundled wiki is indexed; tests that write make their own.
+def pristine_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A KOPT_HOME in which the bundled wiki is indexed, and nothing else ever happened: to be copied, never used.
 
-    The first of the processes that run tests builds it, and each has a copy.
+    The first of the processes that run tests builds it for all.
     """
     base = tmp_path_factory.getbasetemp()
     shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "built"
@@ -158,7 +158,16 @@ def built_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             done = run_kopt(shared / "home", "ingest")
             assert done.code == 0, done.out + done.err
             (shared / "done").touch()
-    return shutil.copytree(shared / "home", tmp_path_factory.mktemp("home") / "built")
+    return shared / "home"
+
+
+@pytest.fixture(scope="session")
+def built_home(pristine_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy for all commands of a process that read: what they leave (gaps, receipts) is there for the next.
+
+    A test that writes, or that needs a home without a past, takes `home`.
+    """
+    return shutil.copytree(pristine_home, tmp_path_factory.mktemp("home") / "built")
 
 
 @pytest.fixture(scope="session")
@@ -187,9 +196,9 @@ def home_of_few(run_few: Callable[..., Run], tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def home(built_home: Path, tmp_path: Path) -> Path:
+def home(pristine_home: Path, tmp_path: Path) -> Path:
     """A copy of the built index that a test may write, damage and lose."""
-    return shutil.copytree(built_home, tmp_path / "home")
+    return shutil.copytree(pristine_home, tmp_path / "home")
 
 
 @pytest.fixture(scope="session")

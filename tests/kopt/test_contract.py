@@ -41,10 +41,10 @@ def test_every_command_is_played(kopt: Kopt) -> None:
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_commands(group: str, built_home: Path, tmp_path: Path) -> None:
+def test_commands(group: str, pristine_home: Path, tmp_path: Path) -> None:
     if GROUPS[group].get("cpu") and Path("/dev/nvidiactl").exists():
         pytest.skip("it was recorded where no GPU is")
-    record.make_home(GROUPS[group].get("home", "empty"), built_home, tmp_path / "home")
+    record.make_home(GROUPS[group].get("home", "empty"), pristine_home, tmp_path / "home")
     wrong = []
     for name, found in record.Play(tmp_path, record.command).run(GROUPS[group]).items():
         wrong += [f"{name}: {line}" for line in record.differences(record.recorded(name), found)]

@@ -123,7 +123,7 @@ def test_of_two_names_of_one_metric_the_preferred_one_is_kept() -> None:
         ("accepted", "faster", Outcome.SUCCESS),
         ("accepted", "slower", Outcome.REGRESSION),
         ("accepted", "same", Outcome.NEUTRAL),
-        ("accepted", "unstable", Outcome.NEUTRAL),
+        ("accepted", "unstable", Outcome.UNMEASURED),
         ("accepted", "not_timed", Outcome.UNMEASURED),
         ("accepted", "not_compared", Outcome.UNMEASURED),
         ("incorrect", "not_timed", Outcome.INCORRECT),

@@ -12,9 +12,9 @@ from tests.kopt.web.site import Site, make_site
 
 
 @pytest.fixture(scope="session")
-def made_site(built_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Site:
+def made_site(pristine_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Site:
     """Nothing of it changes."""
-    return make_site(built_home, tmp_path_factory.mktemp("web"))
+    return make_site(pristine_home, tmp_path_factory.mktemp("web"))
 
 
 @pytest.fixture

@@ -52,14 +52,14 @@ class Site:
         return made
 
 
-def make_site(built_home: Path, folder: Path) -> Site:
+def make_site(pristine_home: Path, folder: Path) -> Site:
     """The content, made once: KOPT_HOME with an index, and a folder with two runs."""
-    home, root, wiki = shutil.copytree(built_home, folder / "home"), folder / "work", folder / "wiki"
+    home, root, wiki = shutil.copytree(pristine_home, folder / "home"), folder / "work", folder / "wiki"
     (root / "runs").mkdir(parents=True)
     run = root / "runs" / "softmax-run"
     shutil.copytree(RUN, run)
     receipts = home / "receipts"
-    receipts.mkdir(exist_ok=True)
+    receipts.mkdir()
     receipt = (run / "v3/receipt.json").read_bytes()
     (receipts / f"{json.loads(receipt)['id'][:16]}.json").write_bytes(receipt)
     _harm_run(shutil.copytree(RUN, root / "runs" / "harm-run"))

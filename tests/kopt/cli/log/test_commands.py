@@ -188,8 +188,8 @@ def test_import_lists_and_counts_what_it_cannot_keep(log: Log, tmp_path: Path) -
     assert log("import", str(tmp_path / "nothing")).code == 2
 
 
-def test_a_public_log_is_imported_whole_and_found(built_home: Path, tmp_path: Path) -> None:
-    home = Path(shutil.copytree(built_home, tmp_path / "home"))
+def test_a_public_log_is_imported_whole_and_found(pristine_home: Path, tmp_path: Path) -> None:
+    home = Path(shutil.copytree(pristine_home, tmp_path / "home"))
     found = ImportData.model_validate(data(run_kopt(home, "log", "import", str(PUBLIC_LOG), "--json")))
     assert (found.counts.records, found.counts.added, found.problems) == (43, 43, [])
     assert found.counts.outcomes == {"success": 14, "regression": 14, "neutral": 15}
@@ -207,8 +207,8 @@ def test_a_public_log_is_imported_whole_and_found(built_home: Path, tmp_path: Pa
     assert "10 experiments: 2 success, 3 neutral, 5 regression" in json.dumps(asked.json["data"])
 
 
-def test_ask_cites_kernels_whatever_they_are_called(built_home: Path, tmp_path: Path) -> None:
-    home = Path(shutil.copytree(built_home, tmp_path / "home"))
+def test_ask_cites_kernels_whatever_they_are_called(pristine_home: Path, tmp_path: Path) -> None:
+    home = Path(shutil.copytree(pristine_home, tmp_path / "home"))
     file = tmp_path / "theirs.json"
     names = ["Flash Decode v2", "fused add thing", "2.1 History", "speedup"]
     file.write_text(json.dumps([{"kernel": name, "change": "warp specialization", "speedup": 1.2} for name in names]))

@@ -222,7 +222,7 @@ def test_no_run(kopt: Callable[..., Run], tmp_path: Path, command: str) -> None:
 
 def test_no_runs_to_list(kopt: Callable[..., Run], tmp_path: Path) -> None:
     done = kopt("run", "list", "--json", cwd=tmp_path)
-    assert (done.code, done.json["data"]["runs"]) == (3, [])
+    assert (done.code, done.json["data"]["runs"]) == (0, [])
 
 
 def test_a_damaged_run_is_listed_with_what_is_wrong(kopt: Callable[..., Run], tmp_path: Path) -> None:

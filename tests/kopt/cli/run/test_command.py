@@ -31,11 +31,11 @@ def start(run: Callable[..., Run], home: Path, folder: Path, *words: str) -> Run
 
 @pytest.fixture(scope="module")
 def finished(
-    run: Callable[..., Run], built_home: Path, tmp_path_factory: pytest.TempPathFactory
+    run: Callable[..., Run], pristine_home: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, Path, dict[str, Any]]:
     """(KOPT_HOME, workspace, data of `kopt run start`) of a run that went from the plan to its report."""
     top = tmp_path_factory.mktemp("command")
-    home = shutil.copytree(built_home, top / "home")
+    home = shutil.copytree(pristine_home, top / "home")
     folder = workspace(top / "work")
     shutil.copy(EXAMPLE, folder / "proposer.py")
     done = start(run, home, folder, "--accept-unmeasured")

@@ -50,9 +50,9 @@ class ModelNew(torch.nn.Module):
 
 
 def test_a_run_is_found_by_a_question_and_by_the_next_run(
-    run: Callable[..., Run], built_home: Path, tmp_path: Path
+    run: Callable[..., Run], pristine_home: Path, tmp_path: Path
 ) -> None:
-    home = Path(shutil.copytree(built_home, tmp_path / "home"))
+    home = Path(shutil.copytree(pristine_home, tmp_path / "home"))
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "lsm.py").write_text(KERNEL, "utf-8")

@@ -190,9 +190,9 @@ class Spoilt:
 
 
 @pytest.fixture(scope="module")
-def spoilt(run: Callable[..., Run], built_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Spoilt:
+def spoilt(run: Callable[..., Run], pristine_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Spoilt:
     top = tmp_path_factory.mktemp("spoilt")
-    home = shutil.copytree(built_home, top / "home")
+    home = shutil.copytree(pristine_home, top / "home")
     folder = workspace(top / "work", kernel=SPOILT)
     script = [reaction for _, reaction, _ in BAD for _ in range(3)] + [writes(wrong)] * 3 + [GOOD]
     with model_server(*script) as server:

@@ -21,11 +21,11 @@ WAITING = KERNEL.replace(
 
 @pytest.fixture(scope="module")
 def finished(
-    run: Callable[..., Run], built_home: Path, tmp_path_factory: pytest.TempPathFactory
+    run: Callable[..., Run], pristine_home: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, Path, dict[str, Any]]:
     """(KOPT_HOME, workspace, data of `kopt run start`)."""
     top = tmp_path_factory.mktemp("search")
-    home = shutil.copytree(built_home, top / "home")
+    home = shutil.copytree(pristine_home, top / "home")
     folder = workspace(top / "work")
     done = run(home, "run", "start", *COMMON, "--accept-unmeasured", "--branches", "2", cwd=folder)
     assert done.code == 0, done.out + done.err
