@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 os.environ["TRITON_INTERPRET"] = "1"
 sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
@@ -24,32 +25,34 @@ from loop.gate.numbers.accounting import Chosen, integers
 from loop.gate.numbers.constants import hardware_constants
 from loop.search.generators import UnreadableError, generated
 from loop.search.study import ordered
-from loop.search.variant import Target
+from loop.search.variant import Target, Variant
 from tests.loop.search.generators.references import LARGE, REFERENCES, UNREADABLE
 
 TARGET = Target(capability=90, multiprocessors=8, bandwidth=3e12, l2_bytes=50 << 20)
 FOLDER = Path(tempfile.mkdtemp())
 
 
-def imported(name, text):
+def imported(name: str, text: str) -> Any:
     """A text as a module."""
     path = FOLDER / f"{name.replace('-', '_')}.py"
     path.write_text(text, "utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     return module
 
 
-def variants(name, text):
+def variants(name: str, text: str) -> tuple[Variant, ...]:
     """The families of a reference."""
     (FOLDER / "reference.py").write_text(text, "utf-8")
     message = {"form": "kernelbench", "role": "reference", "file": "reference.py", "dims": {}, "inputs": ""}
     return generated(read_graph(trace(make_subject(message, FOLDER, torch.device("cpu")), 0)), name, TARGET)
 
 
-def errors(name, text):
+def errors(name: str, text: str) -> dict[str, float]:
     """Family → error of its first configuration."""
     reference = imported(f"ref-{name}", text)
     torch.manual_seed(1)
@@ -74,7 +77,7 @@ def errors(name, text):
     return found
 
 
-def refused(name, text):
+def refused(name: str, text: str) -> dict[str, Any]:
     """Constants that the gate would refuse, in a few of the configurations of each family."""
     sizes = Chosen.of(frozenset(integers(text)), frozenset())
     texts = [variant.render(config) for variant in variants(name, text) for config in ordered(variant)[::40]]
@@ -82,7 +85,7 @@ def refused(name, text):
     return {"texts": len(texts), "refused": [f"{one.text}: {one.why}" for specs in found for one in specs]}
 
 
-result = {name: errors(name, text) for name, text in REFERENCES.items()}
+result: dict[str, Any] = {name: errors(name, text) for name, text in REFERENCES.items()}
 for name, text in UNREADABLE.items():
     try:
         result[name] = [one.name for one in variants(name, text)]
