@@ -14,14 +14,14 @@ from kbs.index.sections import SECTION_WORDS, SectionHit
 from kbs.questions.forms import Form
 from kbs.questions.question import Question
 
-HIGH = 0.9
+HIGH = 0.8
 """From this certainty on a section answers. Measured: docs/decisions/0047-sections-first.md."""
 MIDDLE = 0.45
 """From this score on the nearest sections are offered; below it, nothing is near."""
 NAMED = 0.05
 """For each operation, symptom, technique, bottleneck, language or product of the question that the page is about."""
 ROWS = 0.1
-WORDLESS = 0.4
+WORDLESS = 0.3
 """What the words of a section lack of a score where there are no vectors: half of all there could be then answer."""
 MISSING = 0.5
 _STEM = 6
@@ -95,7 +95,8 @@ def _missing(hit: SectionHit, question: Question, knowledge: Knowledge, weights:
         return MISSING * lacks
     if question.form is not Form.VALUE or not question.products:
         return 0.0
-    if not any(question.names[facet] for facet in question.names if facet != "product") and not question.identifiers:
+    other = any(ids for facet, ids in question.names.items() if facet != "product")
+    if not (other or question.metrics or question.identifiers):
         # What a GPU has: only what is said of it answers.
         return MISSING * (
             1 - _share(wanted, " ".join(one.text for one in claims_of(hit.section) if _names(one, question, knowledge)))

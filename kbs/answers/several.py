@@ -24,7 +24,7 @@ def together(asked: Question, questions: Sequence[Question], answers: Sequence[A
     for place in order[1:]:
         other = answers[place]
         for section in other.sections:
-            made.sections.append(Section(section.title or questions[place].read, section.claims))
+            made.sections.append(Section(section.title or questions[place].text, section.claims))
     # What two questions are answered with is said once.
     said = {claim.text for section in lead.sections for claim in section.claims if claim.citations}
     made.sections[len(lead.sections) :] = [
@@ -33,7 +33,7 @@ def together(asked: Question, questions: Sequence[Question], answers: Sequence[A
         if (kept := tuple(claim for claim in section.claims if claim.text not in said))
     ]
     # The answer to each question stands before the reasons of any.
-    titles = {question.read for question in questions}
+    titles = {question.text for question in questions}
     own = [section for section in made.sections[1:] if section.title in titles]
     made.sections = [*made.sections[:1], *own, *(s for s in made.sections[1:] if s.title not in titles)]
     for answer in answers:

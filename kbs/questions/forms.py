@@ -28,7 +28,8 @@ class Form(StrEnum):
 
 _FLAGS = re.IGNORECASE
 _TRIED = re.compile(
-    r"\bdid\b.{1,80}?\b(?:help|work|pay off|hurt|fail|improve|gain|bring)\b"
+    r"(?:^|[.?!,;:]\s+|\b(?:what|how|why|which)\b[^.?!]{0,40}?\s)did (?!it\b)(?!not\b)[^.?!]{1,80}?\b(?:help|work"
+    r"|pay off|hurt|fail|improve|gain|bring)\b"
     r"|\bwhat\b.{1,40}?\b(?:worked|failed|helped)\b"
     r"|\b(?:have|has|had) (?:we|i) (?:already |ever )?(?:tried|learned|learnt)\b",
     _FLAGS,
@@ -117,11 +118,24 @@ BOTH = re.compile(
 """Words that ask, beside `PLAIN`, for a rate with tensor cores too."""
 
 
+_LONG = 14
+"""Words of what is no mere topic."""
+_ASKS = re.compile(
+    r"\?|\b(?:what|which|how|why|who|whether|explain|compare|list|give|tell|calculate|compute|estimate|wonder\w*"
+    r"|wrong|correct|confirm\w*)\b"
+    r"|[？吗呢]|什么|如何|怎么|为什么|哪|多少|是否|是不是",
+    _FLAGS,
+)
+"""What only a text has that asks."""
+
+
 def form_of(text: str, *, names: int, past: bool) -> Form:
     """The form of a question's last sentence that asks. `names`: how many GPUs it names apart; `past`: whether it uses
     the words of one about past experiments."""
     if past or _TRIED.search(text):
         return Form.EXPERIENCE
+    if len(text.split()) > _LONG and not _ASKS.search(text):
+        return Form.REASON  # who tells of a problem at length and asks nothing wants to know why
     while (form := _form_of_last(text, asked := asking(text), names)) is None:
         if asked == text.strip():
             return Form.TOPIC

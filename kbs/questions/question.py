@@ -90,7 +90,7 @@ class Question:
     @property
     def sought(self) -> str:
         """What is looked for."""
-        return f"{self.read or self.text} {self.beside}".strip()
+        return f"{(self.read or self.text).replace(NOBODY, '')} {self.beside}".strip()
 
     @property
     def names(self) -> dict[str, tuple[str, ...]]:

@@ -97,12 +97,12 @@ def ask(engine: Engine, asked: Asked) -> Answered:
 
         question, taken = understood(asked.text, asked.before)
         several: list[Question] = []
-        for text in questions_of(question.read) if kernel is None and not asked.before else []:
+        for text in questions_of(asked.text) if kernel is None and not asked.before else []:
             one, _ = understood(text, ())
             if several and stands_alone(one):
                 several.append(inherit(one, several[-1])[0])
             elif several:
-                several[-1], _ = understood(f"{several[-1].read} {text}", ())
+                several[-1], _ = understood(f"{several[-1].text} {text}", ())
             else:
                 several.append(one)
         made = [_compose(engine, store, one, asked.kinds, None) for one in several] if len(several) > 1 else []
