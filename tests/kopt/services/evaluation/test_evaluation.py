@@ -197,7 +197,7 @@ def test_bars(tmp_path: Path) -> None:
 
 
 def test_bars_of_the_development_questions_name_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = figures.headline(some(monkeypatch), figures.search_figures(found(1))).keys()
+    told = set(figures.headline(some(monkeypatch), figures.search_figures(found(1))))
     told |= {"citations.checked", "citations.failed", "citations.planted", "citations.accepted"}
     assert {one.figure for one in figures.read_bars(questions.SETS["development"][0] / "bars.toml")} <= told
 
