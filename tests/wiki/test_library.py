@@ -201,6 +201,7 @@ def test_old_lines_are_found_in_the_git_history(root: Path) -> None:
     assert library.past_lines("team", "technique/nowhere.md", 1, 1, "0" * 12) is None
 
 
+@pytest.mark.processes  # importing GitPython asks git for its version
 def test_history_without_git_is_none(root: Path) -> None:
     assert Wikis([open_wiki(root)]).past_lines("team", "technique/a.md", 1, 1, "0" * 12) is None
 
