@@ -196,9 +196,11 @@ def home_of_few(run_few: Callable[..., Run], tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def home(pristine_home: Path, tmp_path: Path) -> Path:
+def home(pristine_home: Path, tmp_path: Path) -> Iterator[Path]:
     """A copy of the built index that a test may write, damage and lose."""
-    return shutil.copytree(pristine_home, tmp_path / "home")
+    copy = shutil.copytree(pristine_home, tmp_path / "home")
+    yield copy
+    shutil.rmtree(copy / "index", ignore_errors=True)  # 100 MB each, of two hundred tests: they filled a disk
 
 
 @pytest.fixture(scope="session")
