@@ -21,6 +21,7 @@ from kbs.answers.sections import (
     MIDDLE,
     PARTIAL,
     PREFERRED,
+    VERDICT,
     certainty,
     fitting,
     is_note,
@@ -72,7 +73,6 @@ NOTED = 0.45
 """From this score on a section of notes is shown beside what the wiki says: it has no asks to be found by."""
 SURE = 0.97
 """A part that accounts for all leads even where a section would be the natural form."""
-VERDICTS = ("Yes: ", "No: ")
 NOT_IN_WIKI = "not_in_wiki"
 """The reason where no line was found; a section may still say it."""
 MOST_TO_TRY = 9
@@ -280,7 +280,7 @@ def _least(part: Part, question: Question) -> float:
     """What a part must account for where a section could be shown in its place, and none answers for certain: a value
     that was asked for or that decides about a number of the question half, a "no" nearly all."""
     looked_up = question.form in (Form.VALUE, Form.COMPARISON, Form.TOPIC) and _is_value(part, question)
-    decided = question.form is Form.YES_NO and question.premises and part.direct[0].text.startswith(VERDICTS)
+    decided = question.form is Form.YES_NO and question.premises and VERDICT.match(part.direct[0].text)
     return STANDS if looked_up or decided else LEADS
 
 

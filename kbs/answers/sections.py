@@ -35,7 +35,8 @@ _POINTS = re.compile(
 CLEARLY = 0.3
 """How much more of the weight of a question's words a later sentence of a section has that leads in place of the first.
 From 0.2 to 0.35 it makes no difference on the development questions (52.0 % right of 415; without it 50.8 %)."""
-_ANSWERS = re.compile(r"^(?:Yes|No)[:,] ")
+VERDICT = re.compile(r"^(?:Yes|No)[:,] ")
+"""How a sentence begins that answers with yes or no."""
 SAME = 0.85
 """From this cosine on, a question asks what the heading or an ask of a section does."""
 LONGEST = 12
@@ -136,8 +137,9 @@ def _of_other_vendor(section: PageSection, question: Question, knowledge: Knowle
     what holds for the others too, as far as they name no GPU."""
     products = knowledge.vocabulary.products
     mine = {products[product].vendor for product in question.products}
-    usual = Counter(product.vendor for product in products.values()).most_common(1)[0][0]
-    return bool(mine) and not mine.intersection(of := section.about.get("vendor", ())) and any(v != usual for v in of)
+    here = set(section.about.get("vendor", ()))
+    [(usual, _)] = Counter(product.vendor for product in products.values()).most_common(1)
+    return bool(mine) and mine.isdisjoint(here) and bool(here - {usual})
 
 
 def of_others(text: str, question: Question, knowledge: Knowledge) -> bool:
@@ -172,7 +174,8 @@ def claims_of(section: PageSection) -> Iterator[Claim]:
 
 
 def certainty(hits: Sequence[SectionHit]) -> float:
-    """How certain it is that the first of some sections answers: its score, and how far the next one lies behind."""
+    """How certain it is that the first of some sections answers: its score, and how far the next one lies behind; no
+    farther than to `MIDDLE`, below which nothing competes."""
     if len(hits) < 2:
         return hits[0].score if hits else 0.0
     return 2 * hits[0].score - max(hits[1].score, MIDDLE)
@@ -206,7 +209,7 @@ def _share(wanted: Mapping[str, float], text: str) -> float:
 def plainly(claims: Sequence[Claim]) -> list[Claim]:
     """Claims without the "Yes:" or "No:" with which they answer the heading of their section: the question is
     another."""
-    return [replace(one, text=text[:1].upper() + text[1:]) if (text := _ANSWERS.sub("", one.text)) != one.text else one
+    return [replace(one, text=text[:1].upper() + text[1:]) if (text := VERDICT.sub("", one.text)) != one.text else one
             for one in claims]  # fmt: skip
 
 

@@ -134,8 +134,14 @@ def form_of(text: str, *, names: int, past: bool) -> Form:
     the words of one about past experiments."""
     if past or _TRIED.search(text):
         return Form.EXPERIENCE
-    if len(text.split()) > _LONG and not _ASKS.search(text):
-        return Form.REASON  # who tells of a problem at length and asks nothing wants to know why
+    form = _form_of_any(text, names)
+    # Who tells of a problem at length and asks nothing wants to know why: "max" or "limit" in it asks for no value.
+    tells = len(text.split()) > _LONG and not _ASKS.search(text)
+    return Form.REASON if tells and form in (Form.TOPIC, Form.VALUE, Form.DEFINITION) else form
+
+
+def _form_of_any(text: str, names: int) -> Form:
+    """The form of the last sentence that has one; a topic where none has."""
     while (form := _form_of_last(text, asked := asking(text), names)) is None:
         if asked == text.strip():
             return Form.TOPIC

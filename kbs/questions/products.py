@@ -20,7 +20,8 @@ def without_unknown(text: str, vocabulary: Vocabulary) -> tuple[str, tuple[str, 
     unknown = [name for name in vocabulary.product_like(text) if not vocabulary.is_named(name)]
     unknown += vocabulary.unknown_targets(text)
     for name in sorted(unknown, key=len, reverse=True):  # one may begin with another: "RTX 9999 Ti"
-        text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", f" {NOBODY} ", text)  # no part of "M60/K80"
+        # Between blanks: in "M60/K80" it would stay a part of one word with the GPU that is known.
+        text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", f" {NOBODY} ", text)
     return " ".join(text.split()) if unknown else text, tuple(dict.fromkeys(unknown))
 
 

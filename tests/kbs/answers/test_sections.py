@@ -22,6 +22,7 @@ from kbs.answers.sections import (
     _missing,
     answer_of,
     by_heading,
+    certainty,
     claims_of,
     fitting,
     is_note,
@@ -163,6 +164,45 @@ def test_a_word_that_weighs_more_is_missed_more(knowledge: Knowledge) -> None:
     )
     assert _missing(hit(split(knowledge)), asked, knowledge, {"near": 1.0}) == 0.0
     assert _missing(hit(split(knowledge)), asked, knowledge, {}) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("scores", "sure"),
+    [
+        ([], 0.0),
+        ([0.7], 0.7),
+        ([0.7, 0.7], 0.7),
+        ([0.7, 0.6], 0.8),
+        ([0.7, MIDDLE - 0.2], 1.4 - MIDDLE),  # what is not near does not compete
+    ],
+)
+def test_the_farther_the_next_one_the_more_certain_is_the_first(
+    scores: list[float], sure: float, knowledge: Knowledge
+) -> None:
+    assert certainty([hit(waits(knowledge), score) for score in scores]) == pytest.approx(sure)
+
+
+def test_a_page_about_another_vendor_answers_for_no_gpu(knowledge: Knowledge) -> None:
+    usual, of_amd = waits(knowledge), replace(waits(knowledge), about={"vendor": ("amd",)})
+    of_nvidia = replace(waits(knowledge), about={"vendor": ("nvidia",)})
+
+    def fits(one: Section, question: str) -> bool:
+        return bool(fitting([hit(one)], read(question), knowledge, {}))
+
+    assert not fits(of_amd, "why does it wait on an H100 SXM")
+    assert fits(of_amd, "why does it wait"), "no GPU is named"
+    assert fits(of_nvidia, "why does it wait on an H100 SXM")
+    assert fits(usual, "why does it wait on an H100 SXM")
+
+
+def test_for_a_value_of_a_gpu_only_what_is_said_of_it_counts(knowledge: Knowledge) -> None:
+    of_it = written("The price of waiting is high.", "On the H100 SXM it waits 30 cycles.")
+    asked = read("what is the price of an H100 SXM")
+    assert _missing(hit(of_it), asked, knowledge, {"price": 1.0}) == pytest.approx(MISSING)
+    told = written("The price of an H100 SXM is not published.")
+    assert _missing(hit(told), asked, knowledge, {"price": 1.0}) == 0.0
+    kernel = read("what is the price of a softmax on an H100 SXM")  # of a kernel, which a general sentence may answer
+    assert _missing(hit(of_it), kernel, knowledge, {"price": 1.0}) == 0.0
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

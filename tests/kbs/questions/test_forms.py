@@ -122,3 +122,33 @@ def test_every_text_has_a_form(text: str, names: int) -> None:
 )
 def test_more_ways_to_ask_for_a_reason(text: str, form: Form) -> None:
     assert form_of(text, names=0, past=False) is form
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("My kernel fills a float16 tensor, and when it is ten times larger it stops with an error", Form.REASON),
+        ("the profiler shows two blocks an SM, the limit is registers, but by my sum three would fit", Form.REASON),
+        ("A100 memory bandwidth and the limit of registers", Form.VALUE),
+        ("max threads of a block", Form.VALUE),
+        ("I run this kernel with 256 threads and it takes 3 ms. What is the limit of registers?", Form.VALUE),
+        ("我的内核在 A100 上用 256 线程 很 慢 a b c d e f g h i j k l 怎么办", Form.TOPIC),
+    ],
+)  # fmt: skip
+def test_who_tells_of_a_problem_at_length_and_asks_nothing_wants_a_reason(text: str, form: Form) -> None:
+    assert form_of(text, names=1, past=False) is form
+
+
+@pytest.mark.parametrize(
+    ("text", "past"),
+    [
+        ("did swizzling help on softmax", True),
+        ("what did we try, and did it work out", True),
+        ("Did loop unrolling ever improve the reduction?", True),
+        ("How did vectorized loads work for layernorm", True),
+        ("With flash attention the speed did not improve for short prompts", False),
+        ("I expected an error, but when I did it, it worked. Please help me to confirm", False),
+    ],
+)
+def test_only_what_asks_is_a_question_about_past_experiments(text: str, past: bool) -> None:
+    assert (form_of(text, names=0, past=False) is Form.EXPERIENCE) is past

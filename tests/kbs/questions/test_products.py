@@ -31,6 +31,7 @@ def groups(text: str) -> list[tuple[str, ...]]:
         ("GTX 9980 vs RTX 3090", f"{NOBODY} vs RTX 3090", ("GTX 9980",)),
         ("A100X or A100", f"{NOBODY} or A100", ("A100X",)),
         ("sm_99 on H100", f"{NOBODY} on H100", ("sm_99",)),
+        ("A30/B999/T4", f"A30/ {NOBODY} /T4", ("B999",)),
         ("sm_90a and sm_89", "sm_90a and sm_89", ()),
         ("nvidia h100, tesla T4", "nvidia h100, tesla T4", ()),
         ("B2B999 mma_B999x", "B2B999 mma_B999x", ()),
@@ -83,3 +84,10 @@ def test_no_unknown_name_is_left_and_groups_are_products(text: str) -> None:
         assert group
         assert len(set(group)) == len(group)
         assert set(group) <= set(V.products)
+
+
+def test_an_unknown_gpu_is_neither_looked_for_nor_a_part_of_an_identifier() -> None:
+    asked = understand("does it run on A30/B999/T4", V)
+    assert asked.unknown_products == ("B999",)
+    assert NOBODY not in asked.sought
+    assert asked.identifiers == ()

@@ -56,7 +56,7 @@ def test_a_run_in_an_archive_gives_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     ["see /home/ada/kernels/v1.py", "as in ~/runs", "C:\\Users\\ada", "mail ada@example.org", "ran on 10.0.0.17",
-     "/root/x"],
+     str(Path("~root/x").expanduser())],
 )  # fmt: skip
 def test_what_names_a_machine_or_a_person_does_not_ship(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(script.RefusedError, match="names"):
