@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kopt.python.results.knowledge import Passages as Passages
     from kopt.python.results.knowledge import Specs as Specs
     from kopt.python.session import close as close
-    from kopt.version import VERSION as __version__  # noqa: N811
+    from kopt.version import VERSION as __version__  # noqa: N811  # the name that Python gives a version
 
 _FROM = {
     "ask": "kopt.python.knowledge",

@@ -40,7 +40,7 @@ def _run(source: str, names: dict[str, Any], count: int) -> list[dict[str, Any]]
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(tree, "<cell>", "exec"), names)
-        value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), names) if last else None  # type: ignore[attr-defined]
+        value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), names) if last else None  # type: ignore[attr-defined]  # an expression statement has a value
     outputs: list[dict[str, Any]] = []
     if printed.getvalue():
         outputs.append({"output_type": "stream", "name": "stdout", "text": _lines(printed.getvalue())})

@@ -97,7 +97,7 @@ def argument_sizes(source: SourceFile) -> dict[str, int]:
             names = [target.id for target in node.targets if isinstance(target, ast.Name)]
             items = [item.value for item in node.value.elts if isinstance(item, ast.Constant)]
             if len(items) == len(node.value.elts) and all(type(item) is int for item in items):
-                found |= {f"{name}[{n}]": item for name in names for n, item in enumerate(items)}  # type: ignore[misc]
+                found |= {f"{name}[{n}]": item for name in names for n, item in enumerate(items)}  # type: ignore[misc]  # all int
     makers = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in _MAKERS]
     inside = {id(node) for maker in makers for node in ast.walk(maker)}
     every = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]

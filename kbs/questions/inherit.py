@@ -48,4 +48,4 @@ def inherit(question: Question, before: Question) -> tuple[Question, list[str]]:
     if not asks and question.form in UNCUED:
         several = len(made.get("named", question.named)) > 1  # type: ignore[arg-type]  # both are tuples
         made["form"] = before.form if several or before.form is not Form.COMPARISON else Form.VALUE
-    return replace(question, **made, beside=f"{question.beside} {before.sought}".strip()), taken  # type: ignore[arg-type]
+    return replace(question, **made, beside=f"{question.beside} {before.sought}".strip()), taken  # type: ignore[arg-type]  # its own fields

@@ -134,7 +134,7 @@ class _Desk:
     async def _quick(self, context: Context, work: Callable[[], Any]) -> Any:
         """What `work` returns, from a thread; kopt's errors are those of the protocol."""
         try:
-            return await self.lanes.run("quick", context.session.report_progress, lambda _: work())  # type: ignore[arg-type]
+            return await self.lanes.run("quick", context.session.report_progress, lambda _: work())  # type: ignore[arg-type]  # any value
         except KoptError as error:
             raise MCPError(code=types.INVALID_PARAMS, message=told(error), data=error_data(error)) from error
 

@@ -161,7 +161,8 @@ class _Reduced(ast.NodeTransformer):
 
 
 def _number(node: ast.expr) -> int | float | None:
-    return node.value if isinstance(node, ast.Constant) and type(node.value) in (int, float) else None  # type: ignore[return-value]
+    value = node.value if isinstance(node, ast.Constant) else None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _reached(block: Sequence[ast.stmt]) -> list[ast.stmt]:

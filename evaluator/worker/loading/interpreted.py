@@ -259,7 +259,7 @@ def _names(interpreter: Any) -> None:
             return now(*args, **kwargs)
 
         call.__triton_builtin__ = False  # type: ignore[attr-defined]  # set by wraps
-        call.of_the_interpreter = True  # type: ignore[attr-defined]
+        call.of_the_interpreter = True  # type: ignore[attr-defined]  # a mark on a function
         return call
 
     def is_plain(value: Any) -> bool:

@@ -338,7 +338,7 @@ def _computed(node: ast.expr) -> float:
         given = (
             node.args[0].elts if len(node.args) == 1 and isinstance(node.args[0], ast.List | ast.Tuple) else node.args
         )
-        told = [float(one.value) if _is_digits(one) else _computed(one) for one in given]  # type: ignore[attr-defined]
+        told = [float(one.value) if _is_digits(one) else _computed(one) for one in given]  # type: ignore[attr-defined]  # digits are constants
         return float(made(*told)) if told else 0.0
     raise ValueError
 

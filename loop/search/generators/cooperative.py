@@ -20,7 +20,7 @@ from loop.search.generators.kernels import (
 )
 from loop.search.generators.lines.body import Body
 from loop.search.generators.lines.reducers import REDUCERS
-from loop.search.generators.segment import Segment, UnreadableError
+from loop.search.generators.segment import Segment, UnreadableError, Value
 from loop.search.generators.shape import Shape, cdiv, power
 
 LOOKS = 200_000
@@ -185,12 +185,12 @@ class _Writer:
         for value in values:
             body.finish(value, [f"{value.name}_r{n}" for n in range(REDUCERS[value.op].states)])
 
-    def _named(self, value: object) -> None:
+    def _named(self, value: Value) -> None:
         """Give the states names that both ways share."""
         body = self.body
         for part in self.segment.values.values():
-            if part.op == "part" and part.args[0] == value.name:  # type: ignore[attr-defined]
-                body.add(f"{value.name}_r{part.args[1]} = {body.done[part.name]}")  # type: ignore[attr-defined]
+            if part.op == "part" and part.args[0] == value.name:
+                body.add(f"{value.name}_r{part.args[1]} = {body.done[part.name]}")
 
     def _alone(self, level: int, kept: Mapping[str, str]) -> None:
         """The reductions of a whole row, in one program."""

@@ -225,7 +225,7 @@ def looped(
     if hints:
         body.store_hint = 'cache_modifier=".cs"'
         for one in reread:
-            body.hints[one.memory.name] = 'eviction_policy="evict_last"'  # type: ignore[union-attr]
+            body.hints[one.memory.name] = 'eviction_policy="evict_last"'  # type: ignore[union-attr]  # it is in memory
     for level in range(1, segment.levels + 1):
         states = pieces(body, level, "0", str(shape.along), str(shape.along))
         for value in body.at_level(level):
@@ -234,7 +234,7 @@ def looped(
         body.rows_until(segment.levels)
         if hints:
             for one in reread:
-                body.hints[one.memory.name] = 'eviction_policy="evict_first"'  # type: ignore[union-attr]
+                body.hints[one.memory.name] = 'eviction_policy="evict_first"'  # type: ignore[union-attr]  # it is in memory
         with Loop(body, "0", str(shape.along)):
             body.store(tiles=True)
     body.store(tiles=False)

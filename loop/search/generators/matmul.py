@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from loop.search.generators.kernels import Kernel, finished
@@ -48,11 +48,11 @@ class _Result(Body):
                 parts.append(f"{indexes[axis]}{wide} * {stride}" if stride != 1 else indexes[axis])
         return " + ".join(parts) or "0"
 
-    def mask(self, axes: object, flat: bool) -> str:
+    def mask(self, axes: Iterable[int], flat: bool) -> str:
         """What lies inside."""
         del flat
         last = len(self.segment.sizes) - 1
-        own = frozenset(axes)  # type: ignore[call-overload]
+        own = frozenset(axes)
         parts = []
         if last - 1 in own and "m" in self.masked:
             parts.append(f"(m < {self.product.rows})[:, None]")

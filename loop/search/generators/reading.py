@@ -503,7 +503,7 @@ class _Reader:
     def _spread(self, place: int, node: Node, forms: Sequence[str]) -> None:
         segment, _, mean, squares, axes, dims = self._moments(_tensor(node, "self"), node.args.get("dim"))
         correction = node.args.get("correction", 1)
-        less = 1.0 if correction is None else float(correction)  # type: ignore[arg-type]
+        less = 1.0 if correction is None else float(correction)  # type: ignore[arg-type]  # a number by its schema
         count = max(self._size(segment) - less, 0.0)
         for number, form in enumerate(forms):
             made = self._formula(segment, form.replace("COUNT", repr(count)), squares, mean)

@@ -57,7 +57,7 @@ class Shape:
         if self.along % block or (span and self.along % span) or (span and span % block):
             masks.add("r")
         kind = "columns" if self.inner > 1 else "flat" if beside == 1 else "rows"
-        return Tile(kind, frozenset(masks))  # type: ignore[arg-type]
+        return Tile(kind, frozenset(masks))  # type: ignore[arg-type]  # one of the kinds of a tile
 
     def programs(self, beside: int) -> int:
         """Programs that share all rows and columns among them."""

@@ -85,7 +85,7 @@ def _over(kernel: Kernel, source: Source, block: str) -> set[str]:
         for node in ast.walk(kernel):
             value = node.value if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) else None
             if value is not None and _mentions(value, found, source, block):
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]  # type: ignore[attr-defined]
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]  # type: ignore[attr-defined]  # the others have one target
                 found |= {one.id for to in targets for one in ast.walk(to) if isinstance(one, ast.Name)}
     return found
 

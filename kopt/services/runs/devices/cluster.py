@@ -180,7 +180,7 @@ def _connect(address: str) -> Any:
     for name in ("distributed.core", "distributed.comm", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what is lost is said as an error of kopt
     try:
-        return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
+        return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]  # dask has no types
     except (OSError, TimeoutError, ValueError) as error:
         raise ConfigurationError(
             f"the scheduler {address} cannot be reached: {visible(str(error))[:200]}",

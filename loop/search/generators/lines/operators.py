@@ -109,9 +109,9 @@ def expression(op: str, named: Mapping[str, JsonValue], text: Callable[[str], st
         high = named.get("max_val", named.get("max"))
         found = text("self")
         if low is not None:
-            found = f"tl.maximum({found}, {float(low) if floating else low})"  # type: ignore[arg-type]
+            found = f"tl.maximum({found}, {float(low) if floating else low})"  # type: ignore[arg-type]  # a number
         if high is not None:
-            found = f"tl.minimum({found}, {float(high) if floating else high})"  # type: ignore[arg-type]
+            found = f"tl.minimum({found}, {float(high) if floating else high})"  # type: ignore[arg-type]  # a number
         return found
     if op == "softplus":
         if named.get("beta", 1) != 1:
