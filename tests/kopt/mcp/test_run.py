@@ -51,7 +51,7 @@ def test_three_iterations_by_mcp_alone(home: Path, tmp_path: Path, run: Callable
         assert (said["status"], said["data"]["outcome"]) == ("rejected", "refused")
         assert "unknown-method" in {one["rule"] for one in said["data"]["broken"]}
         request = (await do("run_next"))["data"]["request"]
-        spoilt = answer(request, kernel=WRONG.replace("num_warps=1", "num_warps=4"), methods=["kernel_fusion"])
+        spoilt = answer(request, kernel=WRONG.replace("num_warps=1", "num_warps=8"), methods=["kernel_fusion"])
         said = await do("run_submit", proposal=spoilt)
         assert said["data"]["outcome"] == "attempt_failed"
 

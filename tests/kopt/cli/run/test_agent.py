@@ -89,14 +89,14 @@ def test_three_iterations_from_the_plan_to_the_report(agent: Agent) -> None:
     assert request["refused"][1]["broken"][0]["mend"]
 
     # a wrong kernel is an attempt; the next one is told of it
-    spoilt = WRONG.replace("num_warps=1", "num_warps=4")
+    spoilt = WRONG.replace("num_warps=1", "num_warps=8")
     wrong = agent.submit(answer(request, kernel=spoilt, methods=["kernel_fusion"]))
     assert (wrong.code, wrong.json["data"]["outcome"]) == (4, "attempt_failed")
     assert "incorrect" in wrong.json["data"]["why"]
     request = agent.request()
     assert request["attempt"] == 2
     assert request["attempts"][0]["verdict"] == "incorrect"
-    assert request["attempts"][0]["single_change"].startswith("num_warps from 1 to ")
+    assert request["attempts"][0]["single_change"].startswith("num_warps from 1 to 8")
 
     # unfinished runs can be looked at
     report = agent("run", "report", "--json")
