@@ -239,14 +239,13 @@ class Wikis:
         self._lines: dict[tuple[str, str], Sequence[str] | None] = {}
 
     def page(self, wiki: str, path: str) -> Page | list[Problem] | None:
-        """A page as it is now, or its problems; None if there is none."""
+        """A page as it is now, or its problems; None if there is none. Its citations name no revision of the wiki, for
+        which every file would have to be read."""
         key = (wiki, path)
         if key not in self._pages:
             known = self.all.get(wiki)
             data = known.read(path) if known else None
-            self._pages[key] = (
-                _kept_page(wiki, path, data, known.revision, self.vocabulary) if known and data is not None else None
-            )
+            self._pages[key] = _kept_page(wiki, path, data, self.vocabulary) if data is not None else None
         return self._pages[key]
 
     def lines(self, wiki: str, path: str) -> Sequence[str] | None:
@@ -278,11 +277,11 @@ class Wikis:
 
 
 @lru_cache(maxsize=2048)
-def _kept_page(wiki: str, path: str, data: bytes, revision: str, terms: Vocabulary) -> Page | list[Problem]:
+def _kept_page(wiki: str, path: str, data: bytes, terms: Vocabulary) -> Page | list[Problem]:
     """A page by its bytes: a server looks the same pages up for each question."""
     from wiki.reader import read_page  # imports the parsers of Markdown and YAML
 
-    return read_page(wiki, path, data, revision, terms)
+    return read_page(wiki, path, data, "", terms)
 
 
 def _from_history(file: Path, start: int, end: int, hash_prefix: str) -> Sequence[str] | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -17,7 +18,9 @@ from kbs.experience.files import LogFiles, Problem, first_problem
 from kbs.experience.index import ExperienceIndex
 from kbs.experience.ranking.recommend import Advice, recommend
 from kbs.experience.ranking.similarity import Situation
-from kbs.experience.transfer.import_export import Import
+
+if TYPE_CHECKING:
+    from kbs.experience.transfer.import_export import Import
 
 
 @dataclass(frozen=True)

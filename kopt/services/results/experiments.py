@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pydantic import AliasPath, Field
 
 from kbs.common.json_model import JsonModel
 from kbs.experience.entry import Entry
 from kbs.experience.experiment import Experiment
-from kbs.experience.log import Added, ExperienceLog
 from kbs.experience.ranking.recommend import Recommendation, Similar, Warned
 from kbs.experience.stats import Effect
-from kbs.experience.transfer.import_export import Import
+
+if TYPE_CHECKING:
+    from kbs.experience.log import Added, ExperienceLog
+    from kbs.experience.transfer.import_export import Import
 
 
 class EntryData(JsonModel):
