@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from kbs.common.errors import ConfigurationError
@@ -43,8 +44,7 @@ Told = Callable[[int, int], None]
 """Told how many pages are read, of how many."""
 
 
-@dataclass(frozen=True)
-class WikiFile:
+class WikiFile(NamedTuple):
     """A file of a wiki as the file system sees it."""
 
     path: str
@@ -76,7 +76,7 @@ class Wiki:
         such links are named, to be told of, and cannot be read."""
         root = self.root.resolve()
         found: list[WikiFile] = []
-        folders = [str(root)]
+        folders, start = [str(root)], len(str(root))
         while folders:
             try:
                 entries = list(os.scandir(folders.pop()))
@@ -87,11 +87,12 @@ class Wiki:
                 if name.startswith("."):
                     continue
                 try:
-                    out = entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(root)
-                    if entry.is_dir() and not (out and self.notes):
-                        folders += [] if entry.is_symlink() or name.startswith("__") else [entry.path]
+                    link, folder = entry.is_symlink(), entry.is_dir()
+                    out = link and not Path(entry.path).resolve().is_relative_to(root)
+                    if folder and not (out and self.notes):
+                        folders += [] if link or name.startswith("__") else [entry.path]
                         continue
-                    if not (name.endswith(NOTE_SUFFIXES if self.notes else ".md") or entry.is_dir()):
+                    if not (folder or name.endswith(NOTE_SUFFIXES if self.notes else ".md")):
                         continue
                     if out and not self.notes:
                         continue
@@ -99,7 +100,9 @@ class Wiki:
                 except (OSError, RuntimeError):  # RuntimeError: a link that leads to itself
                     continue
                 # A name that is not UTF-8 cannot be cited: it is listed as it can be printed, and reads as no page.
-                path = os.fsencode(entry.path[len(str(root)) :].lstrip("/")).decode("utf-8", "replace")
+                path = entry.path[start:].lstrip("/")
+                if not path.isascii():
+                    path = os.fsencode(path).decode("utf-8", "replace")
                 path = quote(path) if self.notes else path
                 if path != INDEX_PAGE or self.notes:
                     found.append(WikiFile(path, status.st_size, status.st_mtime_ns))

@@ -130,11 +130,9 @@ class Knowledge:
 
     def advice_against(self, symptom: str) -> list[AdviceRow]:
         """A row of advice for each technique that the profiling pages about a symptom name, in their order."""
-        named = [
-            technique
-            for page in self._about(symptom, "profiling")
-            for technique in self.store.facet_values(page).get("technique", ())
-        ]
+        pages = self._about(symptom, "profiling")
+        facets = self.store.facets(pages)
+        named = [technique for page in pages for technique in facets[page].get("technique", ())]
         rows: dict[str, AdviceRow] = {}
         for row in self.store.rows("advice"):
             rows.setdefault(row.technique, row)
@@ -142,12 +140,9 @@ class Knowledge:
 
     def _about(self, symptom: str, kind: str) -> list[str]:
         """Ids of the pages of a kind that name a symptom; a page names the one that it is most about first."""
-        places: dict[str, int] = {}
-        for page in self.store.page_ids("symptom", symptom):
-            facets = self.store.facet_values(page)
-            if facets["kind"] == [kind]:
-                places[page] = facets["symptom"].index(symptom)
-        return sorted(places, key=lambda page: places[page])
+        facets = self.store.facets(self.store.page_ids("symptom", symptom))
+        places = {page: of["symptom"].index(symptom) for page, of in facets.items() if of["kind"] == [kind]}
+        return sorted(places, key=lambda page: (places[page], page))
 
 
 _READ_BY_ROW = frozenset({"qualifier", "test", "because", "count", "opcodes"})

@@ -391,6 +391,7 @@ def _open(place: Path | str) -> sqlite3.Connection:
     return db
 
 
+@functools.cache
 def _edition() -> str:
     """Changes with the tables, and with the names that records are brought to."""
     data = resources.files("kbs") / "data"

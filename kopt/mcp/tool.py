@@ -14,6 +14,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, get_origin, get_type_hints
 
 from mcp.types import Tool as Listed
@@ -98,23 +99,25 @@ class Tool:
 
     def listed(self) -> Listed:
         """As a client sees it."""
-        schema = self.arguments.model_json_schema()
-        schema.pop("title", None)
-        for one in schema.get("properties", {}).values():
-            one.pop("title", None)
         return Listed(
             name=self.name,
             title=f"kopt {self.command}",
             description=inspect.cleandoc(self.work.__doc__ or ""),
-            input_schema=schema,
+            input_schema=self.input_schema,
             output_schema=self.output_schema(),
             annotations=ToolAnnotations(
                 read_only_hint=not self.writes, destructive_hint=False, idempotent_hint=False, open_world_hint=False
             ),
         )
 
+    @cached_property
+    def input_schema(self) -> dict[str, Any]:
+        """The schema of its arguments."""
+        return dict(_without(self.arguments.model_json_schema(), "title"))
+
     def output_schema(self) -> dict[str, Any]:
-        """The schema of what `--json` prints: `data` as `kopt schema COMMAND` has it, null beside an error."""
+        """The schema of what `--json` prints: `data` as `kopt schema COMMAND` has it, null beside an error. Left out are
+        the texts, half of it: a client checks results with it, and keeps it from its model."""
         kind: Any = _imported(self.results[0])
         for name in self.results[1:]:
             kind = kind | _imported(name)
@@ -131,7 +134,20 @@ class Tool:
             "errors": {"type": "array", "items": error},
         }
         made = {"type": "object", "properties": properties, "required": list(properties)}
-        return {**made, "$defs": parts} if parts else made
+        return dict(_without({**made, "$defs": parts} if parts else made, "title", "description"))
+
+
+def _without(schema: Any, *keys: str, named: bool = False) -> Any:
+    """A schema without some of its keywords. `named`: the keys of an object are names of its author's."""
+    if isinstance(schema, list):
+        return [_without(one, *keys) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: _without(value, *keys, named=not named and key in ("properties", "$defs"))
+        for key, value in schema.items()
+        if named or key not in keys
+    }
 
 
 TOOLS: dict[str, Tool] = {}

@@ -165,13 +165,17 @@ class Engine:
         """The vocabulary, and the products that the wikis' own pages declare."""
         declared: list[dict[str, Any]] = []
         with suppress(FileNotFoundError, DamagedIndexError, sqlite3.Error):
-            with self.index.open() as store:
-                current = self._holds_these(store)
-            if not current:
+            held = self._declared()
+            if held is None:
                 self._refresh(vectors=False)
-            with self.index.open() as store, store.snapshot():
-                declared = store.products() if self._holds_these(store) else []
+                held = self._declared()
+            declared = held or []
         return vocabulary().with_products(Product(**_tuples(product)) for product in declared)
+
+    def _declared(self) -> list[dict[str, Any]] | None:
+        """The products that the index has from the wikis' pages; None where it is of other wikis."""
+        with self.index.open() as store, store.snapshot():
+            return store.products() if self._holds_these(store) else None
 
     def registered(self) -> dict[str, str]:
         """name → folder of the wikis and notes that `kopt ingest PATH` added."""
