@@ -32,17 +32,18 @@ def cooperative(
 ) -> Kernel:
     """`parts` programs a row, `waves` programs a multiprocessor.
 
-    `hold`: `registers`, where a part is kept; or `cache`, where it is read again after the exchange, and the next row's
-    reductions are done before. `slow`: the tile of a program that goes through a row by itself. Raises
-    `UnreadableError` where rows lie side by side, or a reduction needs another one and parts are not kept.
+    `hold`: `registers`, where a part is kept; `ahead`, where the next row's part is on its way into registers as well;
+    or `cache`, where a part is read again after the exchange, and the next row's reductions are done before. `slow`:
+    the tile of a program that goes through a row by itself. Raises `UnreadableError` where rows lie side by side, or
+    a reduction needs another one and rows overlap.
     """
     shape = Shape.of(segment)
     if shape.inner > 1 or segment.scans:
         raise UnreadableError("columns, or scans, that programs would share")
-    if hold == "cache" and segment.levels > 1:
+    if hold != "registers" and segment.levels > 1:
         raise UnreadableError("a reduction that needs another one")
     span = cdiv(shape.along, parts)
-    span = power(span) if hold == "registers" else cdiv(span, 4) * 4
+    span = cdiv(span, 4) * 4 if hold == "cache" else power(span)
     parts = cdiv(shape.along, span)
     block = power(span)
     spelled = shape.pieces(str(block)) if parts == cdiv(shape.along, block) else str(parts)
@@ -56,10 +57,7 @@ def cooperative(
         body.add(f"r_in = r < tl.minimum((part_at + 1) * {span}, {shape.along})")
     body.add(f"count = tl.minimum({shape.along} - part_at * {span}, {span}).to(tl.float32)")
     writer = _Writer(segment, body, shape, parts, span, slow)
-    if hold == "registers":
-        writer.held()
-    else:
-        writer.streamed()
+    {"registers": writer.held, "ahead": writer.ahead, "cache": writer.streamed}[hold]()
     scratch = [
         (f"{value.name}_states", str(REDUCERS[value.op].states * shape.outer * parts), state_type(value))
         for value in segment.reductions
@@ -88,18 +86,56 @@ class _Writer:
         self.segment, self.body, self.shape = segment, body, shape
         self.parts, self.span, self.slow = parts, span, slow
 
+    def _read(self) -> list[str]:
+        """Read a part of row `o`; the names of what varies from row to row."""
+        body, found = self.body, list[str]()
+        for value in self.segment.loads:
+            if body.varies(value) and value.axes - self.segment.reduced:
+                if value.memory is not None:
+                    body.hints[value.memory.name] = 'eviction_policy="evict_first"'
+                found.append(body.get(value.name))
+        body.store_hint = 'cache_modifier=".cs"'
+        return found
+
+    def ahead(self) -> None:
+        """Start to read the next row's part, wait for what others say of this row, write it, and then reduce the next:
+        memory is busy while programs wait for each other."""
+        body, outer = self.body, self.shape.outer
+        body.add("o = group.to(tl.int64)")
+        names = self._read()
+        kept = dict(body.done)
+        self._publish(1, "o")
+        body.add(f"for row in range(group, {outer}, groups):")
+        body.depth += 1
+        body.add(f"o = tl.full([], 0, tl.int64) + tl.minimum(row + groups, {outer - 1})")
+        for name in names:
+            del body.done[name]
+        first = len(body.lines)
+        self._read()
+        for n in range(first, len(body.lines)):
+            for name in names:
+                body.lines[n] = re.sub(rf"(?<![\w.]){name}(?!\w)", f"{name}_next", body.lines[n])
+        body.add("o = tl.full([], 0, tl.int64) + row")
+        body.done = dict(kept)
+        self._wait(1, "o")
+        body.store(tiles=True)
+        self._rows()
+        for name in names:
+            body.add(f"{name} = {name}_next")
+        body.done = dict(kept)
+        body.add(f"if row + groups < {outer}:")
+        body.depth += 1
+        body.add("o = tl.full([], 0, tl.int64) + row + groups")
+        self._publish(1, "o")
+        body.depth -= 1
+
     def held(self) -> None:
         """Read a part, and keep it."""
         body = self.body
         body.add(f"for row in range(group, {self.shape.outer}, groups):")
         body.depth += 1
         body.add("o = tl.full([], 0, tl.int64) + row")
-        for value in self.segment.loads:
-            if body.varies(value) and value.axes - self.segment.reduced:
-                if value.memory is not None:
-                    body.hints[value.memory.name] = 'eviction_policy="evict_first"'
-                body.get(value.name)
-        body.store_hint = 'cache_modifier=".cs"'
+        self._read()
         for level in range(1, self.segment.levels + 1):
             self._publish(level, "o")
             self._wait(level, "o")

@@ -91,7 +91,7 @@ def families(segment: Segment, target: Target) -> Iterator[Family]:
         yield _elementwise(model)
         return
     shape = Shape.of(segment)
-    for make in (_whole, _looped, _split, _cooperative, _streamed):
+    for make in (_whole, _looped, _split, _cooperative, _ahead, _streamed):
         found = make(model, shape)
         if found is not None and all(found.space.values()):
             yield found
@@ -123,7 +123,10 @@ def _product(model: _Model, product: Product) -> Family:
         "group": (8, 4, 16), "num_warps": (8, 4), "num_stages": (3, 4, 2), "waves": (0, 1),
     }  # fmt: skip
     if single:
-        space["precision"] = ("ieee", "tf32x3")
+        space["precision"] = ("ieee", "tf32x3", "bf16x6")
+    # Hopper's matrix units take float32 operands only where the depth is contiguous; bfloat16 ones lie either way.
+    deep = product.left.strides[2] == 1 and product.right.strides[1] == 1
+    slower = {"ieee": 1.8, "tf32x3": 1.0, "bf16x6": 1.15} if deep else {"ieee": 1.05, "tf32x3": 1.8, "bf16x6": 1.0}
 
     def build(config: Config) -> list[Kernel]:
         rows, columns, depth, group, waves = (
@@ -146,7 +149,8 @@ def _product(model: _Model, product: Product) -> Family:
         rate = target.flops or target.bandwidth * (40 if single else 250)
         few = 1.0 + 0.15 * max(0.0, math.log2(128 * 256 / (rows * columns))) + 0.05 * (4 - min(stages, 4))
         few *= 1.0 + 0.1 * (warps == 4 and rows * columns > 128 * 128) + 0.001 * int(config["waves"])
-        exact = 1.5 if config.get("precision") == "ieee" else 1.0
+        exact = slower.get(str(config.get("precision")), 1.0)
+        exact *= 1.2 if single and config["precision"] != "ieee" and rows * columns > 64 * 32 * warps else 1.0
         return max(model.floor, product.operations / rate * 1e6 * full * padded * few * exact) + target.launch_us
 
     why = "The product and what follows it, element by element, are one kernel, and neighbours share what they read."
@@ -249,14 +253,15 @@ def _split(model: _Model, shape: Shape) -> Family | None:
     return Family("split-rows", ("reduction", "split_k"), space, build, cost, why)
 
 
-def _residency(model: _Model, config: Config, span: int, held: int) -> int:
-    """Registers for each thread, so that the wanted programs are resident; 0 where that cannot be."""
+def _residency(model: _Model, config: Config, span: int, held: int, beside: int = 24) -> int:
+    """Registers for each thread, so that the wanted programs are resident; 0 where that cannot be. `beside`: how many
+    a thread needs for other things than what it holds."""
     warps, waves = _warps(config), int(config["waves"])
     threads = 32 * warps * waves
     if threads > model.target.threads:
         return 0
     most = min(255, model.target.registers // threads // 8 * 8)
-    needed = span * held / (32 * warps) + 24
+    needed = span * held / (32 * warps) + beside
     return most if needed <= most else 0
 
 
@@ -291,6 +296,40 @@ def _cooperative(model: _Model, shape: Shape) -> Family | None:
 
     why = "Programs that share a row and hold their part in registers read it once, however long it is."
     return Family("cooperative-rows", ("fewer_syncs", "persistent_kernel"), space, build, cost, why)
+
+
+def _ahead(model: _Model, shape: Shape) -> Family | None:
+    found = _cooperative(model, shape)
+    if found is None or model.segment.levels != 1:
+        return None
+    segment, target = model.segment, model.target
+    held = 2 * max(1, sum(bool(one.axes & segment.reduced and one.axes - segment.reduced) for one in segment.loads))
+    space: dict[str, tuple[Value, ...]] = {
+        "span": tuple(n for n in (8192, 4096, 16384, 2048) if n < 2 * shape.along), "num_warps": (8, 16, 4, 2),
+        "waves": (2, 1, 4, 3, 8, 6),
+    }  # fmt: skip
+
+    def build(config: Config) -> list[Kernel]:
+        span = int(config["span"])
+        options = {**_options(config), "maxnreg": _residency(model, config, span, held, 44)}
+        return [cooperative(segment, _NAME, cdiv(shape.along, span), int(config["waves"]), options, "ahead")]
+
+    def cost(config: Config) -> float:
+        span, waves, warps = int(config["span"]), int(config["waves"]), _warps(config)
+        parts = cdiv(shape.along, span)
+        resident = waves * target.multiprocessors // parts * parts
+        if not _residency(model, config, span, held, 44) or not resident or resident // parts > shape.outer:
+            return math.inf
+        # Half of the memory of the registers may be under way: what is less, and what waits for itself, costs.
+        under_way = resident * span * 4 / (target.multiprocessors * 65536)
+        few = 1.0 + 0.3 * max(0.0, math.log2(1.0 / max(under_way, 0.05)))
+        turns = math.ceil(shape.outer * parts / resident) * resident / (shape.outer * parts)
+        last = shape.along / (parts * span)
+        own = 1.1 + 0.01 * warps / waves
+        return model.time(resident, max(warps, 4), span / (32 * warps)) * few * turns / last * own
+
+    why = "The next row is on its way into registers while the programs of this one wait for each other."
+    return Family("cooperative-rows-ahead", ("overlap_compute_memory", "persistent_kernel"), space, build, cost, why)
 
 
 def _streamed(model: _Model, shape: Shape) -> Family | None:

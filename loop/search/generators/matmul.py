@@ -22,7 +22,7 @@ class Blocks:
     group: int
     """Rows of tiles that neighbouring programs share a column with."""
     precision: str = ""
-    """Of float32 operands: `ieee`, `tf32x3` or `tf32`."""
+    """Of float32 operands: `ieee`, or the sum of several products of narrower parts, `tf32x3` or `bf16x6`."""
     waves: int = 0
     """Programs a multiprocessor that go from tile to tile; 0: a program a tile."""
 
