@@ -4,9 +4,10 @@
 
 A process for each problem reads its reference, makes the files of each family's cheapest configurations and of some
 drawn at random, and compiles them on the CPU; one at a time then gets the GPU, holds every result against eager
-PyTorch, and takes the median of single calls between events. FOLDER gets a line for each configuration in `NAME.jsonl`
-and the fastest file of each family and of all. `--past`: such a folder of before, whose fastest configurations come
-first, and whose slow families get few. What is right here is no verdict: `kopt bench run` gives one.
+PyTorch, and takes the median of single calls between events, each behind a fill of 256 MiB. FOLDER gets a line for each
+configuration in `NAME.jsonl` and the fastest file of each family and of all. `--past`: such a folder of before, whose
+fastest configurations come first, and whose slow families get few. What is right here is no verdict: `kopt bench run`
+gives one.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ def main() -> int:
     words.add_argument("--gpu-seconds", type=float, default=14.0, help="what a problem may take of the GPU")
     words.add_argument("--one", default="")
     words.add_argument("--past", type=Path)
+    words.add_argument("--lock", type=Path, help="who holds this file has the GPU")
     words.add_argument("--families", nargs="*", default=[])
     options = words.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -71,9 +73,6 @@ def one(options: argparse.Namespace) -> int:
     """A problem."""
     import torch
 
-    from evaluator.graph import read_graph
-    from evaluator.worker.counting.graph import trace
-    from evaluator.worker.loading.subjects import make_subject
     from loop.search.generators import generated
     from loop.search.study import ordered
     from loop.search.variant import Target
@@ -81,9 +80,7 @@ def one(options: argparse.Namespace) -> int:
     path = Path(options.one) if options.one.endswith(".py") else next(PROBLEMS.glob(f"{options.one}_*.py"))
     folder = options.out / f"files-{path.stem}"
     folder.mkdir(exist_ok=True)
-    (folder / "reference.py").write_text(path.read_text("utf-8"), "utf-8")
-    message = {"form": "kernelbench", "role": "reference", "file": "reference.py", "dims": {}, "inputs": ""}
-    graph = read_graph(trace(make_subject(message, folder, torch.device("cpu")), 0))
+    graph = read(path, folder, torch.device("cpu"))
     properties = torch.cuda.get_device_properties(0)
     capability, cache = properties.major * 10 + properties.minor, properties.L2_cache_size
     target = Target(capability, properties.multi_processor_count, 3e12, cache)
@@ -101,13 +98,24 @@ def one(options: argparse.Namespace) -> int:
         wanted += [(variant.name, config, variant.render(config)) for config in some]
     modules = [load(folder, n, text) for n, (_, _, text) in enumerate(wanted)]
     started = time.monotonic()
-    with ThreadPoolExecutor(6) as pool:
+    with ThreadPoolExecutor(8) as pool:
         failed = list(pool.map(lambda module: compiled(module, graph), modules))
     print(f"{path.stem}: {len(wanted)} configurations compiled in {time.monotonic() - started:.1f} s", flush=True)
-    with (options.out / "gpu.lock").open("w") as lock:
+    with (options.lock or options.out / "gpu.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         measured(options, path, [(*w, m, f) for w, m, f in zip(wanted, modules, failed, strict=True)])
     return 0
+
+
+def read(path: Path, folder: Path, device: Any) -> Any:
+    """The graph of a reference, which is copied to a folder."""
+    from evaluator.graph import read_graph
+    from evaluator.worker.counting.graph import trace
+    from evaluator.worker.loading.subjects import make_subject
+
+    (folder / "reference.py").write_text(path.read_text("utf-8"), "utf-8")
+    message = {"form": "kernelbench", "role": "reference", "file": "reference.py", "dims": {}, "inputs": ""}
+    return read_graph(trace(make_subject(message, folder, device), 0))
 
 
 def past(folder: Path | None, problem: str, family: str) -> tuple[list[dict[str, Any]], float]:
@@ -240,15 +248,17 @@ def tried(module: ModuleType, model: Any, inputs: list[Any], wanted: Any, scale:
 
 
 def timed(call: Any, seconds: float = 0.12) -> float:
-    """Median microseconds of a call."""
+    """Median microseconds of a call, behind a fill that empties the cache of its data and hides the host's time."""
     import torch
 
+    flush = torch.empty(64 << 20, dtype=torch.float32, device="cuda")
     call()
     torch.cuda.synchronize()
     found: list[float] = []
     until = time.monotonic() + seconds
     while len(found) < 5 or (time.monotonic() < until and len(found) < 100):
-        first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+        flush.zero_()
         first.record()
         call()
         last.record()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from loop.search.generators.cooperative import cooperative
 from loop.search.generators.kernels import Kernel, elementwise, looped, split, whole
-from loop.search.generators.matmul import Blocks, matmul
+from loop.search.generators.matmul import Blocks, describable, matmul
 from loop.search.generators.segment import Product, Segment, element_bytes
 from loop.search.generators.shape import Shape, cdiv, power
 from loop.search.variant import Config, Target, Value
@@ -124,6 +124,8 @@ def _product(model: _Model, product: Product) -> Family:
     }  # fmt: skip
     if single:
         space["precision"] = ("ieee", "tf32x3", "bf16x6")
+    if target.capability >= 90 and describable(product):
+        space["descriptors"] = (True, False)
     # Hopper's matrix units take float32 operands only where the depth is contiguous; bfloat16 ones lie either way.
     deep = product.left.strides[2] == 1 and product.right.strides[1] == 1
     slower = {"ieee": 1.8, "tf32x3": 1.0, "bf16x6": 1.15} if deep else {"ieee": 1.05, "tf32x3": 1.8, "bf16x6": 1.0}
@@ -132,7 +134,8 @@ def _product(model: _Model, product: Product) -> Family:
         rows, columns, depth, group, waves = (
             int(config[name]) for name in ("rows", "columns", "depth", "group", "waves")
         )
-        blocks = Blocks(rows, columns, depth, group, str(config.get("precision", "")), waves)
+        read = bool(config.get("descriptors"))
+        blocks = Blocks(rows, columns, depth, group, str(config.get("precision", "")), waves, read)
         options = {**_options(config), "num_stages": int(config["num_stages"])}
         return [matmul(model.segment, product, _NAME, blocks, options)]
 
@@ -149,6 +152,7 @@ def _product(model: _Model, product: Product) -> Family:
         rate = target.flops or target.bandwidth * (40 if single else 250)
         few = 1.0 + 0.15 * max(0.0, math.log2(128 * 256 / (rows * columns))) + 0.05 * (4 - min(stages, 4))
         few *= 1.0 + 0.1 * (warps == 4 and rows * columns > 128 * 128) + 0.001 * int(config["waves"])
+        few *= (0.95 if not config["waves"] else 0.93) if config.get("descriptors") else 1.0
         exact = slower.get(str(config.get("precision")), 1.0)
         exact *= 1.2 if single and config["precision"] != "ieee" and rows * columns > 64 * 32 * warps else 1.0
         return max(model.floor, product.operations / rate * 1e6 * full * padded * few * exact) + target.launch_us

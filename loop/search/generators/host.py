@@ -20,6 +20,12 @@ _MULTIPLY = """
 def _multiply(a, b):
     return a * b
 """
+_DESCRIPTOR = """from triton.tools.tensor_descriptor import TensorDescriptor
+
+
+def aligned(x):
+    return x if x.data_ptr() % 16 == 0 else x.clone()
+"""
 _PROCESSORS = """
 
 def processors(device):
@@ -43,9 +49,11 @@ def file_text(problem: Problem, kernels: Sequence[Kernel], what: str) -> str:
     """A whole file with `ModelNew`."""
     body = "".join("\n\n" + kernel.text for kernel in kernels)
     parts = [_HEAD.format(what=what)]
+    launches = [line for kernel in kernels for line in kernel.launch()]
+    if any("TensorDescriptor(" in line for line in launches):
+        parts.append(_DESCRIPTOR)
     if "_multiply" in body:
         parts.append(_MULTIPLY)
-    launches = [line for kernel in kernels for line in kernel.launch()]
     if any("processors(device)" in line for line in launches):
         parts.append(_PROCESSORS)
     if any("LOOKS" in line for line in launches):

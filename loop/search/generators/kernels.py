@@ -23,7 +23,8 @@ class Kernel:
     """Names of tensors of the host, as the kernel has them."""
     grid: str
     """An expression of the host's."""
-    constants: Mapping[str, int]
+    constants: Mapping[str, int | str]
+    """Numbers, or expressions of the host's."""
     options: Mapping[str, int] = field(default_factory=dict)
     """`num_warps` and such."""
     scratch: tuple[tuple[str, str, str], ...] = ()
