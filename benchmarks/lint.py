@@ -45,6 +45,12 @@ def write_pages(folder: Path, count: int) -> None:
         target.write_text(f"---\n{front}---\n{body}", "utf-8")
 
 
+def children() -> float:
+    """Processor seconds of the processes that were started."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def main() -> None:
     """Write the pages, lint them, append a line."""
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -54,16 +60,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         write_pages(Path(folder), options.pages)
         size = sum(file.stat().st_size for file in Path(folder).rglob("*.md"))
+        load = os.getloadavg()[0]
         wall, cpu = time.perf_counter(), time.process_time()
         found = lint(Wiki("many", Path(folder)), vocabulary(), today=datetime.date.today())
         line = {
             "pages": options.pages,
             "mebibytes": round(size / 2**20, 1),
             "seconds": round(time.perf_counter() - wall, 1),
-            "cpu_seconds": round(time.process_time() - cpu, 1),
+            "cpu_seconds": round(time.process_time() - cpu + children(), 1),
             "findings": len(found),
             "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             "cores": os.cpu_count(),
+            "load": round(load, 1),
             "date": datetime.date.today().isoformat(),
         }
     print(json.dumps(line))

@@ -45,7 +45,9 @@ def read_asks(text: str) -> tuple[str, ...]:
     """The asks of a text that has a dot between blanks between each two: as words, without marks and repeats."""
     kept: dict[str, str] = {}
     for part in _BETWEEN.split(text):
-        shown = "".join(c if c.isprintable() else " " for c in part[:_MOST_READ])
+        shown = part[:_MOST_READ]
+        if not shown.isprintable():
+            shown = "".join(c if c.isprintable() else " " for c in shown)
         ask = plain_text(shown)[:MAX_ASK].strip()
         if ask:
             kept.setdefault(ask.casefold(), ask)

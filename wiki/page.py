@@ -205,9 +205,14 @@ class Page:
 Kept = TypeVar("Kept")
 
 
+def kept_name(compute: Callable[[Page], object]) -> str:
+    """Under which name a page keeps what is computed of it."""
+    return f"_{compute.__module__}.{compute.__name__}"
+
+
 def once_a_page(compute: Callable[[Page], Kept]) -> Callable[[Page], Kept]:
     """What is asked of a page several times is computed once, and kept with the page as a cached property is."""
-    name = f"_{compute.__module__}.{compute.__name__}"
+    name = kept_name(compute)
 
     @wraps(compute)
     def kept(page: Page) -> Kept:

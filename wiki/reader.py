@@ -283,6 +283,8 @@ def links(page: Page) -> list[tuple[int, str]]:
         if block.kind in ("code", "asks"):
             continue
         for number in range(block.line_start, block.line_end + 1):
-            line = re.sub(r"`[^`]*`", "", page.lines[number - 1])
-            found += [(number, match["target"]) for match in _LINK.finditer(line)]
+            line = page.lines[number - 1]
+            plain = re.sub(r"`[^`]*`", "", line) if "`" in line else line
+            if "](" in plain:
+                found += [(number, match["target"]) for match in _LINK.finditer(plain)]
     return found

@@ -108,7 +108,8 @@ def _unmarked(markdown: str) -> str:
     if "[" in text:  # most text has few marks, and a search for each costs more than to look for it
         text = re.sub(r"\[\^[^\]\s]{1,80}\]", "", text)
         text = re.sub(r"!?\[([^\[\]]*)\]\([^)\s]{0,500}\)", r"\1", text)
-    text = re.sub(r"(?m)^[^\S\n]*(?:#{1,6}\s+|>\s?|[-*+]\s+|\d{1,3}[.)]\s+)", "", text)
+    if "\n" in text or not text[:1].isalpha():  # marks of a heading, quotation or list stand where a line begins
+        text = re.sub(r"(?m)^[^\S\n]*(?:#{1,6}\s+|>\s?|[-*+]\s+|\d{1,3}[.)]\s+)", "", text)
     if "*" in text or "_" in text or "`" in text:
         text = re.sub(r"(?<!\w)[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?!\w)|`", "", text)
     if "|" in text:

@@ -16,7 +16,8 @@ from wiki.lint import links, methods, numbers, sections, sources, structure, tex
 from wiki.lint.fix import Fix, apply_fix, fixes
 from wiki.lint.hardware import boards, specs
 from wiki.lint.rule import REGISTERED
-from wiki.lint.view import WikiView, read_wiki
+from wiki.lint.shares import Task, found_alone, found_together, lint_in_shares, shared_out
+from wiki.lint.view import WikiView, read_wiki, without_collecting
 from wiki.page import Problem
 
 __all__ = ["RULES", "Fix", "apply_fix", "explain_rules", "explanations", "fixes", "lint", "read_wiki", "relint"]
@@ -45,7 +46,13 @@ def lint(
     """
     if wiki.notes:
         return [problem for read in wiki.pages(vocabulary) if isinstance(read, list) for problem in read]
-    return _problems(view := read_wiki(wiki, vocabulary, today, sources_record, told), view)
+    with without_collecting():
+        task = Task(wiki, vocabulary, today, sources_record, tuple(file.path for file in wiki.files()))
+        found = lint_in_shares(task, shared_out(task.paths), told)
+        if found is None:
+            view = read_wiki(wiki, vocabulary, today, sources_record, told)
+            found = found_alone(view) + found_together(view)
+    return _sorted(found)
 
 
 def relint(view: WikiView, files: Mapping[str, bytes]) -> list[Problem]:
@@ -54,13 +61,10 @@ def relint(view: WikiView, files: Mapping[str, bytes]) -> list[Problem]:
     The others are neither read nor checked again by the rules that look at one page at a time.
     """
     changed = view.changed(files)
-    return _problems(changed, changed.only(files))
+    return _sorted(found_alone(changed.only(files)) + found_together(changed))
 
 
-def _problems(view: WikiView, near: WikiView) -> list[Problem]:
-    found = [*structure.reader_problems(near)]
-    for rule in REGISTERED:
-        found += rule.check(near if rule.alone else view)
+def _sorted(found: list[Problem]) -> list[Problem]:
     return sorted(set(found), key=lambda problem: (problem.path, problem.line, problem.rule, problem.message))
 
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from kbs.evidence.checking import plain_text
 from kbs.evidence.vocabulary import words
-from wiki.index_page import is_generated, render_index
+from wiki.index_page import first_sentence, is_generated, render_index
 from wiki.library import INDEX_PAGE
 from wiki.lint.rule import Finding, rule
 from wiki.lint.view import WikiView, front_matter_line, text_lines
@@ -22,7 +22,42 @@ _UNFINISHED = re.compile(r"\]\(\s*\)|\]\([^()]*$")
 _ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 
 
-@rule("broken-link")
+@once_a_page
+def _unfinished(page: Page) -> list[int]:
+    """Lines with a link that has no target or is not closed."""
+    return [number for number, text in text_lines(page).items() if "](" in text and _UNFINISHED.search(text)]
+
+
+@once_a_page
+def _names(page: Page) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Key, name and words of the title and each alias."""
+    named = (("title", page.meta.title), *(("aliases", alias) for alias in page.meta.aliases))
+    return [(key, name, tuple(words(name))) for key, name in named]
+
+
+@once_a_page
+def linked(page: Page) -> list[tuple[int, str]]:
+    """Every link target of the page with its line."""
+    return links(page)
+
+
+@once_a_page
+def heading_anchors(page: Page) -> dict[int, str]:
+    """Line → anchor of each heading, as GitHub forms them."""
+    seen: dict[str, int] = {}
+    slugs: dict[int, str] = {}
+    for number, line in text_lines(page).items():
+        match = _HEADING.match(page.lines[number - 1]) if "#" in line else None
+        if match is None:
+            continue
+        base = re.sub(r"[^\w\- ]", "", plain_text(match["title"]).lower()).replace(" ", "-")
+        count = seen.get(base, 0)
+        seen[base] = count + 1
+        slugs[number] = f"{base}-{count}" if count else base
+    return slugs
+
+
+@rule("broken-link", of_page=(linked, _unfinished, heading_anchors))
 def broken_link(view: WikiView) -> Iterator[Finding]:
     """Link only to files and headings that exist.
 
@@ -55,46 +90,12 @@ def broken_link(view: WikiView) -> Iterator[Finding]:
             yield Finding(page.path, line, "this link has no target, or is not closed")
 
 
-@once_a_page
-def _unfinished(page: Page) -> list[int]:
-    """Lines with a link that has no target or is not closed."""
-    return [number for number, text in text_lines(page).items() if "](" in text and _UNFINISHED.search(text)]
-
-
-@once_a_page
-def _names(page: Page) -> list[tuple[str, str, tuple[str, ...]]]:
-    """Key, name and words of the title and each alias."""
-    named = (("title", page.meta.title), *(("aliases", alias) for alias in page.meta.aliases))
-    return [(key, name, tuple(words(name))) for key, name in named]
-
-
-@once_a_page
-def linked(page: Page) -> list[tuple[int, str]]:
-    """Every link target of the page with its line."""
-    return links(page)
-
-
 def target_path(page: str, name: str) -> str:
     """The path below the wiki's folder that a link on `page` leads to."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(page), unquote(name))) if name else page
 
 
-def heading_anchors(page: Page) -> dict[int, str]:
-    """Line → anchor of each heading, as GitHub forms them."""
-    seen: dict[str, int] = {}
-    slugs: dict[int, str] = {}
-    for number in text_lines(page):
-        match = _HEADING.match(page.lines[number - 1])
-        if match is None:
-            continue
-        base = re.sub(r"[^\w\- ]", "", plain_text(match["title"]).lower()).replace(" ", "-")
-        count = seen.get(base, 0)
-        seen[base] = count + 1
-        slugs[number] = f"{base}-{count}" if count else base
-    return slugs
-
-
-@rule("orphan")
+@rule("orphan", of_page=(linked,))
 def orphan(view: WikiView) -> Iterator[Finding]:
     """Link to every page from another page.
 
@@ -118,7 +119,7 @@ def orphan(view: WikiView) -> Iterator[Finding]:
 _LINK = re.compile(r"\]\((?P<target>[^)\s#]+\.md)(?:#[^)\s]*)?\)")
 
 
-@rule("index-entry")
+@rule("index-entry", of_page=(first_sentence,))
 def index_entry(view: WikiView) -> Iterator[Finding]:
     """List every page, and no other, in the wiki's README.md.
 
@@ -153,7 +154,7 @@ def index_entry(view: WikiView) -> Iterator[Finding]:
         yield Finding(INDEX_PAGE, 1, "the index is out of date; `kopt wiki lint --fix` rewrites it", error=False)
 
 
-@rule("duplicate")
+@rule("duplicate", of_page=(_names,))
 def duplicate(view: WikiView) -> Iterator[Finding]:
     """Give every title, alias and product to one page only.
 

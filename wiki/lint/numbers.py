@@ -41,7 +41,9 @@ def number_without_source(view: WikiView) -> Iterator[Finding]:
     for page in view.pages:
         for number, line in prose_lines(page).items():
             whole = page.lines[number - 1]
-            if not _COUNTED.search(line) or _REFERENCE.search(line) or is_derived(line):
+            if "[^" in line and _REFERENCE.search(line):
+                continue
+            if not _COUNTED.search(line) or is_derived(line):
                 continue
             if next(find_citations(whole), None):
                 continue
@@ -70,8 +72,9 @@ _BEFORE = re.compile(
 _AFTER = re.compile(r"\s+(?P<word>or so|approximately|roughly|similar products?|on similar products?)\b", re.IGNORECASE)
 
 
-_HEDGES = re.compile(
-    r"about|approx|roughly|around|circa|ca\.|nearly|almost|some|similar product|[~≈]|should|or so", re.IGNORECASE
+_HEDGES = (
+    *("about", "approx", "roughly", "around", "circa", "ca.", "nearly", "almost", "some", "similar product"),
+    *("~", "≈", "should", "or so"),
 )
 """What a line has in which one of them is found."""
 
@@ -91,14 +94,15 @@ def hedge(view: WikiView) -> Iterator[Finding]:
         prose, lines = prose_lines(page), text_lines(page)
         rows: tuple[Spec | ThresholdRow | MeasuredRow, ...] = (*page.specs, *page.thresholds, *page.measured)
         for number in sorted({*prose, *(row.citation.line_start for row in rows)}):
-            if not _HEDGES.search(lines.get(number, "")):
+            said = lines.get(number, "").casefold()
+            if not any(word in said for word in _HEDGES):
                 continue
             sentence = quantities.sentence(lines[number])
             for match in (*quantities.measured.finditer(sentence), *quantities.counted.finditer(sentence)):
                 found = _BEFORE.search(sentence[: match.start()]) or _AFTER.match(sentence, match.end())
                 if found:
-                    said = next(part for part in found.groups() if part).strip()
-                    message = f"“{said}” stands beside {match[0].strip()}; say the number or a range"
+                    hedged = next(part for part in found.groups() if part).strip()
+                    message = f"“{hedged}” stands beside {match[0].strip()}; say the number or a range"
                     yield Finding(page.path, number, message)
 
 
@@ -126,7 +130,7 @@ def wrong_arithmetic(view: WikiView) -> Iterator[Finding]:
     reader = EquationReader(view.vocabulary)
     for page in view.pages:
         for number, line in text_lines(page).items():
-            match = _DERIVED.search(line)
+            match = _DERIVED.search(line) if "derived:" in line.casefold() else None
             for equation in reader.equations(match["text"]) if match else ():
                 if reader.is_wrong(equation):
                     yield Finding(page.path, number, f"this is not so: {equation}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from wiki.lint.view import WikiView
-from wiki.page import Problem
+from wiki.page import Page, Problem
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,8 @@ class Rule:
     find: Finder
     alone: bool = False
     """Whether what it finds on a page depends on no other page."""
+    of_page: tuple[Callable[[Page], object], ...] = ()
+    """All that it asks of a page beside its front matter and its specs, where it compares pages; kept with the page."""
 
     @property
     def summary(self) -> str:
@@ -50,12 +52,14 @@ REGISTERED: list[Rule] = []
 """Every rule whose module has been imported; `wiki.lint` imports all of them."""
 
 
-def rule(id: str, *, alone: bool = False) -> Callable[[Finder], Finder]:
+def rule(
+    id: str, *, alone: bool = False, of_page: tuple[Callable[[Page], object], ...] = ()
+) -> Callable[[Finder], Finder]:
     """Register a function that finds what breaks the rule `id`; its docstring explains the rule. It looks at one page
-    at a time where it is `alone`."""
+    at a time where it is `alone`; otherwise it looks at no text, and `of_page` is all that it asks of each page."""
 
     def register(find: Finder) -> Finder:
-        REGISTERED.append(Rule(id, inspect.getdoc(find) or "", find, alone))
+        REGISTERED.append(Rule(id, inspect.getdoc(find) or "", find, alone, of_page))
         return find
 
     return register

@@ -93,7 +93,7 @@ def section_asks(view: WikiView) -> Iterator[Finding]:
     Example: a section with `<!-- asks: bank conflicts -->`, which is one ask.
     """
     sections = list(_judged(view))
-    if not sections and view.pages:
+    if not sections and view.first and view.pages:
         message = "no section of this wiki lists asks; docs/wiki-format.md says how questions find sections by them"
         yield Finding(view.pages[0].path, view.pages[0].body_start, message, error=False)
     for page, section in sections:
@@ -125,10 +125,12 @@ def section_source(view: WikiView) -> Iterator[Finding]:
     """
     for page, section in _judged(view):
         texts = text_lines(page)
-        lines = {n: texts[n] for n in range(section.line_start, section.line_end + 1) if n in texts}
         sourced = any(
-            _REFERENCE.search(line) or is_derived(line) or next(find_citations(page.lines[n - 1]), None)
-            for n, line in lines.items()
+            ("[^" in line and _REFERENCE.search(line))
+            or is_derived(line)
+            or next(find_citations(page.lines[n - 1]), None)
+            for n in range(section.line_start, section.line_end + 1)
+            if (line := texts.get(n))
         )
         tables = (b for b in page.blocks if b.kind == "table" and b.place == section.place)
         heads = (page.lines[block.line_start - 1] for block in tables)
@@ -136,7 +138,23 @@ def section_source(view: WikiView) -> Iterator[Finding]:
             yield Finding(page.path, section.line_start, "nothing in this section has a source")
 
 
-@rule("ask-twice")
+@once_a_page
+def _asked(page: Page) -> list[tuple[PageSection, list[tuple[str, tuple[str, ...]]]]]:
+    """Each section that has asks, and its heading and asks with their words."""
+    return [
+        (
+            section,
+            [
+                (ask, tuple(sorted(_WORD.findall(plain_text(ask).casefold()))))
+                for ask in (standing_alone(section.heading, page.meta.title), *section.asks)
+            ],
+        )
+        for section in page.sections
+        if section.asks
+    ]
+
+
+@rule("ask-twice", of_page=(_asked,))
 def ask_twice(view: WikiView) -> Iterator[Finding]:
     """Let each ask be answered by one section.
 
@@ -159,22 +177,6 @@ def ask_twice(view: WikiView) -> Iterator[Finding]:
                 if (path, line) != (page.path, section.line_start):
                     at = f"{path}:{line}" if path != page.path else f"line {line}"
                     yield Finding(page.path, section.asks_line, f"the section at {at} is asked “{ask}” too")
-
-
-@once_a_page
-def _asked(page: Page) -> list[tuple[PageSection, list[tuple[str, tuple[str, ...]]]]]:
-    """Each section that has asks, and its heading and asks with their words."""
-    return [
-        (
-            section,
-            [
-                (ask, tuple(sorted(_WORD.findall(plain_text(ask).casefold()))))
-                for ask in (standing_alone(section.heading, page.meta.title), *section.asks)
-            ],
-        )
-        for section in page.sections
-        if section.asks
-    ]
 
 
 @rule("section-length", alone=True)
@@ -235,7 +237,18 @@ def sentence_line(view: WikiView) -> Iterator[Finding]:
                 yield Finding(page.path, number, "a second sentence stands on this line", error=False)
 
 
-@rule("repeated-sentence")
+@once_a_page
+def sentences(page: Page) -> list[tuple[str, int]]:
+    """What each longer line of prose says, and the line."""
+    said = (
+        (" ".join(plain_text(_REFERENCE.sub("", page.lines[number - 1])).casefold().split()), number)
+        for number, line in prose_lines(page).items()
+        if len(line) >= _SENTENCE and line[0] not in "-*>|" and PLACEHOLDER not in line
+    )
+    return [(words, number) for words, number in said if len(words) >= _SENTENCE]
+
+
+@rule("repeated-sentence", of_page=(sentences,))
 def repeated_sentence(view: WikiView) -> Iterator[Finding]:
     """Say each thing on one page, and link to it.
 
@@ -258,14 +271,3 @@ def repeated_sentence(view: WikiView) -> Iterator[Finding]:
             if (path, line) != (page.path, number):
                 at = f"{path}:{line}" if path != page.path else f"line {line}"
                 yield Finding(page.path, number, f"{at} says the same in the same words")
-
-
-@once_a_page
-def sentences(page: Page) -> list[tuple[str, int]]:
-    """What each longer line of prose says, and the line."""
-    said = (
-        (" ".join(plain_text(_REFERENCE.sub("", page.lines[number - 1])).casefold().split()), number)
-        for number, line in prose_lines(page).items()
-        if len(line) >= _SENTENCE and line[0] not in "-*>|" and PLACEHOLDER not in line
-    )
-    return [(words, number) for words, number in said if len(words) >= _SENTENCE]

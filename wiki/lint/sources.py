@@ -10,7 +10,7 @@ from pathlib import Path
 from kbs.evidence.checking import plain_text
 from wiki.lint.rule import Finding, rule
 from wiki.lint.text import PLACEHOLDER
-from wiki.lint.view import WikiView, front_matter_line, text_lines
+from wiki.lint.view import WikiView, front_matter_line, stands_in, text_lines
 from wiki.page import Page
 
 _REFERENCE = re.compile(r"\[\^(?P<label>[^\]\s]+)\]")
@@ -75,7 +75,7 @@ def unused_source(view: WikiView) -> Iterator[Finding]:
         cited = "\n".join(_evidence(page))
         words = set(cited.split())
         for source in page.meta.sources:
-            if source.id in words or re.search(rf"(?<![\w.-]){re.escape(source.id)}(?![\w-])", cited):
+            if source.id in words or stands_in(cited, source.id):
                 continue
             line = front_matter_line(page, "sources", source.id)
             yield Finding(page.path, line, f"nothing on the page refers to the source {source.id}")

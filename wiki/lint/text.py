@@ -15,6 +15,8 @@ from wiki.lint.view import WikiView, code_blocks, text_lines
 PLACEHOLDER = "TODO:"
 """What stands, in a page of `kopt wiki new`, wherever something is to be filled in."""
 _OPEN = re.compile(r"TODO:|\b(?:FIXME|TBD|XXX)\b|^(?:<{7}|>{7}|={7})(?=\s|$)")
+_MARKS = ("TODO:", "FIXME", "TBD", "XXX", "<" * 7, ">" * 7, "=" * 7)
+"""What a page has in which one of them is found."""
 _LANGUAGES = ("python", "py", "triton")
 
 
@@ -30,6 +32,9 @@ def placeholder(view: WikiView) -> Iterator[Finding]:
     Example: `TODO: say in one to three sentences what a swizzle is`.
     """
     for page in view.pages:
+        whole = "\n".join(page.lines)
+        if not any(mark in whole for mark in _MARKS):
+            continue
         asks = (n for block in page.blocks if block.kind == "asks" for n in range(block.line_start, block.line_end + 1))
         shown = {**text_lines(page), **{n: page.lines[n - 1] for n in (*range(1, page.body_start), *asks)}}
         for number, line in sorted(shown.items()):

@@ -6,7 +6,7 @@ import contextlib
 import datetime
 import gc
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -36,6 +36,8 @@ class WikiView:
     broken: tuple[Problem, ...]
     """Why pages could not be read."""
     sources_record: Path | None
+    first: bool = True
+    """Whether the wiki's first page is among the pages."""
 
     @cached_property
     def lists_asks(self) -> bool:
@@ -97,30 +99,50 @@ def _read(
     return texts, pages, broken
 
 
+@contextlib.contextmanager
+def without_collecting() -> Iterator[None]:
+    """Look for no garbage meanwhile: pages are many small objects that stay, and it takes a third of the time."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
 def read_wiki(
     wiki: Wiki,
     vocabulary: Vocabulary,
     today: datetime.date,
     sources_record: Path | None = None,
     told: Told | None = None,
+    paths: Sequence[str] | None = None,
 ) -> WikiView:
-    """Read every file of a wiki."""
-    paths = [file.path for file in wiki.files()]
-    # Pages are many small objects that stay: looking for garbage among them takes a third of the time of reading them.
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        files = {path: data for path in (*paths, INDEX_PAGE) if (data := wiki.read(path)) is not None}
+    """Read every file of a wiki, or those at some paths."""
+    if paths is None:
+        paths = [*(file.path for file in wiki.files()), INDEX_PAGE]
+    with without_collecting():
+        files = {path: data for path in paths if (data := wiki.read(path)) is not None}
         texts, pages, broken = _read(wiki.name, files, "", vocabulary, told)
-    finally:
-        if collecting:
-            gc.enable()
+    paths = [path for path in paths if path != INDEX_PAGE]
     lost = "the file cannot be read; check its permissions"
     broken += [Problem(path, 1, "unreadable", lost) for path in paths if path not in files]
     known = vocabulary.with_products(products_of(pages, vocabulary))
     return WikiView(
         wiki, vocabulary, known, today, texts, frozenset(paths), tuple(pages), tuple(broken), sources_record
     )
+
+
+def stands_in(text: str, name: str) -> bool:
+    """Whether a text has a name by itself, and not as a part of another."""
+    at = text.find(name)
+    while at >= 0:
+        before, after = text[max(at - 1, 0) : at], text[at + len(name) :][:1]
+        if not (before.isalnum() or before in ("_", ".", "-")) and not (after.isalnum() or after in ("_", "-")):
+            return True
+        at = text.find(name, at + 1)
+    return False
 
 
 def front_matter_line(page: Page, key: str, value: str = "") -> int:
@@ -134,7 +156,7 @@ def front_matter_line(page: Page, key: str, value: str = "") -> int:
         line = page.lines[number - 1]
         if number > start and re.match(r"\w+\s*:", line):
             break
-        if value and value in line and re.search(rf"(?<![\w.-]){re.escape(value)}(?![\w-])", line):
+        if value and stands_in(line, value):
             return number
     return start
 
@@ -155,8 +177,13 @@ class CodeBlock:
     code: tuple[str, ...]
 
 
-def _fences(page: Page) -> Iterator[tuple[int, int, str]]:
+@once_a_page
+def _fences(page: Page) -> list[tuple[int, int, str]]:
     """(opening line, closing line, language) of every code block."""
+    return list(_found_fences(page))
+
+
+def _found_fences(page: Page) -> Iterator[tuple[int, int, str]]:
     for block in page.blocks:
         if block.kind == "table":
             continue
@@ -182,6 +209,9 @@ def code_blocks(page: Page) -> Iterator[CodeBlock]:
         yield CodeBlock(info, opened + 1, tuple(page.text(opened + 1, closed - 1)))
 
 
+_CODE = re.compile(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)")
+
+
 @once_a_page
 def text_lines(page: Page) -> Mapping[int, str]:
     """Every line of the page's body that is not code or asks, by number: headings, prose, tables and footnotes.
@@ -192,7 +222,7 @@ def text_lines(page: Page) -> Mapping[int, str]:
     asks = (block for block in page.blocks if block.kind == "asks")
     code |= {number for block in asks for number in range(block.line_start, block.line_end + 1)}
     return {
-        number: re.sub(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)", lambda span: " " * len(span[0]), line)
+        number: _CODE.sub(lambda span: " " * len(span[0]), line) if "`" in line else line
         for number, line in enumerate(page.lines, start=1)
         if number >= page.body_start and number not in code and len(line) <= MAX_LINE
     }
