@@ -12,10 +12,9 @@ from pathlib import Path
 
 from kbs.evidence.vocabulary import Vocabulary
 from wiki.library import Told, Wiki
-from wiki.lint import links, methods, numbers, sections, sources, structure, text
 from wiki.lint.fix import Fix, apply_fix, fixes
-from wiki.lint.hardware import boards, specs
 from wiki.lint.rule import REGISTERED
+from wiki.lint.rules import boards, links, methods, numbers, sections, sources, specs, structure, text
 from wiki.lint.shares import Task, found_alone, found_together, lint_in_shares, shared_out
 from wiki.lint.view import WikiView, read_wiki, without_collecting
 from wiki.page import Problem

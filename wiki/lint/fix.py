@@ -10,7 +10,7 @@ from kbs.common.files import write_whole
 from kbs.evidence.vocabulary import Vocabulary
 from wiki.index_page import is_generated, render_index
 from wiki.library import INDEX_PAGE, Wiki
-from wiki.lint.text import tidy
+from wiki.lint.rules.text import tidy
 from wiki.lint.view import read_wiki
 
 

@@ -19,8 +19,8 @@ from typing import IO, Any
 
 from kbs.evidence.vocabulary import Product, Vocabulary
 from wiki.library import Told, Wiki, products_of
-from wiki.lint import structure
 from wiki.lint.rule import REGISTERED
+from wiki.lint.rules import structure
 from wiki.lint.view import WikiView, read_wiki, without_collecting
 from wiki.page import Page, Problem, kept_name
 

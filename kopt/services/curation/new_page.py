@@ -18,7 +18,7 @@ from kbs.evidence.vocabulary import Vocabulary
 from wiki.asks import written_asks
 from wiki.library import BUNDLED, Wiki
 from wiki.lint import lint
-from wiki.lint.text import PLACEHOLDER
+from wiki.lint.rules.text import PLACEHOLDER
 from wiki.page import PageKind, Problem
 from wiki.tables import ADVICE_HEADER, COST_HEADER, MEASURED_HEADER, SPEC_HEADER, THRESHOLD_HEADER
 

@@ -21,7 +21,7 @@ from kopt.services.runs.lookup import runs_below, runs_of_home
 from kopt.services.settings import LoadedSettings
 from loop.pages.citations import NAME
 from wiki.library import Wikis
-from wiki.lint.links import target_path
+from wiki.lint.rules.links import target_path
 from wiki.page import Page
 from wiki.reader import links
 

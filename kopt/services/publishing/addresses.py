@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 
 from kbs.evidence.citation import Reference, references
 from wiki.library import INDEX_PAGE
-from wiki.lint.links import target_path
+from wiki.lint.rules.links import target_path
 from wiki.page import Page
 
 PICTURES = (".svg", ".png", ".jpg", ".jpeg", ".gif", ".webp")

@@ -19,7 +19,7 @@ from mdit_py_plugins.front_matter import front_matter_plugin
 from kbs.common.visible_text import visible_lines
 from kopt.services.publishing.addresses import Addresses
 from wiki.asks import asks_comment
-from wiki.lint.links import heading_anchors
+from wiki.lint.rules.links import heading_anchors
 from wiki.page import Page
 from wiki.reader import MAX_NESTING
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.wiki.lint.test_lint import DOC, HEAD, NOTE, SPEC_ROW, body_lines, hardware, lines, make, page, problems
 from wiki.lint import read_wiki, relint
-from wiki.lint.hardware import boards
+from wiki.lint.rules import boards
 
 ROWS = {
     "sm_count": "| SM count | 58 | SM | | inferred | doc |",

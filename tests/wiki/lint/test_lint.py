@@ -18,9 +18,10 @@ from kbs.evidence.vocabulary import vocabulary
 from tests.bundled_pages import bundled_pages
 from wiki.index_page import GENERATED
 from wiki.library import Wiki, bundled_wiki
-from wiki.lint import RULES, Fix, apply_fix, fixes, lint, structure
+from wiki.lint import RULES, Fix, apply_fix, fixes, lint
 from wiki.lint.rule import REGISTERED
-from wiki.lint.text import tidy
+from wiki.lint.rules import structure
+from wiki.lint.rules.text import tidy
 from wiki.page import Problem
 
 TODAY = datetime.date(2026, 11, 21)

@@ -14,7 +14,7 @@ from kbs.evidence.citation import find_citations
 from kbs.evidence.passage import names_subject, standing_alone
 from wiki.asks import ASK_WRITTEN, parts_of
 from wiki.lint.rule import Finding, rule
-from wiki.lint.text import PLACEHOLDER
+from wiki.lint.rules.text import PLACEHOLDER
 from wiki.lint.view import WikiView, is_derived, prose_lines, text_lines
 from wiki.page import Page, PageSection, once_a_page
 from wiki.reader import ASKS

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kbs.evidence.checking import plain_text
 from wiki.lint.rule import Finding, rule
-from wiki.lint.text import PLACEHOLDER
+from wiki.lint.rules.text import PLACEHOLDER
 from wiki.lint.view import WikiView, front_matter_line, stands_in, text_lines
 from wiki.page import Page
 
