@@ -35,7 +35,7 @@ MEASURED = "| operation | gpu | dtype | shape | metric | value | unit | what | s
 
 def board(changed: dict[str, str], **kwargs: str) -> str:
     """The page of an L4 with other rows."""
-    return hardware("\n".join({**ROWS, **changed}.values()), "hardware/l4", **kwargs)  # type: ignore[arg-type]
+    return hardware("\n".join({**ROWS, **changed}.values()), "hardware/l4", **kwargs)
 
 
 @pytest.mark.parametrize(
