@@ -14,8 +14,10 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 COPY constraints.txt /tmp/constraints.txt
 COPY --from=wheel /wheels /tmp/wheels
+# A mirror in place of PyTorch's own index: --build-arg TORCH_INDEX=https://...
+ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 RUN python -m venv /opt/kopt \
-    && /opt/kopt/bin/pip install --no-cache-dir -c /tmp/constraints.txt torch --index-url https://download.pytorch.org/whl/cpu \
+    && /opt/kopt/bin/pip install --no-cache-dir -c /tmp/constraints.txt torch --index-url "$TORCH_INDEX" \
     && /opt/kopt/bin/pip install --no-cache-dir -c /tmp/constraints.txt /tmp/wheels/*.whl
 ENV PATH=/opt/kopt/bin:$PATH KOPT_HOME=/var/lib/kopt
 RUN kopt ingest && chmod -R a-w,a+rX /var/lib/kopt && useradd --uid 10001 --create-home kopt

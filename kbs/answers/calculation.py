@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 
 from kbs.answers.knowledge import Knowledge, join
@@ -29,6 +29,8 @@ from kbs.questions.question import Question
 ADVICE = 6
 """Techniques that are listed."""
 MEASURED = 3
+MANY = 8
+"""Products of which each is named in one sentence; of more, the first and the last are."""
 TO_TRY = "What to try"
 MEASURED_OF = {
     "hbm_bandwidth": ("measured_copy_bandwidth", "measured_stream_bandwidth"),
@@ -187,28 +189,50 @@ def _direct(
         if pipe is None:
             why = f"{operation} computes nothing, so only the bytes that it must move cost time, {where}"
         else:
-            ridges = join([_ridge(member, knowledge) for member in members])
+            ridges = _ridges(members, knowledge)
             intensity = f"{format_number(cost.intensity(pipe))} FLOP per byte that it must move"
             side = "below" if kind == MEMORY_BOUND else "above"
             why = f"{operation} in {dtype} does {intensity} {where}, {side} the ridge point of {ridges}"
-        names = f" on {knowledge.names([m.product for m in members])}" if len(groups) > 1 else ""
+        few = len(members) <= MANY or pipe is None
+        names = f" on {knowledge.names([m.product for m in members])}" if len(groups) > 1 and few else ""
         text = f"{kind.capitalize()}{names}: {why}."
         if with_time:
-            times = join([f"{format_seconds(m.floor)} on {knowledge.name(m.product)}" for m in members])
+            times = _each(
+                sorted(members, key=lambda m: m.floor) if len(members) > MANY else members,
+                lambda m: f"{format_seconds(m.floor)} on {knowledge.name(m.product)}",
+            )
             text += f" The minimum time at {_sizes(cost.dims)} is {times}."
         claimed = [b for b in question.bottlenecks if b in (MEMORY_BOUND, COMPUTE_BOUND) and b != kind]
         if claimed:
             text = f"Not {claimed[0]} by what it must do. " + text
-        citations = tuple(dict.fromkeys(c for member in members for c in bound_citations(member)))
+        first = _ends(members) if len(members) > MANY and pipe is not None else ()  # what the sentence names
+        citations = tuple(dict.fromkeys(c for member in (*first, *members) for c in bound_citations(member)))
         sizes = "" if cost.scale_free and not with_time else _whose_sizes(question, cost)
         claims.append(Claim(text, ClaimKind.DERIVED, citations, tuple(steps), note=sizes))
     return claims
 
 
-def _ridge(bound: Bound, knowledge: Knowledge) -> str:
-    pipe = bound.pipe
-    assert pipe is not None
-    return f"{knowledge.name(bound.product)} ({format_number(bound.ridge[pipe])} FLOP/byte)"
+def _each(members: Sequence[Bound], said: Callable[[Bound], str]) -> str:
+    """What is said of each; of many, which are in order, of the first and the last."""
+    return (
+        join([said(m) for m in members]) if len(members) <= MANY else f"from {said(members[0])} to {said(members[-1])}"
+    )
+
+
+def _ridge(bound: Bound) -> float:
+    assert bound.pipe is not None
+    return bound.ridge[bound.pipe]
+
+
+def _ends(members: Sequence[Bound]) -> tuple[Bound, Bound]:
+    return min(members, key=_ridge), max(members, key=_ridge)
+
+
+def _ridges(members: Sequence[Bound], knowledge: Knowledge) -> str:
+    """The ridge points of products, all for one pipe; of many, those of the lowest and the highest."""
+    ordered = sorted(members, key=_ridge) if len(members) > MANY else members
+    found = _each(ordered, lambda m: f"{knowledge.name(m.product)} ({format_number(_ridge(m))} FLOP/byte)")
+    return f"each GPU {found}" if len(members) > MANY else found
 
 
 def _whose_sizes(question: Question, cost: OperationCost) -> str:

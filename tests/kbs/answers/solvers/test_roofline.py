@@ -54,6 +54,20 @@ def test_an_operation_below_the_ridge_point(knowledge: Knowledge, pages: Wikis) 
     assert unsound(found, pages) == []
 
 
+def test_of_many_products_a_sentence_names_the_lowest_and_the_highest(
+    knowledge: Knowledge, pages: Wikis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kbs.answers.calculation.MANY", 1)
+    found = roofline(read("how long does a 4096x8192 fp32 softmax take on T4 and H100 SXM"), knowledge)
+    assert found is not None
+    assert texts(found.direct) == [
+        f"Memory-bound: {INTENSITY}, below the ridge point of each GPU from H100 SXM (20.0 FLOP/byte) to"
+        " T4 (25.0 FLOP/byte). The minimum time at M=4096, N=8192 is from 89.5 µs on H100 SXM to 839 µs on T4."
+    ]
+    assert {step.name for step in found.direct[0].derivation} >= {"memory time on H100 SXM", "memory time on T4"}
+    assert unsound(found, pages) == []
+
+
 def test_sizes_give_a_least_time(knowledge: Knowledge, pages: Wikis) -> None:
     found = roofline(read("how long does a 4096x8192 fp32 softmax take on H100 SXM and T4"), knowledge)
     assert found is not None
