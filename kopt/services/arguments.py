@@ -23,14 +23,23 @@ def read_dims(text: str | None) -> dict[str, int]:
     """`{"M": 4096, "N": 8192}` or `M=4096,N=8192` as sizes. UsageError `dims_invalid`."""
     if not text:
         return {}
-    hint = 'Give sizes as --dims \'{"M": 4096, "N": 8192}\' or --dims M=4096,N=8192.'
-    try:
-        if text.lstrip().startswith("{"):
+    hint = 'Examples of --dims: M=4096,N=8192 and \'{"M": 4096, "N": 8192}\'.'
+
+    def wrong(why: str) -> UsageError:
+        return UsageError(f"cannot read the sizes {text[:200]!r}: {why}", code="dims_invalid", hint=hint)
+
+    raw: dict[str, int] = {}
+    if text.lstrip().startswith("{"):
+        try:
             raw = json.loads(text)
-        else:
-            raw = {name.strip(): int(size) for name, _, size in (part.partition("=") for part in text.split(","))}
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"cannot read the sizes {text!r}: {error}", code="dims_invalid", hint=hint) from error
+        except (ValueError, RecursionError) as error:
+            raise wrong(str(error)) from error
+    else:
+        for part in text.split(","):
+            name, equals, size = (piece.strip() for piece in part.partition("="))
+            if not (name and equals and re.fullmatch(r"-?[0-9]{1,20}", size, re.ASCII)):
+                raise wrong(f"{part.strip()[:60]!r} is not NAME=NUMBER")
+            raw[name] = int(size)
     for name, size in raw.items():
         if not isinstance(size, int) or isinstance(size, bool) or not 0 < size < 2**40:
             raise UsageError(f"the size {name}={size!r} is not a positive integer", code="dims_invalid", hint=hint)

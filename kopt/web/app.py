@@ -11,7 +11,7 @@ from pathlib import Path
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
@@ -60,10 +60,15 @@ def make_app(desk: Desk, port: int, token: str) -> ASGIApp:
             request, 500, f"{type(error).__name__}: {error}", "This is a fault of kopt: report what its log has of it."
         )
 
+    async def icon(request: Request) -> Response:
+        """Where browsers look before they have read a page."""
+        del request
+        return RedirectResponse("/static/icon.svg")
+
     static = StaticFiles(directory=str(Path(str(resources.files("kopt.web"))) / "static"))
     routes = [Route(path, functools.partial(_handled, handler, desk), methods=["GET"]) for path, handler in PAGES]
     app = Starlette(
-        routes=[*routes, Mount("/static", static)],
+        routes=[*routes, Route("/favicon.ico", icon), Mount("/static", static)],
         exception_handlers={KoptError: wrong, HTTPException: missing, Exception: failed},
     )
     return Guard(app, port, token, desk.refusal)

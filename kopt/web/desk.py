@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -25,7 +26,7 @@ from kopt.services.engine import Engine
 from kopt.services.settings import LoadedSettings, load_settings
 from kopt.services.viewing.runs import KnownRuns
 from kopt.web.drawing.code import coloured
-from kopt.web.linking import address_of, linked
+from kopt.web.linking import address_of, in_fields, linked
 
 T = TypeVar("T")
 Lane = Literal["knowledge", "files"]
@@ -93,18 +94,20 @@ class Desk:
     async def page(
         self, request: Request, template: str, work: Callable[[], Mapping[str, Any]], lane: Lane = "files"
     ) -> HTMLResponse:
-        """A page of what `work` returns, which is called in a thread. Errors of kopt are pages too."""
+        """A page of what `work` returns, which is called in a thread; `status` in it is that of the answer. Errors of
+        kopt are pages too."""
         started = time.perf_counter()
         if lane == "knowledge" and self.building:
             waiting = self.render(request, "building.html", {"step": self.building})
             return HTMLResponse(waiting, 503, {"Retry-After": "2"})
 
-        def made() -> str:
+        def made() -> HTMLResponse:
             found = work()
             seconds = time.perf_counter() - started
-            return self.render(request, template, {"seconds": seconds, **found})
+            text = self.render(request, template, {"seconds": seconds, **found})
+            return HTMLResponse(text, found.get("status", 200))
 
-        return HTMLResponse(await self.run(lane, made))
+        return await self.run(lane, made)
 
     def render(self, request: Request, template: str, values: Mapping[str, Any]) -> str:
         """A template with what all of them need."""
@@ -131,6 +134,8 @@ class Desk:
         )  # fmt: skip
         made.filters |= {
             "linked": linked,
+            "fields": in_fields,
+            "brief": _brief,
             "address": address_of,
             "code": coloured,
             "duration": duration,
@@ -161,6 +166,18 @@ def _quoted(text: str) -> str:
 def _plain(text: str) -> str:
     """Lines of a page as a reader reads them, on one line: no marks of Markdown."""
     return _quoted("\n".join(map(plain_text, text.split("\n"))))
+
+
+def _brief(number: str) -> str:
+    """A figure of a record with its digits in groups, and without zeros that say nothing."""
+    try:
+        found = Decimal(number)
+    except InvalidOperation:
+        return number
+    if not found.is_finite() or not -7 < found.adjusted() < 18:
+        return number
+    text = f"{found:,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _cells(row: str) -> str:

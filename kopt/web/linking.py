@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote
 
 from markupsafe import Markup, escape
@@ -9,6 +10,19 @@ from markupsafe import Markup, escape
 from kbs.common.visible_text import visible_lines
 from kbs.evidence.citation import EvidenceKind, Reference, parse_reference, references
 from kopt.services.publishing.addresses import file_of, line_of
+
+
+_FIELDS = {
+    "dims": "Sizes", "gpu": "GPU", "chip": "GPU", "dtype": "Element type", "op": "Operation", "outcome": "Outcome",
+    "bottleneck": "Bottleneck", "provenance": "Known by", "method": "Method", "backend": "Language",
+}  # fmt: skip
+"""Option of a command → the field of a form that stands for it on a page."""
+_OPTION = re.compile(r"(?<![\w-])--(" + "|".join(_FIELDS) + r")(?![\w-])")
+
+
+def in_fields(text: str) -> str:
+    """What kopt says, with the names of fields in place of those of options. Not for what a user wrote."""
+    return _OPTION.sub(lambda found: f"“{_FIELDS[found[1]]}”", text)
 
 
 def page_address(wiki: str, path: str) -> str:

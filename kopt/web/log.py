@@ -9,6 +9,7 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kbs.common.errors import UsageError
 from kbs.evidence.vocabulary import vocabulary
 from kbs.experience.experiment import Outcome, Provenance
 from kopt.services.arguments import read_dims
@@ -32,20 +33,25 @@ async def overview(desk: Desk, request: Request) -> Response:
         words, number = given.get("words", "").strip()[:1000], _number(given)
         hidden = bool(given.get("masked"))
         outcomes = (asked["outcome"],) if asked["outcome"] else ()
-        wanted = read_filter({**asked, **_OTHERS, "outcome": outcomes}, None if hidden else False)
-        found = open_log(desk.settings())
+        found, problem, wanted = open_log(desk.settings()), None, None
+        try:
+            wanted = read_filter({**asked, **_OTHERS, "outcome": outcomes}, None if hidden else False)
+        except UsageError as error:
+            problem = error
         with found.index() as index:
-            total, all_of_it = index.count(wanted), index.count()
-            entries = list(index.entries(wanted, PAGE, newest=True, skip=PAGE * (number - 1))) if not words else []
+            total, all_of_it = index.count(wanted) if wanted else 0, index.count()
+            last = max(1, -(-total // PAGE))
+            skip = PAGE * (min(number, last) - 1)
+            entries = list(index.entries(wanted, PAGE, newest=True, skip=skip)) if wanted and not words else []
         warnings: list[str] = []
-        if words and total:
+        if words and wanted and total:
             engine = desk.engine()
             entries, searched = search_log(engine, found, words, wanted, PAGE)
             warnings = [*engine.warnings, *(f"degraded: {why}" for why in searched.degraded)]
         return {
             **_choices(),
-            "asked": asked, "words": words, "masked": hidden, "number": number, "total": total, "all": all_of_it,
-            "entries": entries, "last": max(1, -(-total // PAGE)), "folder": str(found.files.root),
+            "asked": asked, "words": words, "masked": hidden, "number": min(number, last), "total": total, "all": all_of_it,
+            "entries": entries, "last": last, "problem": problem, "status": 400 if problem else 200, "folder": str(found.files.root),
             "warnings": [*warnings, *map(str, found.problems()[:20])],
             "query": {name: value for name, value in given.items() if value and name != "page"},
         }  # fmt: skip
@@ -77,12 +83,14 @@ async def recommend(desk: Desk, request: Request) -> Response:
     def work() -> Mapping[str, Any]:
         names = ("kernel", "backend", "chip", "bottleneck", "dims", "dtype")
         asked = {name: given.get(name, "").strip()[:200] for name in names}
-        values: dict[str, Any] = {**_choices(), "asked": asked, "advice": None}
+        values: dict[str, Any] = {**_choices(), "asked": asked, "advice": None, "problem": None}
         if not asked["kernel"]:
             return values
-        dims = read_dims(asked["dims"] or None)
         words = (asked["kernel"], asked["backend"], asked["chip"], asked["bottleneck"])
-        read, advice = recommended(*words, dims, asked["dtype"], 10)
+        try:
+            read, advice = recommended(*words, read_dims(asked["dims"] or None), asked["dtype"], 10)
+        except UsageError as error:
+            return {**values, "problem": error, "status": 400}
         return {**values, "advice": advice, "read": {name: value for name, value in read.items() if value}}
 
     return await desk.page(request, "recommend.html", work)

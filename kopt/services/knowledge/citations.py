@@ -201,9 +201,20 @@ def find_page(library: Wikis, text: str) -> tuple[str, str]:
                 code="page_ambiguous",
                 hint=f"Name one of them: {', '.join(found[:_NAMED])}{' ...' if len(found) > _NAMED else ''}",
             )
-    near = difflib.get_close_matches(wanted, ids, n=3, cutoff=0.4)
+    near = nearest_pages(library, wanted)
     raise UsageError(
         f"no page {text}",
         code="not_found",
         hint=f"Did you mean {', '.join(near)}?" if near else "`kopt search WORDS` finds pages.",
     )
+
+
+def nearest_pages(library: Wikis, text: str) -> list[str]:
+    """Wiki and path, without its ending, of at most three pages whose own names are nearest to that in a text."""
+    named: dict[str, list[str]] = {}
+    for wiki in library.all.values():
+        for file in wiki.files():
+            page = file.path.removesuffix(".md")
+            named.setdefault(page.rpartition("/")[2].lower(), []).append(f"{wiki.name}/{page}")
+    close = difflib.get_close_matches(text.lower().rpartition("/")[2], named, n=3, cutoff=0.6)
+    return [page for name in close for page in named[name]][:3]

@@ -11,11 +11,12 @@ from kbs.common.errors import UsageError
 from kbs.common.visible_text import visible
 from kbs.evidence.checking import plain_text
 from kopt.services.engine import Engine
+from kopt.services.knowledge.citations import nearest_pages
 from kopt.services.publishing.addresses import PICTURES, Addresses, file_of
 from kopt.services.publishing.page_html import PageHtml, line
 from kopt.services.publishing.pictures import read_picture, svg_size
 from wiki.index_page import HEADINGS
-from wiki.library import Wiki
+from wiki.library import Wiki, Wikis
 from wiki.page import Page
 from wiki.reader import links
 
@@ -85,7 +86,9 @@ def rendered(engine: Engine, name: str) -> Rendered:
         for file in wiki.files()
     }
     if name not in files:
-        raise UsageError(f"no page {visible(name)[:200]}", code="not_found", hint="The list has every page.")
+        near = nearest_pages(Wikis(engine.wikis), name)
+        hint = f"Did you mean {', '.join(f'{one}.md:L1' for one in near)}?" if near else "The list has every page."
+        raise UsageError(f"no page {visible(name)[:200]}", code="not_found", hint=hint)
     wiki, path = files[name]
     page = engine.library.page(wiki.name, path)
     if not isinstance(page, Page):

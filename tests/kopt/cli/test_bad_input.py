@@ -151,7 +151,7 @@ def test_an_error_for_people_has_message_and_hint_on_stderr(kopt: Runner) -> Non
     assert (done.code, done.out) == (2, "")
     message, hint = done.err.splitlines()
     assert message == "error: no page kernel/sofmax"
-    assert hint.startswith("Did you mean kernel/softmax, ")
+    assert hint == "Did you mean gpu-wiki/kernel/softmax, gpu-wiki/technique/online-softmax?", "each page once"
 
 
 def test_an_unknown_gpu_names_the_nearest_known_ones(kopt: Runner) -> None:

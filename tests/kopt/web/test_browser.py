@@ -101,6 +101,19 @@ def test_a_page_at_each_width_and_colour(page: Browser, address: str, site: Site
         assert wide <= width, f"{wide} at {width}"
 
 
+def test_on_a_narrow_screen_a_list_shows_each_row_and_a_plot_its_words(page: Browser, address: str, site: Site) -> None:
+    within = "[...document.querySelectorAll('{} td')].every((one) => one.getBoundingClientRect().right <= 400)"
+    for name in ("log", "runs", "run", "bench", "doctor"):
+        visit(page, address, pages(site)[name])
+        page.size(400)
+        assert page.run(within.format(".list")), name
+    visit(page, address, pages(site)["run"])
+    page.size(400)
+    tall = "document.querySelector('.plot text').getBoundingClientRect().height"
+    assert page.run(tall) >= 10, "pixels of a label"
+    assert page.run("document.documentElement.scrollWidth") <= 400
+
+
 def test_a_source_opens_the_page_at_its_line(page: Browser, address: str) -> None:
     visit(page, address, QUESTION)
     page.run("[...document.querySelectorAll('.source a')].find((a) => a.href.includes('softmax.html')).click()")

@@ -44,12 +44,27 @@ def test_an_answer_stands_beside_its_sources_and_each_leads_to_its_line(client: 
 def test_what_is_not_known_is_said_and_noted_for_the_wiki(client: TestClient, site: Site) -> None:
     text = seen(client, "/?q=what is the best pizza in Rome")
     assert "not answered" in text
+    assert "claims checked" not in text, "nothing was claimed"
     assert "pizza" in (site.home / "gaps.jsonl").read_text("utf-8")
 
 
 def test_options_of_a_question(client: TestClient) -> None:
     assert "H200" in seen(client, "/?q=what is the HBM bandwidth&gpu=h200")
     assert "not an element type" in seen(client, "/?q=how slow is softmax&dtype=fp99", 400)
+    text = seen(client, "/?q=how long does a softmax take on H200&dims=M=16384,N=4096")
+    assert "minimum time at M=16384, N=4096" in text
+    assert "example sizes" not in text
+    assert "example sizes M=4096, N=4096; give yours with “Sizes”" in seen(client, "/?q=why is softmax slow on H200")
+    assert "--dims" not in seen(client, "/?q=why is softmax slow on H200")
+    wrong = client.get("/?q=how slow is softmax&dims=M=x&gpu=h200")
+    assert wrong.status_code == 400
+    for said in (
+        "&#39;M=x&#39; is not NAME=NUMBER",
+        'value="how slow is softmax"',
+        'value="h200"',
+        "Examples of “Sizes”",
+    ):
+        assert said in wrong.text, said
     assert "What do you want to know" in seen(client, "/?q=   ")
 
 
@@ -59,7 +74,10 @@ def test_the_wiki_is_listed_and_searched(client: TestClient) -> None:
         assert said in text
     assert "gpu-wiki/" in seen(client, "/wiki?q=bank conflict")
     assert client.get("/wiki/gpu-wiki/README.html", follow_redirects=False).headers["location"] == "/wiki"
-    assert "no page" in seen(client, "/wiki/gpu-wiki/kernel/nothing.html", 404)
+    wrong = client.get("/wiki/gpu-wiki/kernel/softmx.html")
+    assert wrong.status_code == 404
+    assert 'Did you mean <a href="/wiki/gpu-wiki/kernel/softmax.html#L1">' in wrong.text
+    assert "The list has every page" in seen(client, "/wiki/gpu-wiki/kernel/qqqqqqqqqqqqqqqqqqqqqqqqqq.html", 404)
 
 
 def test_a_page_shows_its_figures_and_sources(client: TestClient) -> None:
@@ -81,9 +99,12 @@ def test_the_log_is_filtered_searched_and_paged(client: TestClient) -> None:
     assert "3 of 4 experiments" in seen(client, "/log?op=softmax&chip=h200")
     assert "1 of 4 experiments" in seen(client, "/log?outcome=neutral")
     assert "No experiment fits" in seen(client, "/log?method=tensor_cores")
-    assert "unknown --op" in seen(client, "/log?op=nothing", 400)
+    wrong = client.get("/log?op=nothing&method=tiling")
+    assert wrong.status_code == 400
+    assert "unknown “Operation” &#39;nothing&#39;" in wrong.text, "what a form cannot read is said in its words"
+    assert 'name="method" value="tiling"' in wrong.text, "beside the form as it was filled in"
     assert "ilp_unroll_register_tile" in seen(client, "/log?words=whole row in registers")
-    assert "No experiment fits" in seen(client, "/log?page=9")
+    assert seen(client, "/log?page=9") == seen(client, "/log"), "beyond the last page is the last one"
     assert "4 of 4" in seen(client, "/log?page=-3")
     assert "4 of 4" in seen(client, "/log?page=１")
 
@@ -95,6 +116,8 @@ def test_what_to_try_and_an_experiment_with_its_receipt(client: TestClient) -> N
     assert record is not None
     text = seen(client, f"/log/{record[1]}")
     assert "measured" in text
+    assert "dram_bytes_read" in text
+    assert re.search(r"dram_bytes_read [\d,]{9,} [\d,]{9,} ", text), "without zeros behind the point"
     receipt = re.search(r'href="(/bench/\w{64})"', client.get(f"/log/{record[1]}").text)
     assert receipt is not None
     assert "NVIDIA H200" in seen(client, receipt[1])

@@ -14,4 +14,5 @@ def test_passages_that_were_found_are_shown_without_marks(client: TestClient) ->
 
 
 def test_one_of_a_kind_is_no_plural(client: TestClient) -> None:
-    assert "1 claim checked" in client.get("/", params={"q": "asdf qwer"}).text
+    text = client.get("/", params={"q": "what is the HBM bandwidth of H200 SXM"}).text
+    assert "1 claim checked · 1 source ·" in text
