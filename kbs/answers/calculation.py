@@ -219,7 +219,7 @@ def _each(members: Sequence[Bound], said: Callable[[Bound], str]) -> str:
     )
 
 
-def _ridge(bound: Bound) -> float:
+def _ridge(bound: Bound) -> Decimal:
     assert bound.pipe is not None
     return bound.ridge[bound.pipe]
 

@@ -36,10 +36,10 @@ def read_dims(text: str | None) -> dict[str, int]:
             raise wrong(str(error)) from error
     else:
         for part in text.split(","):
-            name, equals, size = (piece.strip() for piece in part.partition("="))
-            if not (name and equals and re.fullmatch(r"-?[0-9]{1,20}", size, re.ASCII)):
+            name, equals, written = (piece.strip() for piece in part.partition("="))
+            if not (name and equals and re.fullmatch(r"-?[0-9]{1,20}", written, re.ASCII)):
                 raise wrong(f"{part.strip()[:60]!r} is not NAME=NUMBER")
-            raw[name] = int(size)
+            raw[name] = int(written)
     for name, size in raw.items():
         if not isinstance(size, int) or isinstance(size, bool) or not 0 < size < 2**40:
             raise UsageError(f"the size {name}={size!r} is not a positive integer", code="dims_invalid", hint=hint)

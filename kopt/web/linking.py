@@ -11,7 +11,6 @@ from kbs.common.visible_text import visible_lines
 from kbs.evidence.citation import EvidenceKind, Reference, parse_reference, references
 from kopt.services.publishing.addresses import file_of, line_of
 
-
 _FIELDS = {
     "dims": "Sizes", "gpu": "GPU", "chip": "GPU", "dtype": "Element type", "op": "Operation", "outcome": "Outcome",
     "bottleneck": "Bottleneck", "provenance": "Known by", "method": "Method", "backend": "Language",

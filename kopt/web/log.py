@@ -50,8 +50,9 @@ async def overview(desk: Desk, request: Request) -> Response:
             warnings = [*engine.warnings, *(f"degraded: {why}" for why in searched.degraded)]
         return {
             **_choices(),
-            "asked": asked, "words": words, "masked": hidden, "number": min(number, last), "total": total, "all": all_of_it,
-            "entries": entries, "last": last, "problem": problem, "status": 400 if problem else 200, "folder": str(found.files.root),
+            "asked": asked, "words": words, "masked": hidden, "number": min(number, last), "last": last,
+            "total": total, "all": all_of_it, "entries": entries, "folder": str(found.files.root),
+            "problem": problem, "status": 400 if problem else 200,
             "warnings": [*warnings, *map(str, found.problems()[:20])],
             "query": {name: value for name, value in given.items() if value and name != "page"},
         }  # fmt: skip

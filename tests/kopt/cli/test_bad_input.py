@@ -540,7 +540,7 @@ def test_a_home_that_is_read_only_is_read_without_a_trace(
     added = run(home, "log", "add", "Wider loads of 16 bytes", *words)
     id = added.json["data"]["entry"]["experiment"]["id"]
     usual = [run(home, *shlex.split(words.format(id=id))) for words in READING]
-    holder = contextlib.nullcontext()
+    holder: contextlib.AbstractContextManager[sqlite3.Connection | None] = contextlib.nullcontext()
     if how == "other times":
         for file in root.rglob("*.md"):
             os.utime(file, (1, 1))
@@ -570,17 +570,17 @@ def test_a_home_that_is_read_only_is_read_without_a_trace(
     assert "Traceback" not in done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(answers) == len(READING)
-    for words, now, then in zip(READING, answers, usual, strict=True):
-        if how == "writes left beside it" and words.startswith("ask") and CONFLICT in words:
+    for line, now, then in zip(READING, answers, usual, strict=True):
+        if how == "writes left beside it" and line.startswith("ask") and CONFLICT in line:
             # the lines that were left are not the page's: nothing of them is said, and why is told
-            assert "As it was left" not in now["data"]["answer"], words
-            assert any("is stale" in one for one in now["warnings"]), words
+            assert "As it was left" not in now["data"]["answer"], line
+            assert any("is stale" in one for one in now["warnings"]), line
             continue
-        assert now["warnings"] == then.json["warnings"] == [], words
-        if how == "writes left beside it" and CONFLICT in words:
-            assert "As it was left" in json.dumps(now["data"]), words
+        assert now["warnings"] == then.json["warnings"] == [], line
+        if how == "writes left beside it" and CONFLICT in line:
+            assert "As it was left" in json.dumps(now["data"]), line
         else:
-            assert now["data"] == then.json["data"], words
+            assert now["data"] == then.json["data"], line
     assert tree(place) == before
 
 
