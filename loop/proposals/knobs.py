@@ -377,12 +377,12 @@ def _made_by_arange(tree: ast.Module) -> set[str]:
 
 def _cuda(tokens: Sequence[Token]) -> _Parts:
     functions, settings, code = set[str](), list[tuple[Kind, str, str]](), list[str]()
-    at = 0
+    at, inside = 0, ""
     while at < len(tokens):
         token = tokens[at]
         if token.kind is TokenKind.NAME and token.text == "__launch_bounds__":
             end = _closing(tokens, at + 1)
-            settings.append(("launch settings", "", " ".join(one.text for one in tokens[at:end])))
+            settings.append(("launch settings", inside, " ".join(one.text for one in tokens[at:end])))
             at = end
             continue
         define = (
@@ -391,13 +391,23 @@ def _cuda(tokens: Sequence[Token]) -> _Parts:
         if define:
             settings.append(("tile sizes", "", f"{define[1]}={define[2]}"))
         elif token.kind is TokenKind.NAME and token.text == "__global__":
-            named = (one.text for one in tokens[at : at + 12] if one.kind is TokenKind.NAME)
-            functions.add(next((one for one in named if not one.startswith("__") and one != "void"), ""))
+            inside = _function(tokens, at)
+            functions.add(inside)
             code.append(token.text)
         else:
             code.append(token.text)
         at += 1
     return _Parts(functions, settings, [" ".join(code)])
+
+
+def _function(tokens: Sequence[Token], at: int) -> str:
+    """The name of the function that is declared here: the first that parameters follow, and no attribute's."""
+    while at + 1 < len(tokens) and tokens[at].text not in ("{", ";"):
+        called = tokens[at].kind is TokenKind.NAME and tokens[at + 1].text == "("
+        if called and not tokens[at].text.startswith("__"):
+            return tokens[at].text
+        at = _closing(tokens, at + 1) if called else at + 1
+    return ""
 
 
 def _closing(tokens: Sequence[Token], at: int) -> int:

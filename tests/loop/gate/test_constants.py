@@ -133,6 +133,20 @@ def test_no_spec(text: str) -> None:
     assert found(text) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ('asm("x %132;" : "+f"(d[132]));', False),
+        ("sum += part[132];", False),
+        ("__shared__ float part[132];", True),
+        ("sum += 132;", True),
+        ("k<<<n[132], 64>>>(x);", True),
+    ],
+)
+def test_the_place_of_an_element_is_no_spec(text: str, is_one: bool) -> None:
+    assert bool(list(hardware_constants(text, "kernel.cu", vocabulary(), {Decimal(132)}))) == is_one
+
+
 def test_no_kernel_of_the_tree_has_one() -> None:
     assert len(KERNELS) > 100
     said = {path: found(path.read_text("utf-8"), path.name, sizes_beside(path)) for path in KERNELS}

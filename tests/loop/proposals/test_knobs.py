@@ -75,6 +75,15 @@ def test_kinds_of_cuda_are_told_apart(old: str, new: str, kinds: set[str]) -> No
     assert {one.kind for one in differing(CUDA, CUDA.replace(old, new, 1), "cuda")} == kinds
 
 
+@pytest.mark.parametrize("bounds", ["void __launch_bounds__(SIDE * SIDE)", "__launch_bounds__(128, 2) void"])
+def test_a_new_kernel_of_cuda_brings_its_own_settings(bounds: str) -> None:
+    other = CUDA.replace("void __launch_bounds__(256) scale(", f"{bounds} tiled(")
+    assert other != CUDA
+    assert {one.kind for one in differing(CUDA, other, "cuda")} == {"the code"}
+    again = other.replace("128, 2", "64, 2").replace("SIDE * SIDE", "SIDE")
+    assert {one.kind for one in differing(other, again, "cuda")} == {"launch settings"}
+
+
 @pytest.mark.parametrize(
     ("method", "may", "may_not"),
     [
