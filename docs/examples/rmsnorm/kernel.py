@@ -1,0 +1,30 @@
+"""RMSNorm of rows, as it is written first: one warp a row, which is walked over twice in small pieces."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def rms_norm(x, weight, y, columns, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * columns
+    total = 0.0
+    for start in range(0, columns, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        v = tl.load(x + row + i, mask=i < columns, other=0.0)
+        total += tl.sum(v * v, axis=0)
+    factor = 1.0 / tl.sqrt(total / columns + eps)
+    for start in range(0, columns, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        v = tl.load(x + row + i, mask=i < columns, other=0.0)
+        w = tl.load(weight + i, mask=i < columns, other=0.0)
+        tl.store(y + row + i, v * factor * w, mask=i < columns)
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x, weight):
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        rows, columns = x.shape
+        rms_norm[(rows,)](x, weight, y, columns, 1e-6, BLOCK=128, num_warps=1)
+        return y

@@ -1,0 +1,28 @@
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def rms_norm(x, weight, y, columns, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * columns
+    part = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, columns, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        v = tl.load(x + row + i, mask=i < columns, other=0.0)
+        part += v * v
+    factor = 1.0 / tl.sqrt(tl.sum(part, axis=0) / columns + eps)
+    for start in range(0, columns, BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        v = tl.load(x + row + i, mask=i < columns, other=0.0)
+        w = tl.load(weight + i, mask=i < columns, other=0.0)
+        tl.store(y + row + i, v * factor * w, mask=i < columns)
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x, weight):
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        rows, columns = x.shape
+        rms_norm[(rows,)](x, weight, y, columns, 1e-6, BLOCK=128, num_warps=1)
+        return y
