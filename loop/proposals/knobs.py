@@ -327,11 +327,7 @@ class _Stripped(ast.NodeTransformer):
         self.generic_visit(node)
         names = [target.id for target in node.targets if isinstance(target, ast.Name)]
         number = isinstance(node.value, ast.Constant) and isinstance(node.value.value, int)
-        if (
-            len(names) == 1
-            and number
-            and (names[0].isupper() or "block" in names[0].lower() or "tile" in names[0].lower())
-        ):
+        if len(names) == 1 and number and _TILE.fullmatch(names[0]):
             self.settings.append(("tile sizes", "", f"{names[0]}={ast.unparse(node.value)}"))
             return ast.Pass()
         kind = _KEYWORDS.get(names[0].lower()) if len(names) == 1 else None

@@ -31,14 +31,17 @@ def attention_kernel(
     tl.store(o + start + i[:, None] * DIM + d[None, :], total.to(o.dtype.element_ty), mask=inside)
 
 
+ROWS = 64
+COLUMNS = 64
+
+
 class ModelNew(torch.nn.Module):
     def forward(self, q, k, v):
         q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
         o = torch.empty_like(q)
         batch, heads, length, dim = q.shape
         wide = max(triton.next_power_of_2(dim), 16)
-        rows = 64
-        attention_kernel[(triton.cdiv(length, rows), batch * heads)](
-            q, k, v, o, length, dim**-0.5, DIM=dim, D=wide, ROWS=rows, COLUMNS=64, num_warps=4, num_stages=1
+        attention_kernel[(triton.cdiv(length, ROWS), batch * heads)](
+            q, k, v, o, length, dim**-0.5, DIM=dim, D=wide, ROWS=ROWS, COLUMNS=COLUMNS, num_warps=4, num_stages=1
         )
         return o

@@ -57,15 +57,18 @@ def descriptor_kernel(q, k, v, o, length, scale, D: tl.constexpr, ROWS: tl.const
     o.store([first_row, 0], (total / whole[:, None]).to(q.dtype))
 
 
+ROWS = 128
+COLUMNS = 128
+
+
 class ModelNew(torch.nn.Module):
     def forward(self, q, k, v):
         q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
         o = torch.empty_like(q)
         batch, heads, length, dim = q.shape
         wide = max(triton.next_power_of_2(dim), 16)
-        rows, columns = 128, 128
-        if length % rows or length % columns or dim != wide:
-            attention_kernel[(triton.cdiv(length, rows), batch * heads)](
+        if length % ROWS or length % COLUMNS or dim != wide:
+            attention_kernel[(triton.cdiv(length, ROWS), batch * heads)](
                 q,
                 k,
                 v,
@@ -74,17 +77,17 @@ class ModelNew(torch.nn.Module):
                 dim**-0.5 * LOG2_E,
                 DIM=dim,
                 D=wide,
-                ROWS=rows,
-                COLUMNS=columns,
+                ROWS=ROWS,
+                COLUMNS=COLUMNS,
                 num_warps=8,
                 num_stages=2,
             )
             return o
         a, b, c, d = (
             TensorDescriptor.from_tensor(one.view(-1, dim), [size, dim])
-            for one, size in ((q, rows), (k, columns), (v, columns), (o, rows))
+            for one, size in ((q, ROWS), (k, COLUMNS), (v, COLUMNS), (o, ROWS))
         )
-        descriptor_kernel[(length // rows, batch * heads)](
-            a, b, c, d, length, dim**-0.5 * LOG2_E, D=dim, ROWS=rows, COLUMNS=columns, num_warps=8, num_stages=2
+        descriptor_kernel[(length // ROWS, batch * heads)](
+            a, b, c, d, length, dim**-0.5 * LOG2_E, D=dim, ROWS=ROWS, COLUMNS=COLUMNS, num_warps=8, num_stages=2
         )
         return o
