@@ -30,6 +30,7 @@ _KEYWORDS: dict[str, Kind] = {
     **dict.fromkeys(("eviction_policy", "cache_modifier", "volatile"), "cache hints"),
     **dict.fromkeys(("allow_tf32", "input_precision", "max_num_imprecise_acc", "out_dtype"), "precision settings"),
 }  # fmt: skip
+_SIZE = re.compile(r"block|tile|rows|chunk|unroll", re.IGNORECASE)
 _TILE = re.compile(r"[A-Z][A-Z0-9_]*|.*(?:block|tile|rows|chunk|unroll).*", re.IGNORECASE)
 
 _CODE: tuple[Kind, ...] = ("the code", "tile sizes")
@@ -327,7 +328,7 @@ class _Stripped(ast.NodeTransformer):
         self.generic_visit(node)
         names = [target.id for target in node.targets if isinstance(target, ast.Name)]
         number = isinstance(node.value, ast.Constant) and isinstance(node.value.value, int)
-        if len(names) == 1 and number and _TILE.fullmatch(names[0]):
+        if len(names) == 1 and number and (names[0].isupper() or _SIZE.search(names[0])):
             self.settings.append(("tile sizes", "", f"{names[0]}={ast.unparse(node.value)}"))
             return ast.Pass()
         kind = _KEYWORDS.get(names[0].lower()) if len(names) == 1 else None

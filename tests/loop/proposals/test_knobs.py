@@ -58,12 +58,21 @@ def test_kinds_of_triton_are_told_apart(old: str, new: str, kinds: set[str]) -> 
     assert {one.kind for one in differing(TRITON, TRITON.replace(old, new, 1), "python")} == kinds
 
 
-@pytest.mark.parametrize("name", ["ROWS", "rows", "block_rows", "chunk"])
-def test_a_size_of_tiles_by_its_name(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("ROWS", "tile sizes"),
+        ("rows", "tile sizes"),
+        ("chunk", "tile sizes"),
+        ("us", "the code"),
+        ("turns", "the code"),
+    ],
+)
+def test_a_size_of_tiles_by_its_name(name: str, kind: str) -> None:
     text = TRITON.replace("def run(x):", f"def run(x):\n    {name} = 64").replace(
         "(x.shape[0],)", f"(x.shape[0] // {name},)"
     )
-    assert {one.kind for one in differing(text, text.replace("= 64", "= 128"), "python")} == {"tile sizes"}
+    assert {one.kind for one in differing(text, text.replace("= 64", "= 128"), "python")} == {kind}
 
 
 def test_a_new_kernel_brings_its_own_settings() -> None:
