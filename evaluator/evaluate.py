@@ -77,6 +77,8 @@ def evaluate(
     kind = "cpu" if request.device == "cpu" else "cuda"
     try:
         with ExitStack() as own:
+            if kind == "cuda":
+                own.enter_context(torch.cuda.device(request.device))
             server = server or own.enter_context(ForkServer(kind, request.python, request.environment))
             baselines = server
             if recording.compiles(request, recognised):

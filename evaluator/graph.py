@@ -64,6 +64,14 @@ class Node(Record):
         }
 
 
+class Number(Record):
+    """An argument of the call that is a plain number."""
+
+    position: int = Field(ge=0, le=100)
+    """Among all arguments."""
+    value: bool | int | float
+
+
 class Graph(Record):
     """All operators of a call, in the order in which they ran."""
 
@@ -72,6 +80,7 @@ class Graph(Record):
     outputs: tuple[View, ...]
     single: bool
     """Whether the call returns a tensor, and no list of them."""
+    numbers: tuple[Number, ...] = ()
 
 
 def read_graph(answer: dict[str, Any]) -> Graph:
@@ -82,7 +91,10 @@ def read_graph(answer: dict[str, Any]) -> Graph:
     outputs = tuple(View.model_validate(one["tensor"]) for one in answer["outputs"] if isinstance(one, dict))
     if len(outputs) != len(answer["outputs"]):
         raise TypeError("a result is no tensor")
-    graph = Graph(sources=answer["sources"], nodes=answer["nodes"], outputs=outputs, single=answer["single"])
+    graph = Graph(
+        sources=answer["sources"], nodes=answer["nodes"], outputs=outputs, single=answer["single"],
+        numbers=answer.get("numbers", ()),
+    )  # fmt: skip
     for place, node in enumerate(graph.nodes):
         for view in node.tensors.values():
             _check(view, graph, place)

@@ -177,7 +177,9 @@ def compiled(module: ModuleType, graph: Any) -> str:
         module.ModelNew().to("meta")(*inputs)
         for kernel, grid, args, words in launches:
             looks = getattr(module, "LOOKS", 0)
-            mocks = [one.dtype if isinstance(one, torch.Tensor) else looks for one in args]
+            mocks = [
+                one.dtype if isinstance(one, torch.Tensor) else looks if isinstance(one, int) else one for one in args
+            ]
             kernel.warmup(*mocks, grid=grid, **words)
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[-400:]}"

@@ -48,6 +48,7 @@ def main() -> int:
     words.add_argument("--out", type=Path, required=True)
     words.add_argument("--rounds", type=int, default=3)
     words.add_argument("--seconds", type=float, default=540.0)
+    words.add_argument("--rows", type=int, default=0, help="of the softmax, where the problem's are too many to fit")
     words.add_argument("--rehearse", action="store_true")
     options = words.parse_args()
     end = time.monotonic() + options.seconds
@@ -98,16 +99,18 @@ def task(setting: tuple[int, int], mark: str, options: argparse.Namespace) -> Ta
     text = SOFTMAX.replace("BLOCK=1024", f"BLOCK={block}, num_warps={warps}") + f"\n# {mark}\n"
     request = Request(
         candidate=SourceFile(name="kernel.py", text=text),
-        reference=SourceFile(name="ref.py", text=reference(rehearse=options.rehearse)),
+        reference=SourceFile(name="ref.py", text=reference(options.rows, rehearse=options.rehearse)),
         plan="signal",
         device="cpu" if options.rehearse else "cuda:0",
     )
     return Task.of(request, SeedSchedule.secret(), (), "")
 
 
-def reference(*, rehearse: bool) -> str:
-    """The problem; small where nothing is timed."""
+def reference(rows: int, *, rehearse: bool) -> str:
+    """The problem, or one with so many rows; small where nothing is timed."""
     text = (PROBLEMS / "level1" / f"{NAME}.py").read_text("utf-8")
+    if rows:
+        text = re.sub(r"^batch_size = .*$", f"batch_size = {rows}", text, flags=re.MULTILINE)
     if rehearse:
         for size, value in tomllib.loads((PROBLEMS / "dims.toml").read_text("utf-8"))[NAME].items():
             text = re.sub(rf"^{size} = .*$", f"{size} = {value}", text, flags=re.MULTILINE)
@@ -119,7 +122,7 @@ def summed_up(done: list[dict[str, Any]], options: argparse.Namespace) -> int:
     rates = {count: statistics.median(one["per_minute"] for one in done if one["devices"] == count) for count in (1, 2)}
     failed = [one for one in candidates(done) if one["why"]]
     summary = {
-        "rehearsed": options.rehearse, "device": next(candidates(done))["at"], "rounds": options.rounds,
+        "rehearsed": options.rehearse, "device": next(candidates(done))["at"], "rounds": options.rounds, "rows": options.rows,
         "per_minute": {"one": rates[1], "two": rates[2]}, "ratio": round(rates[2] / rates[1], 3), "bar": BAR,
         "failed": len(failed), "candidates": sum(1 for _ in candidates(done)),
     }  # fmt: skip

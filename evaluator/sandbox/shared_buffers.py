@@ -52,7 +52,8 @@ class Buffer:
             os.close(self.descriptor)
             self.descriptor = -1
         if self._release is not None:
-            torch.cuda.synchronize()  # a copy that is still under way must not lose the memory under its feet
+            # A copy that is still under way, on whatever GPU this is, must not lose the memory under its feet.
+            torch.cuda.synchronize(self.base.device)
             self.base = torch.empty(0, dtype=torch.uint8)
             self._release()
             self._release = None

@@ -6,6 +6,7 @@ needs no rule for any of the operators that only look at memory in another way.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -100,6 +101,13 @@ def _spec(tensor: torch.Tensor) -> dict[str, Any]:
     }
 
 
+def _numbers(values: Any) -> list[dict[str, Any]]:
+    """Arguments that are plain numbers, and where they stand."""
+    listed = enumerate(values) if isinstance(values, (list, tuple)) else ()
+    plain = [(n, one) for n, one in listed if isinstance(one, (bool, int, float))]
+    return [{"position": n, "value": one} for n, one in plain if math.isfinite(one)]
+
+
 def trace(subject: Any, seed: int) -> dict[str, Any]:
     """The graph of one call of a model, without memory: on fake tensors alone.
 
@@ -124,6 +132,7 @@ def trace(subject: Any, seed: int) -> dict[str, Any]:
             "outputs": [recorder.seen(leaf) for leaf in leaves],
             "single": single,
             "written": outputs,
+            "numbers": _numbers(values),
         }
 
     found: dict[str, Any] = on_fake(subject, seed, graph)

@@ -143,7 +143,7 @@ def _product(model: _Model, product: Product) -> Family:
         rows, columns, depth = (int(config[name]) for name in ("rows", "columns", "depth"))
         stages, warps = int(config["num_stages"]), _warps(config)
         size = element_bytes(product.dtype)
-        if stages * depth * (rows + columns) * size > target.shared_bytes - 1024 or rows * columns > 256 * 32 * warps:
+        if stages * depth * (rows + columns) * size > target.shared_bytes - 1024 or rows * columns > 128 * 32 * warps:
             return math.inf
         tiles = product.batch * cdiv(product.rows, rows) * cdiv(product.columns, columns)
         waves = tiles / target.multiprocessors

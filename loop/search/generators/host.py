@@ -68,17 +68,22 @@ def file_text(problem: Problem, kernels: Sequence[Kernel], what: str) -> str:
 
 def _model(problem: Problem, launches: Sequence[str]) -> str:
     sources = problem.graph.sources
-    inputs = [n for n, one in enumerate(sources) if one.what == "input"]
-    arguments = ", ".join(f"x{n}" for n in inputs)
+    given = [f"x{n}" for n, one in enumerate(sources) if one.what == "input"]
+    for number in sorted(problem.graph.numbers, key=lambda one: one.position):
+        given.insert(number.position, f"p{number.position}")
+    arguments = ", ".join(given)
     lines = ["class ModelNew(torch.nn.Module):"]
     weights = {name: sources[n] for name, n in problem.sources.items() if sources[n].what == "weight"}
     lines += _constructor([one for one in sources if one.what == "weight"])
     lines += ["", f"    def forward(self, {arguments}):" if arguments else "    def forward(self):"]
     body = []
-    for name, number in problem.sources.items():
-        spec = sources[number]
-        given = _weight(spec.name) if name in weights else name
-        body.append(f"{name} = fitted({given}, {spec.shape!r}, {spec.stride!r})")
+    for number in problem.graph.numbers:
+        body.append(f"if p{number.position} != {number.value!r}:")
+        body.append(f'    raise ValueError(f"made for {number.value!r}, not for {{p{number.position}}}")')
+    for name, place in problem.sources.items():
+        spec = sources[place]
+        tensor = _weight(spec.name) if name in weights else name
+        body.append(f"{name} = fitted({tensor}, {spec.shape!r}, {spec.stride!r})")
     first = next(iter(problem.sources), None)
     body.append(f"device = {first}.device")
     for buffer in problem.buffers.values():

@@ -70,6 +70,10 @@ class _Result(Body):
                 parts.append(f"{indexes[axis]}{wide} * {stride}" if stride != 1 else indexes[axis])
         return " + ".join(parts) or "0"
 
+    def index(self, axis: int) -> tuple[str, str]:
+        """The index along an axis of the domain, as it stands in the tile."""
+        return {0: "n[None, :]", 1: "m[:, None]"}.get(len(self.segment.sizes) - 1 - axis, "batch"), "r"
+
     def mask(self, axes: Iterable[int], flat: bool) -> str:
         """What lies inside."""
         del flat

@@ -284,3 +284,12 @@ def test_who_knows_one_of_a_row_knows_nothing_of_the_others() -> None:
     assert [float(tensor.sum()) for tensor in row.tensors] == [1000.0 * n for n in range(20)]
     assert row.message(3)["offsets"] == row.offsets[3:]
     row.close()
+
+
+def test_memory_is_let_go_of_once_its_own_device_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[object] = []
+    monkeypatch.setattr(torch.cuda, "synchronize", order.append)
+    base = torch.empty(8, dtype=torch.uint8, device="meta")  # stands for a GPU that is not the current one
+    buffer = Buffer(1, "device", 8, -1, base, _release=lambda: order.append("released"))
+    buffer.close()
+    assert order == [base.device, "released"]

@@ -46,6 +46,8 @@ REFERENCES = {
     "products": reference(
         "torch.softmax(x @ y, -1)", "torch.randn(2, 20, 40), torch.randn(2, 40, 33)", arguments="x, y"
     ),
+    "product-triangle": reference("torch.tril(x @ y)", "torch.randn(40, 50), torch.randn(50, 36)", arguments="x, y"),
+    "number": reference("s * x + y * n", "torch.randn(9, 40), 2.5, torch.randn(40), 3", arguments="x, s, y, n"),
     "long-softmax": reference("torch.softmax(x, -1)", "torch.randn(2, 9001)"),
     "long-layernorm": reference("self.n(x)", "torch.randn(3, 8200)", "self.n = nn.LayerNorm(8200)"),
 }
