@@ -122,7 +122,8 @@ def summed_up(done: list[dict[str, Any]], options: argparse.Namespace) -> int:
     rates = {count: statistics.median(one["per_minute"] for one in done if one["devices"] == count) for count in (1, 2)}
     failed = [one for one in candidates(done) if one["why"]]
     summary = {
-        "rehearsed": options.rehearse, "device": next(candidates(done))["at"], "rounds": options.rounds, "rows": options.rows,
+        "rehearsed": options.rehearse, "device": next(candidates(done))["at"], "rounds": options.rounds,
+        "rows": options.rows,
         "per_minute": {"one": rates[1], "two": rates[2]}, "ratio": round(rates[2] / rates[1], 3), "bar": BAR,
         "failed": len(failed), "candidates": sum(1 for _ in candidates(done)),
     }  # fmt: skip

@@ -230,7 +230,7 @@ def test_a_full_gpu_is_an_error_with_a_name(monkeypatch: pytest.MonkeyPatch) -> 
         raise cuda_driver.CudaError("cuMemCreate: CUDA_ERROR_OUT_OF_MEMORY")
 
     monkeypatch.setattr(cuda_driver, "allocate", refuse)
-    monkeypatch.setattr(buffers.torch, "empty", lambda *_, **__: None)
+    monkeypatch.setattr(torch, "empty", lambda *_, **__: None)
     with pytest.raises(KoptError, match=r"6\.4 GB .*CUDA_ERROR_OUT_OF_MEMORY") as raised:
         device_buffer(6_400_000_000, 0)
     assert raised.value.code == "out_of_memory"
