@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -41,6 +41,12 @@ MAX_FILE_BYTES = 64 * 1024 * 1024
 """kopt writes no larger file into a run."""
 
 
+@lru_cache(maxsize=64)
+def _parsed(data: bytes) -> Receipt:
+    """A receipt; nobody changes one, and each version's is read again at each later one."""
+    return parse(data)
+
+
 @dataclass(frozen=True, eq=False)
 class GateContext:
     """A version, or the end of a run, as it is on the disk. Every file is read once and kept."""
@@ -62,6 +68,8 @@ class GateContext:
     """The key that seals receipts and journals, `evaluator.store.seal.load_key(KOPT_HOME)`; None if it has none."""
     began_sealed: bool = field(default=False, kw_only=True)
     """Whether this KOPT_HOME began the run with a sealed journal (`loop.journal.seeds.sealed`)."""
+    last_commit: str = field(default="", kw_only=True)
+    """The last commit of the run's repository, as this KOPT_HOME remembers it; empty if it does not."""
     _read: dict[str, bytes | None] = field(default_factory=dict, repr=False)
     _profiles: dict[int, Profile | None] = field(default_factory=dict, repr=False)
 
@@ -250,7 +258,7 @@ class GateContext:
 
     def receipt(self, path: str) -> Receipt | None:
         """The receipt in a file; None if there is none that can be read."""
-        return self.read_as(path, parse)
+        return self.read_as(path, _parsed)
 
     @cached_property
     def receipts(self) -> dict[str, Receipt]:

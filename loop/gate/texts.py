@@ -136,16 +136,24 @@ class Ledger:
         found = [
             one for path in REGISTERED for one in sources.check_citations(self.context.text(path) or "", self.context)
         ]
-        return tuple(self._given(one) for one in found)
+        return tuple(given for one in found for given in self._given(one))
+
+    @cached_property
+    def own(self) -> tuple[Given, ...]:
+        """Figures of every line that is cited by the proposal."""
+        return tuple(given for _, one in self.citations for given in self._given(one))
 
     @cached_property
     def cited(self) -> tuple[Given, ...]:
         """Figures of every line that is cited by the proposal or registered at the run's start."""
-        return (*self._registered, *(self._given(one) for _, one in self.citations))
+        return (*self._registered, *self.own)
 
-    def _given(self, one: sources.Checked) -> Given:
-        figures, product = sources.cited_figures(one, self.context)
-        return Given(figures, product or self.accountant.other_product(one.result.says, self.context.record.gpu))
+    def _given(self, one: sources.Checked) -> tuple[Given, ...]:
+        """What a citation's lines are a source of, line by line: each has conditions of its own."""
+        return tuple(
+            Given(figures, product or self.accountant.other_product(said, self.context.record.gpu), said)
+            for figures, product, said in sources.cited_figures(one, self.context)
+        )
 
     @cached_property
     def _sizes(self) -> frozenset[Decimal]:
@@ -204,15 +212,15 @@ class Ledger:
         versions = self._versions(text.text)
         measured = [self._measured(version) for version in versions]
         launches = [one for n in versions if n <= self.context.version and (one := self.context.launch(n)) is not None]
-        own = [self._given(one) for one in sources.check_citations(text.text, self.context)]
+        own = [given for one in sources.check_citations(text.text, self.context) for given in self._given(one)]
         chosen = _SELECTED.search(text.file)
         if chosen is not None:
             cited = (*self._registered, *own, *self._quoted(int(chosen[1])))
             gains = [given.figures for given in self._quoted(int(chosen[1]))]
         else:
             cited = self.cited
-            several = own or [self._given(one) for _, checked in self._selected.values() for one in checked]
-            gains = [given.figures for given in several]
+            several = [given for _, checked in self._selected.values() for one in checked for given in self._given(one)]
+            gains = [given.figures for given in own or several]
         diagnoses = (self.context.diagnosis(n) for n in versions)
         headroom = [line for note in diagnoses if note for line in note.headroom]
         return Sources(
@@ -225,12 +233,32 @@ class Ledger:
             [one.text for one in equations(text.text) if one.holds],
             self.context.record.gpu,
             self._words,
+            self._others,
+            self._logged,
             {n: self._of_version(n) for n in range(self.context.reached + 1) if self.context.profile(n)},
         )
 
     def _of_version(self, version: int) -> OfVersion:
         launch = self.context.launch(version)
         return OfVersion(launches=[launch] if launch else [], measured=[self._measured(version)[0], self._counted])
+
+    @cached_property
+    def _others(self) -> Figures:
+        """Times of other programs than the run's kernels, in its receipts."""
+        found = Figures()
+        for receipt in self.context.receipts.values():
+            for quantity in sources.baseline_figures(receipt):
+                found.add(quantity)
+        return found
+
+    @cached_property
+    def _logged(self) -> Figures:
+        """Numbers of the records of the experience log that this version's queries found."""
+        found = Figures()
+        for hit in (hit for search in self.context.searches for hit in search.hits if hit.reference.startswith("log/")):
+            for number in written_numbers(f"{hit.text} {hit.title}"):
+                found.add(number)
+        return found
 
     @cached_property
     def _counted(self) -> Figures:
@@ -255,17 +283,19 @@ class Ledger:
         assert proposal is not None
         one, found = proposal.evidence.selected[n], []
         for checked in self._selected[n][1]:
-            given = self._given(checked)
-            wiki = checked.cited.reference.kind in (EvidenceKind.WIKI, EvidenceKind.LOG, EvidenceKind.NOTE)
-            if wiki and checked.ok:
+            given, kind = self._given(checked), checked.cited.reference.kind
+            if kind in (EvidenceKind.WIKI, EvidenceKind.LOG, EvidenceKind.NOTE) and checked.ok:
                 quoted = Figures()
                 quoted.add_text(one.quote)
                 for number in written_numbers(one.quote):
                     quoted.add(number)
-                product = given.product or self.accountant.other_product(one.quote, self.context.record.gpu)
-                found.append(Given(quoted, product))
+                products = {line.product for line in given if line.product}
+                product = products.pop() if len(products) == 1 else ""
+                product = product or self.accountant.other_product(one.quote, self.context.record.gpu)
+                lines = {line.said for line in given}
+                found.append(Given(quoted, product, lines.pop() if len(lines) == 1 else one.quote))
             elif checked.ok:
-                found.append(given)
+                found += given
         return found
 
     def _computed(self, text: str, measured: list[Figures], cited: tuple[Given, ...]) -> Figures:
@@ -277,10 +307,13 @@ class Ledger:
         return results
 
 
+_accountant = lru_cache(maxsize=2)(Accountant)  # it reads every name of the vocabulary
+
+
 @lru_cache(maxsize=4)
 def ledger(context: GateContext) -> Ledger:
     """The sources of a context, computed once."""
-    return Ledger(context, Accountant(context.terms))
+    return Ledger(context, _accountant(context.terms))
 
 
 def known_values(context: GateContext) -> frozenset[Decimal]:

@@ -16,6 +16,7 @@ import psutil
 
 from kbs.common import git
 from kbs.common.errors import KoptError, UsageError
+from kbs.common.files import write_whole
 from kbs.common.git import GitCommands, GitUse
 from kbs.common.visible_text import visible
 
@@ -93,7 +94,8 @@ def blob_id(data: bytes, digits: int) -> str:
 class Repository:
     """The repository of a run that this process holds the lock of."""
 
-    def __init__(self, root: Path, run: str, *, in_place: bool, branch: str) -> None:
+    def __init__(self, root: Path, run: str, *, in_place: bool, branch: str, last: Path | None = None) -> None:
+        self.last = last  # the file that keeps the hash of the last commit
         self.root, self.run, self.branch, self.own = root.resolve(), run, branch, not in_place
         # A replacement ref would show another commit than the one that is named.
         environment = {"GIT_NO_REPLACE_OBJECTS": "1"}
@@ -155,11 +157,16 @@ class Repository:
         """
         trailer = f"{TRAILER}: {self.run} {what}"
         if again and (made := self._made(trailer)):
-            return made
+            return self._kept(made)
         self._git.tell("add", "--all", "--force", "--", ".")
         text = f"{message}\n\n{trailer}\n"
         self._git.tell("commit", "--quiet", "--allow-empty", "--cleanup=verbatim", "--only", "-m", text, "--", ".")
-        return self._git.tell("rev-parse", "HEAD")
+        return self._kept(self._git.tell("rev-parse", "HEAD"))
+
+    def _kept(self, commit: str) -> str:
+        if self.last is not None:
+            write_whole(self.last, f"{commit}\n".encode("ascii"), private=True)
+        return commit
 
     def _made(self, trailer: str) -> str:
         """The commit that has this trailer; empty where there is none."""

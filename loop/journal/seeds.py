@@ -44,6 +44,19 @@ def sealed(home: Path, run: str) -> bool:
         return False
 
 
+def commit_file(home: Path, run: str) -> Path:
+    """Path of what names the last commit of a run: the journal, which that commit holds, cannot name it."""
+    return home / FOLDER / f"{run}.commit"
+
+
+def last_commit(home: Path, run: str) -> str:
+    """The last commit that this KOPT_HOME made in a run's repository; empty if it knows of none."""
+    try:
+        return commit_file(home, run).read_text("ascii", "replace").strip()
+    except OSError:
+        return ""
+
+
 def load(home: Path, run: str, committed: str) -> bytes:
     """The master seed of a run. Raises `ConfigurationError` (`seed_missing`, `seed_changed`)."""
     path = seed_file(home, run)

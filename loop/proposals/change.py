@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from evaluator.source.cpp_tokens import Kind, Token, lex
+from loop.proposals.cuda_essence import live, macros
 from loop.proposals.essence import essential, names
 from loop.proposals.knobs import folded
 from loop.tools import MachineNote
@@ -169,6 +170,9 @@ def _compare_cuda(before: str, after: str) -> Change:
         return Change(True, "only comments and white space differ", ())
     if _spelled(_numbered(old)) == _spelled(_numbered(new)):
         return Change(True, "only comments, white space or names of local variables differ", ())
+    both = macros(old) & macros(new)
+    if _spelled(_numbered(live(old, both))) == _spelled(_numbered(live(new, both))):
+        return Change(True, "only comments, white space, names of local variables or dead code differ", ())
     matcher = difflib.SequenceMatcher(None, [t.text for t in old], [t.text for t in new], autojunk=True)
     lines = (
         [new[min(b, len(new) - 1)].line for tag, _, _, b, _ in matcher.get_opcodes() if tag != "equal"] if new else []

@@ -11,6 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Set
 
+from loop.proposals.cancelling import cancelling
+
 _CUDA_BITS = re.compile(
     r"__(?:float|double|half|int|uint|hiloint)\w*_as_\w+|__(?:float|double)2\w+_r[nzud]\w*|\bunion\b"
     r"|reinterpret_cast < (?:const )?(?:unsigned|int|u?int(?:8|16|32|64)_t|short|char)\b"
@@ -29,6 +31,7 @@ def less_precise(before: str, after: str, language: str, asked: str) -> Iterator
         for match in _CUDA_BITS.finditer(after):
             if not there[match[0]]:
                 yield after.count("\n", 0, match.start()) + 1, match[0]
+        yield from _cancels(before, after, language)
         return
     try:
         old, new = (ast.parse(text) for text in (before, after))
@@ -40,8 +43,14 @@ def less_precise(before: str, after: str, language: str, asked: str) -> Iterator
         had[said] -= 1
         if had[said] < 0 and wide:
             yield line, said
+    yield from _cancels(before, after, language)
     if wide and not list(_unraised(old, wide)) and _raises(old, wide):
         yield from _unraised(new, wide)
+
+
+def _cancels(before: str, after: str, language: str) -> Iterator[tuple[int, str]]:
+    there = Counter(said for _, said in cancelling(before, language))
+    yield from ((line, said) for line, said in cancelling(after, language) if not there[said])
 
 
 def _device(tree: ast.Module) -> Iterator[ast.FunctionDef]:

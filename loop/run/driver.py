@@ -125,7 +125,10 @@ class Driver:
             state = replay(written.entries)
             _check_record(folder, state)
             remove_unfinished(folder.root)
-            repository = Repository(root, record.id, in_place=record.in_place, branch=record.branch)
+            repository = Repository(
+                root, record.id, in_place=record.in_place, branch=record.branch,
+                last=seeds.commit_file(home, record.id),
+            )  # fmt: skip
             notes = repository.settle()
             committed = any(version.committed for version in state.versions)
             repository.begin(committed=committed)

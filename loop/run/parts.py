@@ -153,5 +153,6 @@ class Parts:
             self.folder, self.record, state, self.wikis, self.terms, version, stage, proposal,
             self.tools.machine_code if proposal is not None else None, unwritten or {},
             key=load_key(self.home), began_sealed=seeds.sealed(self.home, self.record.id),
+            last_commit=seeds.last_commit(self.home, self.record.id),
         )  # fmt: skip
         return run_gate(context)

@@ -216,6 +216,7 @@ def gate_look(engine: Engine, view: View, version: int | None, *, final: bool) -
     context = GateContext(
         view.folder, view.record, state, engine.library, engine.terms, number, stage,
         key=load_key(home), began_sealed=seeds.sealed(home, view.record.id),
+        last_commit=seeds.last_commit(home, view.record.id),
     )  # fmt: skip
     return run_gate(context)
 

@@ -18,11 +18,11 @@ from evaluator.profiling.profile import Launch
 from kbs.evidence.quantities import find_quantities, normal
 from kbs.evidence.units import parse_number, parse_unit, says_the_same
 from kbs.evidence.vocabulary import Vocabulary
-from loop.gate.numbers import wording
+from loop.gate.numbers import references, scope, wording
 from loop.gate.numbers.figures import Figures, pieces
 from loop.gate.numbers.names import NameFinder, Words, name_words
 from loop.gate.numbers.plain_text import plain
-from loop.gate.numbers.profiles import beside, metric_names, says, shown_of, values_of
+from loop.gate.numbers.profiles import beside, metric_names, names, says, shown_of, values_of
 from loop.gate.numbers.sources import is_element
 from loop.gate.numbers.spoken import Name, Sentence, Spoken
 
@@ -52,6 +52,8 @@ class Given:
     figures: Figures
     product: str = ""
     """The GPU that they are of; empty for measurements, and for lines that name none."""
+    said: str = ""
+    """The cited lines, which may say under which conditions they hold; empty for measurements."""
 
 
 class OfVersion(TypedDict):
@@ -81,6 +83,10 @@ class Sources:
     """The run's GPU."""
     words: Set[str]
     """Identifiers of kernel and reference: digits in them are names."""
+    others: Figures = field(default_factory=Figures)
+    """What receipts measured of other programs than the run's kernels."""
+    logged: Figures = field(default_factory=Figures)
+    """What the records of the experience log say that a query of the version found."""
     versions: Mapping[int, OfVersion] = field(default_factory=dict)
     """What the measurements of one version alone say, for sentences that say so of it."""
 
@@ -165,7 +171,7 @@ class Accountant:
 
     def unaccounted(self, text: str, sources: Sources, chosen: Chosen, mode: Mode = "claims") -> Iterator[Unaccounted]:
         """Numbers of a text that nothing accounts for, and hedged specs, each with its line."""
-        lines = wording.REFERENCES.sub(lambda m: " " * len(m[0]), normal(plain(text))).split("\n")
+        lines = references.blanked(normal(plain(text))).split("\n")
         head = ""
         for number, line in enumerate(lines, start=1):
             row = line.count("|") > 1
@@ -248,8 +254,11 @@ class Accountant:
         digits = re.findall(r"\d+", name)
         if not digits or any(True for _ in self._names.find(name)) or self._terms.resolve("product", name):
             return False
-        if wording.UNIT_AFTER.match(after) and re.fullmatch(r"[A-Za-z]+\d+", name):
+        unit = wording.UNIT_AFTER.match(after) or wording.PARTS_AFTER.match(after)
+        if unit and re.fullmatch(r"[A-Za-z]+\d+", name) and not wording.NAMES.fullmatch(name):
             return name not in sources.words
+        if wording.HIDDEN.search(name):
+            return True
         known = name in sources.words or bool(wording.NAMES.fullmatch(name))
         return max(map(len, digits)) > 2 and not known and not set(re.findall(r"[A-Za-z_]\w*", name)) & sources.words
 
@@ -302,7 +311,7 @@ class Accountant:
             return Unaccounted(1, f"the number before {shown}", sentence, True, "", "")
         if (version := spoken.version) is not None and version in sources.versions:
             sources = replace(sources, **sources.versions[version])
-        metric = beside(spoken)
+        metric = None if scope.of_other_program(spoken.before) else beside(spoken)
         if metric is not None and not sources.in_equation(spoken.start, spoken.text):
             values = [v for launch in sources.launches for v in values_of(launch, metric, bare=not spoken.dimension)]
             if any(says_the_same(value, reading) for value in values for reading in spoken.readings):
@@ -314,16 +323,22 @@ class Accountant:
         if not hardware and not spoken.is_gain and self._chooses(spoken, chosen):
             return None
         if spoken.is_gain:
-            shows = (sources.computed, sources.elsewhere)
+            shows = [
+                sources.computed,
+                sources.elsewhere,
+                *([sources.logged] if wording.OF_LOG.search(spoken.text) else []),
+            ]
             found = any(one.has(spoken.readings) for one in (*sources.gains, *shows))
             return None if found else Unaccounted(1, shown, sentence, hardware, "", "")
         wanted = self._wanted(spoken)
+        if spoken.dimension in wording.MEASURED and scope.of_other_program(spoken.before):
+            sources = replace(sources, measured=[sources.others], launches=())
         measured = any(one.has(spoken.readings) for one in sources.measured) or sources.computed.has(spoken.readings)
         if measured and not (hardware and not spoken.dimension):
             return None
         if not hardware and sources.elsewhere.has(spoken.readings):
             return None
-        if any(says(launch, spoken) for launch in sources.launches):
+        if any(says(launch, spoken) or names(launch, spoken) for launch in sources.launches):
             return None
         if any(self._given(given, spoken, wanted, sources.product) for given in sources.cited):
             stated = hardware or (spoken.dimension in {*wording.HARDWARE, "bytes"} and spoken.sentence.thing)
@@ -335,15 +350,21 @@ class Accountant:
         """Whether a cited line has the number, of the GPU that the clause speaks of."""
         if not given.figures.has(spoken.readings, wanted):
             return False
-        if not given.product or given.product == product or self.is_capability_of(given.product, product):
-            return True
         parts = [part for part in wording.CLAUSE.split(spoken.before) if part is not None]
         after = wording.CLAUSE.split(spoken.after)[0] or ""
         clause = f"{parts[-1] if parts else ''} {after}"
         if ":" in spoken.before[-3:] and len(parts) > 1:
             clause = f"{parts[-2]} {clause}"  # `H100 SXM HBM bandwidth: 3.35 TB/s`
-        named = (found.meaning for found in self._product_names.find(clause))
-        return any(one == given.product or self._in_family(one, given.product) for one in named)
+        if not scope.same_conditions(given.said, clause, spoken.text, spoken.after):
+            return False
+        if not given.product or self.is_capability_of(given.product, product):
+            return True
+        named = [found.meaning for found in self._product_names.find(clause)]
+        if scope.of_all(clause) and given.product not in named:
+            return False
+        if any(one == given.product or self._in_family(one, given.product) for one in named):
+            return True
+        return given.product == product and (not named or bool(scope.THIS_ONE.search(clause)))
 
     def other_product(self, text: str, product: str) -> str:
         """The GPU that a cited line is about, if it names one and not `product`; else empty."""

@@ -120,22 +120,22 @@ def hardware_constants(
         elif (
             _is_of_the_device(constant, value, chosen)
             or _of_a_product(constant, value, terms, chosen)
-            or (line in commented and not _is_chosen(value, chosen))
+            or (line in commented and not is_chosen(value, chosen))
         ):
             why = "its name says so" if line not in commented else f"its comment says so: {commented[line][:80]}"
             seen.add((line, value))
-            yield FoundSpec(line, shown, (), tuple(_any_unit(value, commented.get(line, ""))), why)
+            yield FoundSpec(line, shown, (), tuple(any_unit(value, commented.get(line, ""))), why)
     exactly = chosen.exactly if chosen else frozenset[Decimal]()
     literals = _literals(tree, exactly) if tree is not None else () if python else _cuda_literals(text)
     for line, value, sizes_grid in literals:
-        if (line, value) in seen or _is_chosen(value, chosen) or value in exactly:
+        if (line, value) in seen or is_chosen(value, chosen) or value in exactly:
             continue
         if value in known or sizes_grid:
             why = (
                 "it sizes a grid, and follows from no size of the problem" if sizes_grid else "it is a spec of this GPU"
             )
             seen.add((line, value))
-            yield FoundSpec(line, f"{value:f}", (), tuple(_any_unit(value, "")), why)
+            yield FoundSpec(line, f"{value:f}", (), tuple(any_unit(value, "")), why)
 
 
 def _commented(text: str, name: str) -> dict[int, str]:
@@ -156,16 +156,16 @@ def _is_of_the_device(name: str, value: Decimal, chosen: Chosen | None) -> bool:
     return bool(spoken & _OF_THE_DEVICE) and (
         value >= FEWEST_SMS
         if counts_sms and not spoken & {"block", "tile", "per", "blocks"}
-        else not _is_chosen(value, chosen)
+        else not is_chosen(value, chosen)
     )
 
 
 def _of_a_product(name: str, value: Decimal, terms: Vocabulary, chosen: Chosen | None) -> bool:
     """Whether a name is that of a GPU: `{"h100": 144}`."""
-    return not _is_chosen(value, chosen) and bool(terms.resolve("product", name.replace("_", " ")))
+    return not is_chosen(value, chosen) and bool(terms.resolve("product", name.replace("_", " ")))
 
 
-def _is_chosen(value: Decimal, chosen: Chosen | None) -> bool:
+def is_chosen(value: Decimal, chosen: Chosen | None) -> bool:
     """Whether a value may be a kernel's own choice: small, a power of two, or from the sizes of the run."""
     if value != value.to_integral():
         return value < SMALL * SMALL  # a factor, such as log2(e)
@@ -174,7 +174,7 @@ def _is_chosen(value: Decimal, chosen: Chosen | None) -> bool:
     return whole <= SMALL or power or (chosen is not None and chosen.has(value))
 
 
-def _any_unit(value: Decimal, comment: str) -> Iterator[Quantity]:
+def any_unit(value: Decimal, comment: str = "") -> Iterator[Quantity]:
     """What a constant without a unit in its name may be a value of."""
     unit = re.search(r"[kKMGT]i?B/s|[kKMGTP]?FLOPS?|[kMG]Hz|[KMG]i?B\b", comment)
     for one in (unit[0],) if unit else _UNITS_OF_SPECS:
@@ -228,6 +228,12 @@ def _literals(tree: ast.Module, sizes: Set[Decimal]) -> Iterator[tuple[int, Deci
     A product of `sizes` that is written out is none.
     """
     sizing = of_grids(tree)
+    for node, number in literals(tree, sizes):
+        yield node.lineno, number, id(node) in sizing
+
+
+def literals(tree: ast.Module, sizes: Set[Decimal] = frozenset()) -> Iterator[tuple[ast.BinOp | ast.Constant, Decimal]]:
+    """(node, value) of each number that is not small, and of each sum or product of numbers but those of `sizes`."""
     made = _set_once(tree)
     inner: set[int] = set()
     for node in ast.walk(tree):
@@ -237,7 +243,7 @@ def _literals(tree: ast.Module, sizes: Set[Decimal]) -> Iterator[tuple[int, Deci
             if number is not None:
                 inner |= {id(one) for one in ast.walk(node)}
                 if number > SMALL and not (isinstance(whole, ast.BinOp) and _is_product(whole, sizes)):
-                    yield node.lineno, number, id(node) in sizing
+                    yield node, number
 
 
 class _With(ast.NodeTransformer):
@@ -320,6 +326,11 @@ def _value(expression: str | ast.expr) -> Decimal | None:
         return found if found.is_finite() else None
     except (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError):
         return None
+
+
+def number_of(expression: str) -> Decimal | None:
+    """The value of a number, or of an expression of numbers, of CUDA; None for any other."""
+    return _value(_SUFFIX.sub("", expression.replace("'", "")))
 
 
 def _computed(node: ast.expr) -> float:

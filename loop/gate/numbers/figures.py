@@ -6,7 +6,8 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal
+from functools import lru_cache
 
 from kbs.evidence.arithmetic import MAX_LENGTH, equation_holds
 from kbs.evidence.quantities import Stated, find_quantities, normal
@@ -109,14 +110,16 @@ def written_numbers(text: str) -> Iterator[Quantity]:
             yield found
 
 
+_DIGITS = Context(prec=60)
+
+
+@lru_cache(maxsize=1 << 16)
 def exact(value: Decimal, dimension: str, scale: Decimal = Decimal(1)) -> Quantity:
     """A figure of code's own, with all digits that it has."""
-    with localcontext() as context:
-        context.prec = 60
-        plain = value.normalize()
-        _, digits, place = plain.as_tuple()
-        at = place if isinstance(place, int) else 0
-        return Quantity(Number(plain, max(1, len(digits)), Decimal(1).scaleb(at)), Unit(dimension, scale))
+    plain = _DIGITS.normalize(value)
+    _, digits, place = plain.as_tuple()
+    at = place if isinstance(place, int) else 0
+    return Quantity(Number(plain, max(1, len(digits)), _DIGITS.scaleb(Decimal(1), at)), Unit(dimension, scale))
 
 
 _TERMS = re.compile(

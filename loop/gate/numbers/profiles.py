@@ -69,6 +69,15 @@ def says(launch: Launch, spoken: Spoken) -> bool:
     return unit is not None and any(one.shown == f"{spoken.written} {unit[1]}" for one in launch.counters.values())
 
 
+def names(launch: Launch, spoken: Spoken) -> bool:
+    """Whether a profile has the bare number as the value of a metric whose name has the word beside it."""
+    words = [*re.findall(r"[a-z]{4,}", spoken.before.lower())[-1:], *re.findall(r"[a-z]{4,}", spoken.after.lower())[:1]]
+    return not spoken.dimension and any(
+        counter.amount == spoken.plain.base and any(word.rstrip("s") in name.lower() for word in words)
+        for name, counter in launch.counters.items()
+    )
+
+
 def shown_of(launches: Sequence[Launch], metric: str) -> str:
     """The value of a metric in the first profile that has it; empty for none."""
     counters = (launch.metric(metric) for launch in launches)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import lru_cache
 
 from evaluator.external.record import ExternalReceipt
 from evaluator.profiling.profile import Launch, Profile
@@ -14,7 +15,7 @@ from kbs.evidence.checking import CheckedCitation, Checker, Status, check_line, 
 from kbs.evidence.citation import CitationLine, EvidenceKind, Reference, find_citations
 from kbs.evidence.quantities import Stated
 from kbs.evidence.spec import same_text
-from kbs.evidence.units import NUMBER, Quantity, parse_quantity
+from kbs.evidence.units import NUMBER, Number, Quantity, parse_quantity
 from kbs.evidence.vocabulary import words
 from loop.gate.context import GateContext
 from loop.gate.numbers.figures import (
@@ -74,9 +75,24 @@ def measured(profiles: Sequence[Profile], receipts: Sequence[Receipt]) -> Figure
             for quantity in launch_figures(launch):
                 figures.add(quantity)
     for receipt in receipts:
-        for quantity in receipt_figures(receipt.model_dump(mode="json", exclude={"plan"}), ""):
+        for quantity in _stated(_ById(receipt.id, receipt))[0]:
             figures.add(quantity)
     return figures
+
+
+@dataclass(frozen=True)
+class _ById:
+    """A receipt, equal to another of its id, which is the hash of the content."""
+
+    id: str
+    receipt: Receipt = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _stated(of: _ById) -> tuple[tuple[Quantity, ...], tuple[Quantity, ...]]:
+    """(every figure of a receipt, those that say how many times faster something was)"""
+    document = of.receipt.model_dump(mode="json", exclude={"plan"})
+    return tuple(receipt_figures(document, "")), tuple(_ratios(document, inside=False))
 
 
 def launch_figures(launch: Launch) -> Iterator[Quantity]:
@@ -92,6 +108,8 @@ def launch_figures(launch: Launch) -> Iterator[Quantity]:
             # Keep the digits of the report: a value with three digits cannot be quoted with six.
             scale = counter.value / counter.amount * known[1] if counter.amount else known[1]
             yield exact(counter.amount, known[0], scale)
+            if known[0] == "bytes":
+                yield exact(counter.value, "")
         elif not counter.unit:
             for dimension in _COUNTED:
                 yield exact(counter.amount, dimension)
@@ -114,6 +132,13 @@ def receipt_figures(value: object, key: str) -> Iterator[Quantity]:
         for suffix, dimension, scale in _SUFFIXES:
             if key.endswith(suffix):
                 yield exact(number, dimension, scale)
+
+
+def baseline_figures(receipt: Receipt) -> Iterator[Quantity]:
+    """Every number of a receipt that was measured of a program to compare with."""
+    for workload in receipt.timing.workloads if receipt.timing is not None else ():
+        for one in workload.baselines.values():
+            yield from receipt_figures(one.model_dump(mode="json"), "")
 
 
 @dataclass(frozen=True)
@@ -245,7 +270,7 @@ def ratios(receipts: Sequence[Receipt]) -> Figures:
     """How many times faster something was, as receipts state it."""
     figures = Figures()
     for receipt in receipts:
-        for number in _ratios(receipt.model_dump(mode="json", exclude={"plan"}), inside=False):
+        for number in _stated(_ById(receipt.id, receipt))[1]:
             figures.add(number)
     return figures
 
@@ -264,8 +289,8 @@ def _ratios(value: object, *, inside: bool) -> Iterator[Quantity]:
         yield exact(1 / number, "")
 
 
-def cited_figures(one: Checked, context: GateContext) -> tuple[Figures, str]:
-    """Figures on the lines of a valid citation, and the GPU that they are of, if one alone.
+def cited_figures(one: Checked, context: GateContext) -> Iterator[tuple[Figures, str, str]]:
+    """(figures, the GPU that they are of if one alone, the line that says so) of each line of a valid citation.
 
     Notes may be quoted; what they say is no source of a number. A receipt may quote the candidate, and its figures
     count as measured. A record of the log is a source of times and ratios, and of no spec.
@@ -273,7 +298,7 @@ def cited_figures(one: Checked, context: GateContext) -> tuple[Figures, str]:
     figures, reference, claim = Figures(), one.cited.reference, one.cited.claim
     quantity: Quantity | None
     if not one.ok or reference.kind is EvidenceKind.NOTE:
-        return figures, ""
+        return
     if not reference.wiki:
         if claim is not None and (one.external or reference.kind is EvidenceKind.LOG):
             for quantity in _claimed(claim.value, claim.unit):
@@ -282,23 +307,31 @@ def cited_figures(one: Checked, context: GateContext) -> tuple[Figures, str]:
         if reference.kind is EvidenceKind.LOG:
             for number in written_numbers(one.result.says):
                 figures.add(number)
-        return figures, ""
+        yield figures, "", ""
+        return
     specs = context.wikis.specs(reference.wiki, reference.target)
     on_lines = [s for s in specs if reference.line_start <= s.citation.line_start <= reference.line_end]
+    products = {spec.product for spec in (on_lines or specs)}
+    product = products.pop() if len(products) == 1 else ""
+    lines = one.result.says.split("\n")
     for spec in on_lines:
-        quantity = spec.quantity(context.terms)
+        quantity, own = spec.quantity(context.terms), Figures()
         if quantity is not None:
-            figures.add(quantity, (spec.metric,))
-            figures.add(Quantity(quantity.number, COUNT), (spec.metric,))
+            own.add(quantity, (spec.metric,))
+            own.add(Quantity(quantity.number, COUNT), (spec.metric,))
+            place = spec.citation.line_start - reference.line_start
+            yield own, product, lines[place] if place < len(lines) else one.result.says
     if claim is not None:
         for quantity in _claimed(claim.value, claim.unit):
             figures.add(quantity, metrics_of(claim.subject, context))
+        yield figures, product, one.result.says
     if not on_lines and reference.line_end - reference.line_start < MAX_LINES:
-        figures.add_text(one.result.says)
-        for number in written_numbers(one.result.says):
-            figures.add(number)
-    products = {spec.product for spec in (on_lines or specs)}
-    return figures, products.pop() if len(products) == 1 else ""
+        for line in lines:
+            stated = Figures()
+            stated.add_text(line)
+            for number in written_numbers(line):
+                stated.add(number)
+            yield stated, product, line
 
 
 def _claimed(value: str, unit: str) -> Iterator[Quantity]:
@@ -348,10 +381,25 @@ def derived(text: str, given: Sequence[Figures], is_size: Callable[[Decimal], bo
         ]
         grounded = bool(facts) and all(any(g.has(one.readings) for g in (*given, figures)) for one in facts)
         counted = not facts and all(result.unit.dimension in _COUNTABLE for result in equation.results)
+        counted = counted or (not facts and _follows(equation, (*given, figures)))
         found.append(Shown(equation, grounded, counted))
         for result in equation.results if grounded or counted else ():
             figures.add(result)
+            figures.add(
+                Quantity(Number(result.base, result.number.digits, result.number.last_place * result.unit.scale), COUNT)
+            )
     return found
+
+
+def _follows(equation: Equation, known: Sequence[Figures]) -> bool:
+    """Whether an intensity follows from bare numbers each of which is known: `3932160 / 192512 = 20.4 FLOP/byte`."""
+    if {result.unit.dimension for result in equation.results} != {"floating-point operations per byte"}:
+        return False
+    left = equation.text.partition("=")[0]
+    inputs = [one for match in re.finditer(NUMBER, left) if (one := plain_number(match[0])) is not None]
+    return bool(inputs) and all(
+        one.number.digits > 2 and any(figures.has([one]) for figures in known) for one in inputs
+    )
 
 
 def wiki_specs(context: GateContext) -> Iterator[tuple[tuple[Quantity, ...], str]]:

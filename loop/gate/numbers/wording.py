@@ -192,13 +192,13 @@ TOKEN = re.compile(
     r"(?P<name>[A-Za-zµ_§][\w§]*(?:[.:@][A-Za-z0-9_]+)*)"
     rf"|(?P<number>{NUMBER})(?P<more>(?:\.\d+)*)(?P<suffix>[kKMGT]i?(?![\w/]))?"
 )
-REFERENCES = re.compile(
-    r"\S{1,80}/\S{1,200}:L\d{1,9}\S{0,80}|(?:receipt|profile|log)/\S{1,300}|https?://\S{1,300}"
-    r"|\b(?:19|20)\d\d-[01]\d-[0-3]\d\b|\b(?:issues?|pr|prs|ticket|pull request)\s*#?\d{1,6}\b|(?<=\w)#\d{1,6}\b"
-    r"|\b(?:[0-3]?\d\.?\s+)?(?:January|February|March|April|June|July|August|September|October|November|December)"
-    r"(?:\s+\d{1,2},?)?\s+(?:19|20)\d\d\b"
-    r"|\S{1,80}\.(?:py|cu|md|txt|json)(?::\d+)?|\b(?=\d*[a-f])[0-9a-f]{12,64}\b|\b01[0-9A-HJKMNP-TV-Z]{24}\b"
+HIDDEN = re.compile(
+    r"\d[ _-]?(?:[kKMGTP]i?B|[KMGTP]?FLOPS?|[kMG]Hz|SMs?)(?![a-z])"
+    r"|(?:gbps|tbps|gbs|tbs|[gt]b_?(?:per_?)?s|g?flops|tflops|[gm]hz|bandwidth|sms|sm_?count)[ _=-]*\d{2,}",
+    re.IGNORECASE,
 )
+"""A number with a unit of hardware inside a name."""
+OF_LOG = re.compile(r"\b(?:the|experience|our) log\b|\b(?:log's|records?)\b|\blog/", re.IGNORECASE)
 RULED = re.compile(r"[\s|:-]*-[\s|:-]*")
 UNIT_IN_HEAD = re.compile(r"[(,\[]\s*[^()\s|]{1,12}\s*[)\]]?\s*\|")
 ITEM = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s|\s*#")
@@ -207,14 +207,19 @@ ITEM = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s|\s*#")
 
 _SIMILAR = r"similar (?:products?|gpus?|cards?|chips?)"
 HEDGE_BEFORE = re.compile(
-    r"(?:\b(?P<word>about|approximately|approx\.?|roughly|around|circa|ca\.|nearly|almost|some|typically|probably"
+    r"(?:\b(?P<vague>(?:somewhere|something|anything|some place)\b[\w\s]{0,40}?|in the \w+ of|(?:close|near"
+    r"|next) to|up ?wards of|north of"
+    r"|south of|(?:just|slightly|a (?:bit|little|touch|hair)) (?:over|under|above|below|more than|less than|shy"
+    r" of|short of))[\s:]*"
+    r"|\b(?P<word>about|approximately|approx\.?|roughly|around|circa|ca\.|nearly|almost|some|typically|probably"
     rf"|presumably|likely|perhaps|maybe|an? estimated|estimated|assum(?:ed|ing)|{_SIMILAR})"
     r"(?:\s+(?:a|the|to|at|of|have|has|is))*[\s:]*|(?P<mark>[~≈]\s?)"
     r"|\b(?P<should>(?:should|might|may|could|must) (?:be|have))\s+(?:\w+\s+){0,3})$",
     re.IGNORECASE,
 )
 HEDGE_AFTER = re.compile(
-    r"^[\s,(]*(?P<word>or so|approximately|roughly|more or less|give or take"
+    r"^[\s,(]*(?P<word>or so|or thereabouts|thereabouts|ish\b|plus or minus|plus/minus|approximately|roughly"
+    r"|more or less|give or take"
     rf"|(?:on|like|as (?:on|in)) (?:a )?{_SIMILAR}|similar products?|i (?:think|believe)|presumably|probably)\b",
     re.IGNORECASE,
 )
@@ -224,7 +229,16 @@ DOUBT = re.compile(
     r"|(?:have|has|did|do|does|could)(?:n['’]t| not)(?: yet)? (?:verif|check|confirm|look(?:ed)? (?:it|this))\w*"
     r"|(?:an?|my|our|best|rough|educated) (?:\w+ )?(?:guess|guesstimate|estimate)|guess(?:ed|work)"
     r"|i (?:think|believe|guess|assume|suppose|recall|remember|doubt)|supposedly|reportedly|allegedly|ballpark"
-    r"|to be (?:verified|confirmed|checked)|if i |grain of salt|hearsay|rumou?r\w*)",
+    r"|to be (?:verified|confirmed|checked)|if i |(?:grain|pinch) of salt|hearsay|rumou?r\w*|second[- ]hand"
+    r"|caveats?|sceptic\w*|skeptic\w*"
+    r"|with (?:\w+ )?(?:caution|care|reserve|reservations?|suspicion)\b|cautious\w*|to (?:my|our) knowledge|as"
+    r" far as (?:i|we|one)\b"
+    r"|(?:nobody|no one|none of us|no-one) (?:here |ever |has |have |yet |really )*(?:tried|tested|checked"
+    r"|verified|measured|confirmed|looked|knows?|saw|seen)"
+    r"|(?:can|could|would)(?:not|n['’]t)? (?:be )?(?:vouch\w*|trust\w*|rel(?:y|ied)\b|swear|guarantee\w*)"
+    r"|don['’]t (?:trust|rely|quote)|do not (?:trust|rely|quote)"
+    r"|(?:is|are|was|were) said to|they say|one hears|claimed to|iirc|afaik|if memory serves|anyone's guess|who"
+    r" knows|not authoritative|suspect)",
     re.IGNORECASE,
 )
 """What says, in the same sentence or the next to it, that nobody looked a value up."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from kbs.evidence.checking import Status
 from kbs.evidence.citation import EvidenceKind, find_citations, parse_reference
 from loop.gate.context import GateContext
+from loop.gate.numbers.claims import cut_away
 from loop.gate.rule import Broken, broken, rule
 from loop.gate.texts import selected_citations
 from loop.proposals.evidence import MANDATORY
@@ -119,7 +120,7 @@ def evidence_reference(context: GateContext) -> Iterator[Broken]:
     What it checks: each reference under `evidence.selected` can be looked up: wiki/path:L12, receipt/ID#FIELD of this
     run, profile/HASH#METRIC with the SHA-256 of a profile.csv, or log/ID of a record that a query of this run found.
     The quote is words of those lines, or a spec as they state it; it may be empty for a receipt or a profile, whose
-    value the reference names.
+    value the reference names. What is quoted of a clause has the words that would turn it round (`no`, `unless`).
 
     Why: evidence that nobody can look up proves nothing.
 
@@ -142,6 +143,13 @@ def evidence_reference(context: GateContext) -> Iterator[Broken]:
                 says = f" The lines say: {checked.result.says[:200]}" if checked.result.says else ""
                 fix = f"Cite the line that says it, or quote what it says.{says}"
                 yield broken(file, f"{one.reference}: {checked.result.detail}", fix)
+            elif (
+                reference is not None
+                and reference.kind in _QUOTED
+                and (word := cut_away(one.quote, checked.result.says))
+            ):
+                message = f"{one.reference}: the quotation leaves out “{word}”, which its sentence has beside it"
+                yield broken(file, message, f"Quote the sentence whole. The lines say: {checked.result.says[:200]}")
 
 
 @rule("evidence-found", "proposal")

@@ -171,10 +171,10 @@ def _in_users_repository(context: GateContext) -> str:
 def git_history(context: GateContext) -> Iterator[Broken]:
     """Keep the commits of the run's git repository.
 
-    What it checks: every commit that the journal names is in the history of the branch, git's objects are sound, and
+    What it checks: every commit that the journal names, and the last one of the run, which this KOPT_HOME remembers
+    because no journal can name the commit that holds it, is in the history of the branch, git's objects are sound, and
     the last commit has every file of the versions, and what it has of the rest, as the journal recorded it, and the
-    lines that the journal begins with. Packing, tags, other
-    branches and commits of your own files change nothing.
+    lines that the journal begins with. Packing, tags, other branches and commits of your own files change nothing.
 
     Why: damaged files are restored from there.
 
@@ -182,6 +182,7 @@ def git_history(context: GateContext) -> Iterator[Broken]:
     """
     fix = "Bring the commits back (`git reflog` in the run's folder), or restore .git from a backup."
     named = [entry.event.commit for entry in context.state.entries if isinstance(entry.event, Committed)]
+    named += [context.last_commit] if context.last_commit else []
     try:
         repository = Repository(context.folder.root, context.record.id, in_place=False, branch=context.record.branch)
         commits, blobs, damage = repository.commits(), repository.blobs(), repository.damage()

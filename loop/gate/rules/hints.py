@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from loop.gate.comments import code_without_comments
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, broken, rule
-from loop.proposals import knobs
+from loop.proposals import knobs, method_kinds
 from loop.proposals.precision import less_precise
 
 _TYPE_NAMES = {
@@ -45,7 +45,7 @@ def forbidden_method(context: GateContext) -> Iterator[Broken]:
         (context.kernel(proposal.parent) or "", context.kernel_name(proposal.parent) or "") if proposal else ("", "")
     )
     code = code_without_comments(proposal.kernel, context.kernel_file) if proposal else ""
-    for sign, method in knobs.signs(code_without_comments(*parent), code, ()):
+    for sign, method in method_kinds.signs(code_without_comments(*parent), code, ()):
         if method in forbidden:
             message = f"the code has {sign} now, which is {method}; HINTS.md forbids it"
             yield broken(context.kernel_file, message, "Do without it, or ask the user to change HINTS.md.")
@@ -56,9 +56,9 @@ def hint_precision(context: GateContext) -> Iterator[Broken]:
     """Keep to the precision that HINTS.md asks for.
 
     What it checks: under a directive `precision: TYPE` the code names no less precise element type. Types that the
-    parent already names are allowed, because inputs may have them. Nor does a kernel's function round, see numbers as
-    bits, or compute in the type of its input (`.to(x.dtype.element_ty)` before the store, a load without the conversion
-    that the parent has) where the parent does not.
+    parent already names are allowed, because inputs may have them. Nor does a kernel's function round, add what cancels
+    (`s - (s - x)`), see numbers as bits, or compute in the type of its input (`.to(x.dtype.element_ty)` before the
+    store, a load without the conversion that the parent has) where the parent does not.
 
     Why: a kernel that computes less precisely is faster without being better.
 

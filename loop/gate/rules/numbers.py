@@ -11,10 +11,12 @@ from functools import lru_cache
 from kbs.evidence.quantities import Stated
 from kbs.hardware.profile_metrics import profile_metrics
 from loop.gate.context import GateContext
-from loop.gate.numbers.accounting import Unaccounted
-from loop.gate.numbers.constants import FoundSpec, hardware_constants
+from loop.gate.numbers.accounting import Unaccounted, integers
+from loop.gate.numbers.claims import bare_claims
+from loop.gate.numbers.constants import FoundSpec, any_unit, hardware_constants, is_chosen
 from loop.gate.numbers.figures import Sentence, equations, sentences
 from loop.gate.numbers.plain_text import plain
+from loop.gate.numbers.unexplained import hidden, unexplained
 from loop.gate.rule import Broken, broken, rule
 from loop.gate.texts import Text, known_values, ledger, stated_texts
 
@@ -33,7 +35,8 @@ def unsourced_spec(context: GateContext) -> Iterator[Broken]:
     What it checks: each number that states something of hardware, in any notation, rests on a line that the proposal,
     README.md or plan.md cites, a profile, a receipt, or arithmetic that is shown beside it. A line on another GPU
     speaks of that GPU alone. In the code, a constant needs a source if its name or its comment is a hardware fact, if
-    it has the value of a spec of this GPU, or if it sizes a grid and follows from no size of the problem. What the
+    it has the value of a spec of this GPU, or if no size of the problem, tile, launch setting or constant of the parent
+    explains it; and a number is written as one, not as `ord("a")` or a default of an environment variable. What the
     user's own kernel has is not read. What a kernel uses or chooses is not a spec if it says so (`is launched with a
     block of 256 threads`), nor is what the kernel asks the device while it runs.
 
@@ -74,6 +77,34 @@ def _constants(context: GateContext) -> Iterator[FoundSpec]:
         )
         if spec.text.split(" = ")[-1] not in there and not cited:
             yield spec
+    yield from _unexplained(context)
+
+
+def _unexplained(context: GateContext) -> Iterator[FoundSpec]:
+    """Numbers of the proposed kernel that nothing explains and nothing cited says, and those that are hidden."""
+    proposal, sources = context.proposal, ledger(context)
+    assert proposal is not None
+    parent, name = context.kernel(proposal.parent) or "", context.kernel_name(proposal.parent) or "kernel.py"
+    there = {value for _, _, value in unexplained(parent, name, lambda _: False)}
+
+    said = {number for text in stated_texts(context) if text.mode == "claims" for number in integers(text.text)}
+
+    def explains(value: Decimal) -> bool:
+        if is_chosen(value, sources.sizes) or value in sources.sizes.exactly or value in there:
+            return True
+        cited = sources.cited if value in said else sources.own  # what README.md cites must be spoken of
+        return any(given.figures.has(tuple(any_unit(value))) for given in cited)
+
+    seen = set[Decimal]()
+    for line, written, value in unexplained(proposal.kernel, context.kernel_file, explains):
+        if value not in seen:
+            seen.add(value)
+            why = "no size of the run, tile, launch setting or constant of the parent explains it"
+            yield FoundSpec(line, written, (), (), why)
+    before = {expression for _, expression in hidden(parent, name)}
+    for line, expression in hidden(proposal.kernel, context.kernel_file):
+        if expression not in before:
+            yield FoundSpec(line, expression, (), (), "it makes a number of what shows none")
 
 
 @lru_cache(maxsize=4)
@@ -147,6 +178,33 @@ def _why_loose(loose: Unaccounted) -> tuple[str, str]:
     )
     fix = "Copy it from its source, cite the line, show the arithmetic (`a / b = c`), or remove it."
     return message, f"{fix} What the change should bring belongs under `expected`."
+
+
+@rule("bare-claim", "proposal")
+def bare_claim(context: GateContext) -> Iterator[Broken]:
+    """Claim nothing that only a measurement could show without its figure.
+
+    What it checks: no sentence calls something the fastest that there is, or compares it with a program that the run
+    did not write (`ahead of cuDNN`), without a figure or words that the selected evidence quotes; none says that a
+    profile shows what its counters do not (`registers spill` where no local access is counted); and none speaks of
+    `most of the time` in a proposal that states no measured time or share. What may, should or would be is no claim.
+
+    Why: a claim without a number cannot be held against a measurement, and is believed all the same.
+
+    Fix: state the figure with its source, or leave the claim out. What the change should bring belongs under
+    `expected`.
+    """
+    proposal = context.proposal
+    if proposal is None:
+        return
+    texts = [text for text in stated_texts(context) if text.mode == "claims"]
+    quoted = " ".join(one.quote for one in proposal.evidence.selected)
+    measured = any(re.search(r"\d\s?(?:%|[mnuµμ]s\b)", text.text) for text in texts)
+    parent = context.launch(proposal.parent)
+    for text in texts:
+        for line, said, why in bare_claims(text.text, [parent] if parent else [], quoted, measured=measured):
+            fix = "State the figure with its source, or leave the claim out."
+            yield broken(text.place, f"{why}: “{said}”", fix, line + text.before)
 
 
 @rule("wrong-arithmetic", "proposal")

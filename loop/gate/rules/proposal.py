@@ -10,7 +10,7 @@ from loop.gate.context import GateContext
 from loop.gate.numbers.accounting import integers
 from loop.gate.rule import Broken, broken, rule
 from loop.planning.methods import REWRITE
-from loop.proposals import knobs
+from loop.proposals import knobs, method_kinds, shape
 from loop.proposals.proposal import Proposal
 
 
@@ -103,8 +103,9 @@ def discipline(context: GateContext) -> Iterator[Broken]:
     stages, tile sizes, cache hints, precision settings, masks that are left out and the code itself are told apart.
     What no declared method changes is a second change, and so is a setting that `single_change` names beside them;
     nothing of what a method changes is no change by it, and a value that `single_change` says a setting gets (`BLOCK
-    to 2048`) is in the code. A new kernel function brings its own settings. A kernel that moves to another language
-    declares `rewrite`, and no other kernel does.
+    to 2048`) is in the code. Where loops, accesses, grid and calls are the parent's, only arithmetic differs, and that
+    is no method but those of arithmetic. A new kernel function brings its own settings. A kernel that moves to another
+    language declares `rewrite`, and no other kernel does.
 
     Why: with two changes at once nobody knows which one helped.
 
@@ -134,7 +135,9 @@ def _held_against_methods(context: GateContext, proposal: Proposal) -> Iterator[
     language = "cuda" if (context.kernel_name(proposal.parent) or "").endswith(".cu") else "python"
     before = context.kernel(proposal.parent)
     found = knobs.differing(before, proposal.kernel, language) if before is not None else ()
-    declared, own = ", ".join(proposal.methods), knobs.owned(proposal.methods, language)
+    declared, own = ", ".join(proposal.methods), method_kinds.owned(proposal.methods, language)
+    if "tile sizes" in own and any(one.kind == "tile sizes" for one in found):
+        own.add("launch settings")  # a tile of another size is shared among another number of warps
     for one in found:
         if one.kind not in own:
             message = f"{one.kind} differ from v{proposal.parent} ({one.example}), which {declared} does not change"
@@ -142,16 +145,22 @@ def _held_against_methods(context: GateContext, proposal: Proposal) -> Iterator[
             yield broken(context.kernel_file, message, fix)
     old_code = code_without_comments(before or "", context.kernel_name(proposal.parent) or "kernel.py")
     code = code_without_comments(proposal.kernel, context.kernel_file)
-    for name, method in knobs.signs(old_code, code, proposal.methods):
+    for name, method in method_kinds.signs(old_code, code, proposal.methods):
         message = f"the code has {name} now, which is {method} and not {declared}"
         yield broken(context.kernel_file, message, "Leave it for the next version, or declare the method that it is.")
     for method in proposal.methods:
-        wanted = knobs.needed((method,), language)
+        wanted = method_kinds.needed((method,), language)
         if found and not wanted & {one.kind for one in found} and {one.kind for one in found} <= own:
             message = (
                 f"only {' and '.join(one.kind for one in found)} differ from v{proposal.parent}: that is not {method}"
             )
             yield broken(context.kernel_file, message, "Declare the method that the change really is.")
+    kinds = {one.kind for one in found}
+    why = shape.another(proposal.methods, before, proposal.kernel, language, kinds) if before is not None else ""
+    if why and kinds <= own:
+        yield broken(
+            context.kernel_file, f"{why}: that is not {declared}", "Declare the method that the change really is."
+        )
     constants = set(integers(code))
     for name, value in knobs.told(proposal.hypothesis.single_change, proposal.kernel):
         if Decimal(value) not in constants:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loop.proposals.change import compare
-from loop.proposals.knobs import differing, folded_strings, needed, owned, signs, spoken
+from loop.proposals.knobs import differing, folded_strings, spoken
+from loop.proposals.method_kinds import needed, owned, signs
 
 TRITON = '''import triton
 import triton.language as tl

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from loop.proposals import knobs
+from loop.proposals import knobs, method_kinds
 from loop.proposals.change import compare
 from loop.search.rewrites import REWRITES, rewrites
 from loop.search.variant import Config, Value, Variant
@@ -72,11 +72,11 @@ def test_every_text_passes_the_discipline_of_one_method() -> None:
                     continue  # the sizes as they are
                 ast.parse(changed)
                 assert not compare(text, changed, "python", "python").same, (name, one.name, config)
-                own = knobs.owned(one.methods, "python")
+                own = method_kinds.owned(one.methods, "python")
                 kinds = {differs.kind for differs in knobs.differing(text, changed, "python")}
                 assert kinds <= own, (name, one.name, config)
-                assert kinds & knobs.needed(one.methods, "python"), (name, one.name, config)
-                assert list(knobs.signs(text, changed, one.methods)) == [], (name, one.name)
+                assert kinds & method_kinds.needed(one.methods, "python"), (name, one.name, config)
+                assert list(method_kinds.signs(text, changed, one.methods)) == [], (name, one.name)
 
 
 def test_comments_and_layout_stay() -> None:
