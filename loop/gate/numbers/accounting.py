@@ -252,13 +252,13 @@ class Accountant:
     def _hides(self, name: str, after: str, sources: Sources) -> bool:
         """Whether a name hides a number: `BW3900`, `hbm4 TB/s`."""
         digits = re.findall(r"\d+", name)
+        if wording.HIDDEN.search(name):
+            return True
         if not digits or any(True for _ in self._names.find(name)) or self._terms.resolve("product", name):
             return False
         unit = wording.UNIT_AFTER.match(after) or wording.PARTS_AFTER.match(after)
         if unit and re.fullmatch(r"[A-Za-z]+\d+", name) and not wording.NAMES.fullmatch(name):
             return name not in sources.words
-        if wording.HIDDEN.search(name):
-            return True
         known = name in sources.words or bool(wording.NAMES.fullmatch(name))
         return max(map(len, digits)) > 2 and not known and not set(re.findall(r"[A-Za-z_]\w*", name)) & sources.words
 

@@ -43,7 +43,7 @@ OTHER_PROGRAM = re.compile(
     r"(?<![\w.])(?:torch\.[\w.]+|[Pp]y[Tt]orch(?:'s)?|cu(?:DNN|BLAS|FFT|SPARSE|TENSOR|B)\w*|CUB|CUTLASS|[Ll]iger(?:-\w+)?|Apex"
     r"|[Ff]lash-?[Aa]ttention\S*|[Ii]nductor|TensorRT\S*|JAX|XLA|TVM|vLLM|xFormers|ThunderKittens|QuACK|TransformerEngine|DeepGEMM"
     r"|FlashInfer|Unsloth|Thrust|OneFlow|ONNX(?:Runtime)?|eager(?: mode| PyTorch)?"
-    r"|the (?:vendor|library|reference|competitor|framework)(?:'s)?(?: \w+)?|(?:an?other|any other|every other"
+    r"|[Tt]he (?:vendor|library|reference|competitor|framework)(?:'s)?(?: \w+)?|(?:an?other|any other|every other"
     r"|no other) (?:\w+ )?kernels?)(?!\w)"
 )
 """Names of programs that the run did not write."""

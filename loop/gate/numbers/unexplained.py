@@ -56,7 +56,7 @@ def unexplained(text: str, name: str, explains: Explains) -> Iterator[tuple[int,
     excused = _with_a_role(tree)
     for node, value in literals(tree):
         role = value <= 1024 and (value % 32 == 0 or (id(node) in excused and value % 8 == 0))
-        if not (role or id(node) in excused.architectures or _is_plain(value) or explains(value)):
+        if not (role or id(node) in excused.whatever or _is_plain(value) or explains(value)):
             yield node.lineno, f"{value:f}", value
 
 
@@ -72,7 +72,8 @@ class _Excused(set[int]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.architectures: set[int] = set()
+        self.whatever: set[int] = set()
+        """Ids of numbers that need no source, whatever they are: of architectures, and what nobody reads."""
 
 
 def _with_a_role(tree: ast.Module) -> _Excused:
@@ -99,7 +100,12 @@ def _with_a_role(tree: ast.Module) -> _Excused:
                 if isinstance(key, ast.Constant) and isinstance(key.value, str):
                     excuse(key.value, value)
         elif isinstance(node, ast.Compare) and _ARCHITECTURE.search(ast.unparse(node)):
-            found.architectures |= {id(one) for one in ast.walk(node)}
+            found.whatever |= {id(one) for one in ast.walk(node)}
+    read = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+    for statement in tree.body:
+        names = [one.id for one in getattr(statement, "targets", ()) if isinstance(one, ast.Name)]
+        if names and not read & set(names):
+            found.whatever |= {id(one) for one in ast.walk(statement)}
     return found
 
 
@@ -171,7 +177,8 @@ def _is_closed(node: ast.expr, names: Set[str]) -> bool:
     own = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
     own |= {one.arg for one in ast.walk(node) if isinstance(one, ast.arg)}
     free = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)} - own
-    return free <= names | _BUILTINS and any(isinstance(one, ast.Constant) for one in ast.walk(node))
+    written = free & names or any(isinstance(one, ast.Constant) for one in ast.walk(node))
+    return free <= names | _BUILTINS and bool(written)
 
 
 def _is_text(node: ast.AST) -> bool:

@@ -235,7 +235,7 @@ DOUBT = re.compile(
     r" far as (?:i|we|one)\b"
     r"|(?:nobody|no one|none of us|no-one) (?:here |ever |has |have |yet |really )*(?:tried|tested|checked"
     r"|verified|measured|confirmed|looked|knows?|saw|seen)"
-    r"|(?:can|could|would)(?:not|n['’]t)? (?:be )?(?:vouch\w*|trust\w*|rel(?:y|ied)\b|swear|guarantee\w*)"
+    r"|(?:can|could|would)(?: ?not|n['’]t)? (?:be )?(?:vouch\w*|trust\w*|rel(?:y|ied)\b|swear|guarantee\w*)"
     r"|don['’]t (?:trust|rely|quote)|do not (?:trust|rely|quote)"
     r"|(?:is|are|was|were) said to|they say|one hears|claimed to|iirc|afaik|if memory serves|anyone's guess|who"
     r" knows|not authoritative|suspect)",

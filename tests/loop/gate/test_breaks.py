@@ -230,6 +230,8 @@ way("a number in what was rejected", "loose-number", proposes(evidence={"rejecte
 way("a statement in the decision rule", "loose-number", says("Keep it: DRAM throughput is 99.5 %.", "decision_rule"))
 way("arithmetic from nothing", "loose-number", says("700 MB / 70 us = 10 TB/s"))
 way("a rate of bare numbers", "unsourced-spec", says("7 * 1000000000000 = 7000000000000 B/s"))
+way("a comparison with all others", "bare-claim", says("It is then the fastest kernel that exists."))
+way("a comparison with a library", "bare-claim", says("It runs ahead of cuDNN."))
 way("wrong arithmetic", "wrong-arithmetic", says("536.870912 MB / 128.5 us = 9.13 TB/s"))
 way("wrong arithmetic in a comment", "wrong-arithmetic", comments("# 4 * 8 = 33"))
 way("a bandwidth above the peak", "above-ceiling", says("The kernel will reach 5.5 TB/s.", "rationale"))

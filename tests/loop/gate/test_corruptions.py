@@ -359,6 +359,8 @@ GIT: dict[str, Act] = {
         removes(".git"), git("init", "-q"), git("add", "-A"), git("commit", "-qm", "x")
     ),
     "the last commit amended": commits("--amend"),
+    "the last commit with another message": git("commit", "-q", "--amend", "--allow-empty", "-m", "another message"),
+    "the branch set back by one commit": git("reset", "-q", "--soft", "HEAD~1"),
     "a commit on top with another kernel": commits(),
     "commits thrown away": git("reset", "-q", "--soft", "HEAD~3"),
     "an empty repository": together(removes(".git"), git("init", "-q")),
@@ -440,7 +442,8 @@ HARMLESS: dict[str, Act] = {
 def gate(run: ValidRun) -> GateReport:
     """What `kopt run gate --final` says."""
     found = context(run.root, run.wiki, run.home, 2, "final")
-    return run_gate(dataclasses.replace(found, began_sealed=seeds.sealed(run.home, found.record.id)))
+    return run_gate(dataclasses.replace(found, began_sealed=seeds.sealed(run.home, found.record.id),
+                                        last_commit=seeds.last_commit(run.home, found.record.id)))  # fmt: skip
 
 
 def rejected(run: ValidRun) -> bool:
