@@ -14,7 +14,7 @@ from loop.gate.numbers.scope import OTHER_PROGRAM
 from loop.gate.numbers.wording import MODAL
 
 _BEST = re.compile(
-    r"\b(?:fastest|quickest|best|most efficient|leading|unbeat\w+|unmatched"
+    r"\bthe (?:\w+ )?(?:fastest|quickest|best|most efficient|leading|unbeat\w+|unmatched"
     r"|unrivalled)(?=[^.;]{0,60}\b(?:exist\w*|ever|known|anywhere"
     r"|in the world|on the market|there is|published|to date|possible|of (?:all|any|them all))\b)"
     r"|\b(?:is|are|becomes|be|makes (?:it|this)) (?:now |then |by far |thus )?the (?:fastest|quickest"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,4 +34,5 @@ def ended(pristine_end: ValidRun, tmp_path: Path) -> ValidRun:
     """A copy of the ended run, with its history."""
     copy = pristine_end.copy(tmp_path / "ended")
     shutil.copytree(pristine_end.root / ".git", copy.root / ".git")
-    return copy
+    # A home of its own: it remembers the last commit of the run, and a test may drive its copy.
+    return replace(copy, home=shutil.copytree(copy.home, tmp_path / "home", symlinks=True))

@@ -495,10 +495,11 @@ def test_the_gate_says_whose_seal_it_is(ended: ValidRun) -> None:
 
 
 def test_a_run_of_before_seals_is_checked_without_them(ended: ValidRun) -> None:
-    """Its KOPT_HOME knows nothing of seals, and git has the same lines."""
+    """Its KOPT_HOME knows nothing of seals and of commits, and git has the same lines."""
     home = shutil.copytree(ended.home, ended.root.parent / "old-home")
     seed = next((home / "runs").glob("*.seed"))
     seed.write_text(seed.read_text("ascii").removesuffix(" sealed\n") + "\n", "ascii")
+    next((home / "runs").glob("*.commit")).unlink()
     rewrites(lambda _: None, "none", render=False)(ended)
     git("add", "journal.jsonl")(ended)
     git("commit", "-qm", "the journal as it was then")(ended)

@@ -22,8 +22,10 @@ def values(text: str, name: str = "kernel.py") -> list[Decimal]:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("PASSES = 132\nf(PASSES)", 132), ("f(100 + 32)", 132), ("f(33 * 4)", 132), ("f(0x84)", 132), ("x.chunk(108)", 108),
-        ("f(n < 0x3C00000)", 0x3C00000), ("f(b * 8193.0)", 8193), ("BLOCK = 132\nf(BLOCK)", 132), ("A = 100\nf(A + 32)", 132),
+        ("PASSES = 132\nf(PASSES)", 132), ("f(100 + 32)", 132), ("f(33 * 4)", 132), ("f(0x84)", 132),
+        ("x.chunk(108)", 108),
+        ("f(n < 0x3C00000)", 0x3C00000), ("f(b * 8193.0)", 8193), ("BLOCK = 132\nf(BLOCK)", 132),
+        ("A = 100\nf(A + 32)", 132),
     ],
 )  # fmt: skip
 def test_a_constant_that_nothing_explains_is_told(text: str, value: int) -> None:
@@ -74,7 +76,8 @@ def test_a_setting_of_cuda_is_explained(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        r'n = ord("\x84")', "n = sum(1 << b for b in (7, 2))", 'n = int(os.environ.get("PARTS", "108"))', 'n = len("x" * 9)',
+        r'n = ord("\x84")', "n = sum(1 << b for b in (7, 2))", 'n = int(os.environ.get("PARTS", "108"))',
+        'n = len("x" * 9)',
         'n = int("84", 16)', "n = (1, 2, 3)[2]", 'S = "abc"\nn = len(S)', 'n = int.from_bytes(b"\\x84", "big")',
         'n = os.environ["PARTS"]', "n = eval('132')", "n = sum([1 << 7, 1 << 2][i] for i in range(2))",
     ],
@@ -86,7 +89,8 @@ def test_a_number_that_is_written_as_something_else_is_told(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        'x = float("-inf")', "n = len(shape)", "n = sum(x.shape)", "n = x.shape[0]", "n = max(1, 4)", "rows, n = x.shape",
+        'x = float("-inf")', "n = len(shape)", "n = sum(x.shape)", "n = x.shape[0]", "n = max(1, 4)",
+        "rows, n = x.shape",
         'os.environ.setdefault("A", "1")', 'os.environ["A"] = "9.0"', "n = int(rows)", "p = re.compile('a')",
         "y = tl.sum(x, 0)", "n = min(rows, 4 * props.multi_processor_count)", "grid = (triton.cdiv(n, 64),)",
     ],
