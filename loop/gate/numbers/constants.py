@@ -287,11 +287,11 @@ def _cuda_literals(text: str) -> Iterator[tuple[int, Decimal, bool]]:
         grid = (grid or three == ["<"] * 3) and three != [">"] * 3
         if token.kind is Kind.NUMBER:
             value = _value(_SUFFIX.sub("", token.text.replace("'", "")))
-            if value is not None and value > SMALL and (grid or not _is_place(tokens, at)):
+            if value is not None and value > SMALL and (grid or not is_place(tokens, at)):
                 yield token.line, value, grid
 
 
-def _is_place(tokens: Sequence[Token], at: int) -> bool:
+def is_place(tokens: Sequence[Token], at: int) -> bool:
     """Whether a number is the place of an element (`d[34]`, as among operands of inline PTX), and no array's size."""
     before, kinds = [one.text for one in tokens[max(at - 3, 0) : at + 2]], [one.kind for one in tokens[at - 3 : at]]
     return at > 2 and before[2:] == ["[", tokens[at].text, "]"] and kinds[1] is Kind.NAME and kinds[0] is not Kind.NAME

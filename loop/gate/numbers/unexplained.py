@@ -110,7 +110,7 @@ def _with_a_role(tree: ast.Module) -> _Excused:
 
 
 def _unexplained_cuda(text: str, explains: Explains) -> Iterator[tuple[int, str, Decimal]]:
-    from loop.gate.numbers.constants import number_of
+    from loop.gate.numbers.constants import is_place, number_of
 
     tokens = lex(text).tokens
     for at, token in enumerate(tokens):
@@ -120,7 +120,7 @@ def _unexplained_cuda(text: str, explains: Explains) -> Iterator[tuple[int, str,
             made = number_of(macro[2]) if macro else None
             parts = [number_of(one) for one in re.findall(r"(?<![\w.])[\d.][\w.']*", macro[2])] if macro else []
             named = [(macro[1], value) for value in ([made] if made is not None else parts)] if macro else []
-        elif token.kind is Kind.NUMBER:
+        elif token.kind is Kind.NUMBER and not is_place(tokens, at):
             given = before[-1:] == ["="] or before[-1:] == ["{"]
             named = [(before[-2] if given and len(before) > 1 else " ".join(before), number_of(token.text))]
         else:

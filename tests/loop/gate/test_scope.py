@@ -85,7 +85,8 @@ NO_CLAIMS = (
     "It may be faster than torch.compile.", "It takes 128.5 us, faster than torch.compile at 130.1 us.",
     "Shuffles are faster than shared memory.", "Registers may spill.", "No registers spill.", "Are there spills?",
     "The fastest of the branches is kept.", "It names the stall that the profile shows first.",
-    "Which value is best is known on the GPU alone.", "It should keep most of the time free.", "A warp reads 128 bytes at once.",
+    "Which value is best is known on the GPU alone.",
+    "It should keep most of the time free.", "A warp reads 128 bytes at once.",
 )  # fmt: skip
 
 

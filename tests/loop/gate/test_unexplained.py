@@ -67,6 +67,7 @@ def test_a_size_a_setting_and_a_factor_are_explained(text: str) -> None:
         "x * 1.702f;",
         "#define BLOCK 256",
         "dim3 t(96);",
+        "d[34] += x;",
     ],
 )
 def test_a_setting_of_cuda_is_explained(text: str) -> None:
