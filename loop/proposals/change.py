@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from evaluator.source.cpp_tokens import Kind, Token, lex
-from loop.proposals.cuda_essence import live, macros
-from loop.proposals.essence import essential, names
 from loop.proposals.knobs import folded
+from loop.proposals.programs.cuda_essence import live, macros
+from loop.proposals.programs.essence import essential, names
 from loop.tools import MachineNote
 
 _TYPES = frozenset(

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from evaluator.source.cpp_tokens import Kind as TokenKind
 from evaluator.source.cpp_tokens import Token, lex
-from loop.proposals import essence
-from loop.proposals.cuda_essence import live, macros
 from loop.proposals.method_kinds import KINDS, Kind
+from loop.proposals.programs import essence
+from loop.proposals.programs.cuda_essence import live, macros
 
 _KEYWORDS: dict[str, Kind] = {
     **dict.fromkeys(("num_warps", "num_ctas", "maxnreg", "num_consumer_groups"), "launch settings"),

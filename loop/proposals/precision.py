@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Set
 
-from loop.proposals.cancelling import cancelling
+from loop.proposals.programs.cancelling import cancelling
 
 _CUDA_BITS = re.compile(
     r"__(?:float|double|half|int|uint|hiloint)\w*_as_\w+|__(?:float|double)2\w+_r[nzud]\w*|\bunion\b"

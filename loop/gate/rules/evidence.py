@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from kbs.evidence.checking import Status
 from kbs.evidence.citation import EvidenceKind, find_citations, parse_reference
+from loop.gate.claims import cut_away
 from loop.gate.context import GateContext
-from loop.gate.numbers.claims import cut_away
 from loop.gate.rule import Broken, broken, rule
 from loop.gate.texts import selected_citations
 from loop.proposals.evidence import MANDATORY

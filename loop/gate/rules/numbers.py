@@ -10,13 +10,13 @@ from functools import lru_cache
 
 from kbs.evidence.quantities import Stated
 from kbs.hardware.profile_metrics import profile_metrics
+from loop.gate.claims import bare_claims
+from loop.gate.constants.hardware import FoundSpec, any_unit, hardware_constants, is_chosen
+from loop.gate.constants.unexplained import hidden, unexplained
 from loop.gate.context import GateContext
 from loop.gate.numbers.accounting import Unaccounted, integers
-from loop.gate.numbers.claims import bare_claims
-from loop.gate.numbers.constants import FoundSpec, any_unit, hardware_constants, is_chosen
 from loop.gate.numbers.figures import Sentence, equations, sentences
 from loop.gate.numbers.plain_text import plain
-from loop.gate.numbers.unexplained import hidden, unexplained
 from loop.gate.rule import Broken, broken, rule
 from loop.gate.texts import Text, known_values, ledger, stated_texts
 

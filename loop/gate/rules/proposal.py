@@ -10,7 +10,8 @@ from loop.gate.context import GateContext
 from loop.gate.numbers.accounting import integers
 from loop.gate.rule import Broken, broken, rule
 from loop.planning.methods import REWRITE
-from loop.proposals import knobs, method_kinds, shape
+from loop.proposals import knobs, method_kinds
+from loop.proposals.programs import shape
 from loop.proposals.proposal import Proposal
 
 

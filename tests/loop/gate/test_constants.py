@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbs.evidence.vocabulary import vocabulary
+from loop.gate.constants.hardware import hardware_constants
 from loop.gate.numbers.accounting import Chosen, integers
-from loop.gate.numbers.constants import hardware_constants
 from tests.conftest import ROOT
 
 KERNELS = [

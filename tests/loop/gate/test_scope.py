@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from loop.gate.numbers.claims import bare_claims, cut_away
+from loop.gate.claims import bare_claims, cut_away
 from loop.gate.numbers.references import blanked
 from loop.gate.numbers.scope import of_all, of_other_program, same_conditions
 from tests.loop.gate.test_accounting import launch, loose

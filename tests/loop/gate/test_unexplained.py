@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
+from loop.gate.constants.hardware import is_chosen
+from loop.gate.constants.unexplained import hidden, unexplained
 from loop.gate.numbers.accounting import Chosen
-from loop.gate.numbers.constants import is_chosen
-from loop.gate.numbers.unexplained import hidden, unexplained
 from tests.conftest import ROOT
 
 SIZES = Chosen.of({Decimal(96), Decimal(1000)}, set())
@@ -67,7 +67,7 @@ def test_a_size_a_setting_and_a_factor_are_explained(text: str) -> None:
         "x * 1.702f;",
         "#define BLOCK 256",
         "dim3 t(96);",
-        "d[34] += x;",
+        "y = d[34];",
     ],
 )
 def test_a_setting_of_cuda_is_explained(text: str) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Set
 from decimal import Decimal
 
 from evaluator.source.cpp_tokens import Kind, lex
-from loop.gate.numbers.grids import defaults, paired
+from loop.gate.constants.grids import defaults, paired
 
 Explains = Callable[[Decimal], bool]
 """Whether a value needs no source."""
@@ -44,7 +44,7 @@ _C_HIDING = frozenset({"getenv", "atoi", "atof", "strtol", "strtoul", "strlen", 
 
 def unexplained(text: str, name: str, explains: Explains) -> Iterator[tuple[int, str, Decimal]]:
     """(line, as written, value) of each number of the code that nothing explains; none if it cannot be read."""
-    from loop.gate.numbers.constants import literals
+    from loop.gate.constants.hardware import literals
 
     if not name.endswith(".py"):
         yield from _unexplained_cuda(text, explains)
@@ -110,7 +110,7 @@ def _with_a_role(tree: ast.Module) -> _Excused:
 
 
 def _unexplained_cuda(text: str, explains: Explains) -> Iterator[tuple[int, str, Decimal]]:
-    from loop.gate.numbers.constants import is_place, number_of
+    from loop.gate.constants.hardware import is_place, number_of
 
     tokens = lex(text).tokens
     for at, token in enumerate(tokens):

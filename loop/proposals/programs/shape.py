@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Sequence, Set
 
 from evaluator.source.cpp_tokens import Kind, lex
-from loop.proposals import essence
-from loop.proposals.cuda_essence import live
+from loop.proposals.programs import essence
+from loop.proposals.programs.cuda_essence import live
 
 _FORMULAS = frozenset({
     "strength_reduce", "fma_fast_math", "mufu_ex2_softmax", "mixed_precision", "tf32_emulation",

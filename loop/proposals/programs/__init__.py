@@ -1,0 +1,1 @@
+"""Kernels as programs: what of them does something, and what two of them have in common."""
