@@ -8,6 +8,7 @@ follow as reasons. What nothing accounts for is said.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ from kbs.answers.sections import (
     fitting,
     is_note,
     offer,
+    plainly,
     said_by,
     section_answers,
     stand_beside,
@@ -37,7 +39,7 @@ from kbs.answers.verify import verify
 from kbs.evidence.checking import Library
 from kbs.evidence.file_evidence import EvidenceCheck, FileEvidence, NoEvidence
 from kbs.index.sections import SectionHit, SectionResult
-from kbs.questions.forms import Form
+from kbs.questions.forms import Form, wants_account
 from kbs.questions.question import Question
 from kbs.questions.spelling import is_talk
 
@@ -82,6 +84,7 @@ BY_NOTES = "What your notes say"
 COMPUTED = "What can be computed"
 TALK = 0.25
 """What an ordinary word weighs of what a word of the field does."""
+_LITERAL = re.compile(r"0x[0-9a-f]+|\d[\d.,x_]*[a-z%]{0,6}")
 _VALUES = (Form.VALUE, Form.YES_NO, Form.COMPARISON, Form.CALCULATION)
 _EXPLAINED = (Form.REASON, Form.REMEDY, Form.HOW_TO)
 """Forms that no value answers: what is wrong about one, or not known of a GPU, is no reason to stop."""
@@ -194,13 +197,15 @@ def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: LogE
         _unknown(question, knowledge, answer)
         return
     for name in question.unknown_products:
-        answer.gaps.append(f"kopt knows no GPU named {name}: nothing here is about it.")
+        answer.gaps.append(f"kopt knows no GPU named {name}: nothing here is about it.{_nearest(name, knowledge)}")
     if question.form is Form.EXPERIENCE:
         from kbs.answers.solvers.experience import answer_from_experience  # as above
 
         answer_from_experience(question, knowledge, past, answer)
         return
-    if question.products and wrong_premise(question, knowledge, answer, measured=explains):
+    if question.products and wrong_premise(
+        question, knowledge, answer, measured=explains or wants_account(question.read)
+    ):
         values = specs.specs(question, knowledge) if len(question.metrics) > 1 else None
         if values is not None and not values.refusal:  # the other values that it asks for
             answer.sections.insert(1, Section("", values.direct))
@@ -229,8 +234,9 @@ def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: LogE
     hits = fitting(found.pages, question, knowledge, weights)
     score, certain = (hits[0].score if hits else 0.0), certainty(hits) >= HIGH
     for product in undocumented:
-        of = knowledge.capability(product)
-        beside = f"what {knowledge.name(of)} has, its compute capability" if of else "what holds beside it"
+        capability, target = knowledge.capability(product), knowledge.target(product)
+        beside = f"what {knowledge.name(target)} has, its target" if target else "what holds beside it"
+        beside = f"what {knowledge.name(capability)} has, its compute capability" if capability else beside
         answer.gaps.append(f"No page is about {knowledge.name(product)}: this is {beside}.")
     prefers = (
         question.form in (*PREFERRED, Form.COMPARISON) and best < SURE and not (lead and specs.SUPPORT in lead.uses)
@@ -318,7 +324,7 @@ def _refuse(
         _lead_with(part, answer)
         return
     answer.abstained = True
-    terms = [term for term in found.terms if len(term) > 1]
+    terms = [term for term in found.terms if len(term) > 1 and not _says_nothing(term, knowledge)]
     unknown, strange = _strange(question, knowledge, found)
     if strange:
         answer.reason = "not_understood"
@@ -327,7 +333,7 @@ def _refuse(
         answer.add("", [Claim(text, ClaimKind.ABSENCE)])
     else:
         answer.reason = "not_in_wiki"
-        what = ", ".join(unknown or terms) or question.text
+        what = ", ".join(unknown or terms) or "this"
         answer.add("", [Claim(f"Not known: I found no line about {what}.", ClaimKind.ABSENCE)])
         if hits:
             nearest = dict.fromkeys(hit.section.title for hit in hits[:3])
@@ -337,10 +343,15 @@ def _refuse(
 
 def _strange(question: Question, knowledge: Knowledge, found: SectionResult) -> tuple[list[str], bool]:
     """(words of the question that no page has; whether they are half of it or more, and no slot is filled)."""
-    terms = [term for term in found.terms if len(term) > 1]
+    terms = [term for term in found.terms if len(term) > 1 and not _says_nothing(term, knowledge)]
     unknown = [term for term in terms if not knowledge.store.word_frequency(term, knowledge.reviewed)]
     slots = any((question.products, question.operation, question.metrics, question.symptoms, question.techniques))
     return unknown, not slots and len(unknown) * 2 >= len(terms)
+
+
+def _says_nothing(term: str, knowledge: Knowledge) -> bool:
+    """Whether a word names no subject: an ordinary one, or a number or literal of the asker's own."""
+    return is_talk(term, knowledge.vocabulary) or bool(_LITERAL.fullmatch(term))
 
 
 def _from_notes(question: Question, knowledge: Knowledge, answer: Answer) -> None:
@@ -372,7 +383,7 @@ def _add_others(question: Question, knowledge: Knowledge, scored: Sequence[tuple
         if score >= STANDS and not part.refusal and set(part.direct).isdisjoint(answer.claims):
             if not part.forms:
                 continue  # advice has a section of its own
-            answer.add(COMPUTED, fresh(part.direct))
+            answer.add(COMPUTED, fresh(plainly(part.direct)))  # a yes or no is the answer to the whole, or none
     if question.form in (Form.REASON, Form.REMEDY, Form.DEFINITION, Form.TOPIC):
         answer.add("Thresholds", fresh(remedies.thresholds(question, knowledge)))
     if question.form in (Form.REASON, Form.REMEDY, Form.HOW_TO) and TO_TRY not in have:
@@ -396,11 +407,14 @@ def _weights(question: Question, knowledge: Knowledge) -> dict[str, float]:
 def _unknown(question: Question, knowledge: Knowledge, answer: Answer) -> None:
     answer.abstained, answer.reason = True, "unknown_product"
     for name in question.unknown_products:
-        near = knowledge.vocabulary.nearest_products(name, knowledge.documented)
-        hint = f" The nearest known ones are {knowledge.names(near)}." if near else ""
-        claim = Claim(f"Not known: kopt knows no GPU named {name}.{hint}", ClaimKind.ABSENCE)
+        claim = Claim(f"Not known: kopt knows no GPU named {name}.{_nearest(name, knowledge)}", ClaimKind.ABSENCE)
         answer.add("", [claim])
         answer.gaps.append(f"unknown product: {name}")
+
+
+def _nearest(name: str, knowledge: Knowledge) -> str:
+    near = knowledge.vocabulary.nearest_products(name, knowledge.documented)
+    return f" The nearest known ones are {knowledge.names(near)}." if near else ""
 
 
 def _no_page(products: Sequence[str], knowledge: Knowledge, answer: Answer) -> None:

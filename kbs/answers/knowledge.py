@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -82,6 +82,10 @@ class Knowledge:
         of = self.vocabulary.products[product].architecture if product in self.vocabulary.products else ""
         kin = [id for id in self.documented if is_target(id) and self.vocabulary.products[id].architecture == of]
         return kin[0] if of and len(kin) == 1 else ""
+
+    def stands_for(self, products: Iterable[str]) -> set[str]:
+        """Products, and their compute capabilities and targets: pages of these are about them too."""
+        return {one for id in products for one in (id, self.capability(id), self.target(id)) if one}
 
     def stated(self, product: str, metric: str) -> list[Spec]:
         """The values of a product, or, where its page has none, those of its compute capability."""

@@ -133,13 +133,20 @@ def _fits(section: PageSection, question: Question, knowledge: Knowledge) -> boo
 
 
 def _of_other_vendor(section: PageSection, question: Question, knowledge: Knowledge) -> bool:
-    """Whether a page is about GPUs of another vendor than those of the question. Pages for the vendor of most GPUs say
-    what holds for the others too, as far as they name no GPU."""
-    products = knowledge.vocabulary.products
-    mine = {products[product].vendor for product in question.products}
+    """Whether a page is about GPUs of another vendor than those of the question, which GPUs or words of a vendor alone
+    tell. Pages for the vendor of most GPUs say what holds for the others too, as far as they name no GPU and none of
+    its tools."""
+    terms = knowledge.vocabulary
+    [(usual, _)] = Counter(product.vendor for product in terms.products.values()).most_common(1)
+    mine = {terms.products[product].vendor for product in question.products} or terms.vendors_in(question.read)
+    mine -= {usual} if len(mine) > 1 else set()  # who names both moves from the usual one
     here = set(section.about.get("vendor", ()))
-    [(usual, _)] = Counter(product.vendor for product in products.values()).most_common(1)
-    return bool(mine) and mine.isdisjoint(here) and bool(here - {usual})
+    if not mine or not mine.isdisjoint(here):
+        return False
+    said = " ".join([section.heading, *(one.text for one in section.passages)])
+    return bool(here - {usual}) or (
+        usual not in mine and usual in (named := terms.vendors_in(said)) and mine.isdisjoint(named)
+    )
 
 
 def of_others(text: str, question: Question, knowledge: Knowledge) -> bool:
@@ -152,14 +159,14 @@ def of_others(text: str, question: Question, knowledge: Knowledge) -> bool:
         for mention in terms.find(text, "product")
         for product in ([mention.id] if mention.kind == "product" else terms.family_members(mention.id))
     }
-    mine = set(question.products) | {knowledge.capability(product) for product in question.products}
+    mine = knowledge.stands_for(question.products)
     return bool(named) and not named & mine
 
 
 def _of_these_products(section: PageSection, question: Question, knowledge: Knowledge) -> bool:
     """Whether a page of a GPU is one of those of the question, or of their compute capability. A question that names
     none is answered by no page of one."""
-    mine = set(question.products) | {knowledge.capability(product) for product in question.products}
+    mine = knowledge.stands_for(question.products)
     here = set(section.about.get("product", ()))
     return bool(here & mine) or (
         not question.products and bool(set(section.about.get("arch", ())) & set(question.architectures))

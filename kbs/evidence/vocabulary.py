@@ -30,6 +30,14 @@ T = TypeVar("T", bound=Term)
 
 
 @dataclass(frozen=True)
+class Vendor(Term):
+    """A maker of GPUs."""
+
+    words: str = ""
+    """A regular expression of words that speak of its tools, languages and units alone."""
+
+
+@dataclass(frozen=True)
 class Product(Term):
     """A GPU that can be bought, or a compute capability whose limits its products share."""
 
@@ -136,6 +144,9 @@ PEAK_RATES = "peak-rates"
 
 _CAPABILITY = "cc-"
 _TARGET = re.compile(r"(?<![\w.-])sm_?(\d{1,2})(\d)[af]?(?![\w-])", re.IGNORECASE)
+_NUMBERED = re.compile(r"(?<![\w.-])sm ?\d(?!\w)", re.IGNORECASE)
+"""The SMs of one GPU, numbered from 0: no target has one digit."""
+_JOINED = re.compile(r"(?<!\d)([1-9]\d{3})(super)\b", re.IGNORECASE)
 _WORD = re.compile(r"[a-z0-9@+#][a-z0-9@+#.:]*", re.IGNORECASE)
 
 
@@ -152,7 +163,10 @@ class Vocabulary:
     def __init__(self, data: Mapping[str, Any], products: Iterable[Product] = ()) -> None:
         self._data = data
         self._with: dict[tuple[Product, ...], Vocabulary] = {}
-        self.vendors = _terms(data["vendors"], Term)
+        self.vendors: dict[str, Vendor] = _terms(data["vendors"], Vendor)
+        self._words_of = {
+            id: re.compile(rf"(?<!\w)(?:{vendor.words})(?!\w)", re.I) for id, vendor in self.vendors.items()
+        }
         self.architectures = _terms(data["architectures"], Term)
         self.products: dict[str, Product] = _terms(data["products"], Product)
         self.families = _terms(data["families"], Term)
@@ -234,7 +248,9 @@ class Vocabulary:
             table: dict[tuple[str, ...], list[tuple[str, str]]] = {}
             for kind, terms in groups:
                 for term in terms.values():
-                    for alias in dict.fromkeys((term.id, term.name, *term.aliases)):
+                    # The id of what a question wants is a name for us: "experience" is an ordinary word.
+                    named = term.aliases if kind == "intent" else (term.id, term.name, *term.aliases)
+                    for alias in dict.fromkeys(named):
                         key = tuple(words(alias))
                         if term.id not in own.get(kind, (term.id,)) and key in taken:
                             continue
@@ -285,7 +301,7 @@ class Vocabulary:
 
     def capabilities(self, text: str) -> list[str]:
         """The compute capabilities that `text` names as compilers do: `sm_89` is CC 8.9."""
-        ids = [f"{_CAPABILITY}{major}-{minor}" for major, minor in _TARGET.findall(text)]
+        ids = [f"{_CAPABILITY}{match[1]}-{match[2]}" for match in _targets_in(text)]
         return [id for id in dict.fromkeys(ids) if id in self.products]
 
     def unknown_targets(self, text: str) -> list[str]:
@@ -293,10 +309,14 @@ class Vocabulary:
         that is."""
         return [
             match.group(0)
-            for match in _TARGET.finditer(text)
+            for match in _targets_in(text)
             if f"{_CAPABILITY}{match[1]}-{match[2]}" not in self.products
             and not self.find(match.group(0), "architecture")
         ]
+
+    def vendors_in(self, text: str) -> set[str]:
+        """The vendors whose own tools, languages or units a text names."""
+        return {id for id, form in self._words_of.items() if form.search(text)}
 
     def family_members(self, family: str) -> list[str]:
         """The products of a family, in the order of the vocabulary."""
@@ -307,7 +327,8 @@ class Vocabulary:
         return [match.group(0) for match in self._product_form.finditer(text)]
 
     def spelled_out(self, text: str) -> str:
-        """`text` with a GeForce that is named by its number alone ("my 4090") called by its whole name."""
+        """`text` with a GeForce that is named by its number alone ("my 4090") called by its whole name, and "Super" as
+        a word of its own."""
 
         def whole(match: re.Match[str]) -> str:
             number = match.group(0)
@@ -315,7 +336,7 @@ class Vocabulary:
             known = before.endswith(("RTX", "GTX", "RX", "GT"))
             return number if known else f"{'RTX' if int(number[:2]) >= 20 else 'GTX'} {number}"
 
-        return self._bare_form.sub(whole, text)
+        return self._bare_form.sub(whole, _JOINED.sub(r"\1 \2", text))
 
     def is_named(self, name: str) -> bool:
         """Whether a word that looks like a GPU's name is, taken whole but for its maker, the name of a known one, or
@@ -351,6 +372,11 @@ class Vocabulary:
         }
         close = difflib.get_close_matches(" ".join(words(name)), spelled, n=count * 3, cutoff=0.5)
         return list(dict.fromkeys(spelled[alias] for alias in close))[:count]
+
+
+def _targets_in(text: str) -> Iterable[re.Match[str]]:
+    """The targets of compilers that a text names: none where it numbers the SMs of a GPU."""
+    return () if _NUMBERED.search(text) else _TARGET.finditer(text)
 
 
 def is_capability(product: str) -> bool:

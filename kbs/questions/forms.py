@@ -38,12 +38,16 @@ _AUXILIARY = re.compile(
     r"(?:(?:so|and|but|also|hi|hello|then|now|well|ok|okay|if so),? )*"
     r"(?:is|isn't|are|aren't|does|doesn't|do|don't|did|didn't|can|can't|could|couldn't|should|shouldn't|will"
     r"|won't|would|"
-    r"wouldn't|has|have|had|was|were|am|may|must)\b(?! you (?:please )?(?:explain|tell|help|give|show))",
+    r"wouldn't|has|have|had|was|were|am|may|must)\b(?! (?:you|i|we|any(?:one|body)|some(?:one|body))(?: please)?"
+    r" (?:explain|tell|help|give|show|know|ask|inquire|clarify|elaborate)\b(?! (?:(?:me|us) )?(?:if|whether)\b))",
     _FLAGS,
 )
 _ASIDE = re.compile(r"\b(?:is|are) there (?:a|any|some)?(?: \w+)? ?(?:way|method|trick|technique)s?\b", _FLAGS)
 _RIGHT = re.compile(r",? (?:right|correct|true|no|isn't it|doesn't it|or not) ?\?*$", _FLAGS)
+_COMES = r"\bhow\b[^.?!]{0,40}?\d[^?!]{0,30}?\b(?:calculated|computed|derived|obtained|determined|reached|c[ao]mes?)\b"
+"""How a stated number came about."""
 _REASON = re.compile(
+    rf"{_COMES}|"
     r"\bwhy\b|\bhow come\b|\b(?:what|which)\b.{0,30}?\b(?:limits|(?:could|would|can|may|might|does) limit|bounds"
     r"|causes?|bottlenecks?|holds? back|makes?|explains?)\b"
     r"|\breasons?\b(?! (?:to|about)\b)|\b(?:insights?|ideas?|explanations?)\b(?= (?:into|why|for|on|of|what)\b|\W*$)"
@@ -173,6 +177,14 @@ def _form_of_last(text: str, asked: str, names: int) -> Form | None:
     return None
 
 
+_ACCOUNT = re.compile(rf"\b(?:why|how come)\b|{_COMES}", _FLAGS)
+
+
+def wants_account(text: str) -> bool:
+    """Whether any sentence asks why something is so or how a number came about: its numbers are told, not asked."""
+    return bool(_ACCOUNT.search(text))
+
+
 _CUES = re.compile(rf"\b{_CHANGE}\w*", _FLAGS)
 
 
@@ -187,7 +199,7 @@ def cues(text: str) -> list[str]:
 _SHORT = 4
 """Words of what is a cue and not a part of the subject."""
 _STOP = re.compile(
-    r"(?<=[?!])\s+|(?<=\.)\s+(?=[A-Z0-9]|(?:what|how|why|which|when|where|is|are|does|do|can|could|should|will"
+    r"(?<=[?!])\s+|(?:(?<=\.)|(?<=\.\.\]))\s+(?=[A-Z0-9\[]|(?:what|how|why|which|when|where|is|are|does|do|can|could|should|will"
     r"|would)\b)"
 )
 

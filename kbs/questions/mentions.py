@@ -33,10 +33,27 @@ def of_each(text: str) -> str:
     return f"{found['what']} per {found['whose']}" if found else ""
 
 
+_LINK = re.compile(
+    r"\b(?:nv ?link\w*|nvswitch|xgmi|infinity fabric|pci ?e\w*|pci express|infiniband|roce|nccl|rccl|ethernet"
+    r"|inter ?connect\w*|connectivity|(?:bi|uni) ?directional(?:ly)?|(?:one|each|both|either|per) (?:ways?|directions?)"
+    r"|per link|host to device|device to host|[hd]2[hd]|pinned|pageable)\b"
+)
+_MEMORY = re.compile(r"\b(?:hbm\w*|[gd]dr\w*|dram|vram|memory|mem)\b")
+OF_MEMORY = "hbm_bandwidth"
+
+
+def of_a_link(text: str, found: Sequence[Mention]) -> bool:
+    """Whether a bandwidth that a text names is one of a link between GPUs or to the host, and not of memory. What
+    stands in the name of a GPU ("H100 PCIe") names no link."""
+    named = {place for m in found if m.kind in ("product", "family") for place in range(m.start, m.end)}
+    rest = " ".join(word for place, word in enumerate(words(text)) if place not in named)
+    return bool(_LINK.search(rest)) and not _MEMORY.search(rest)
+
+
 def meant(found: list[Mention], text: str, identifiers: Sequence[str] = ()) -> list[Mention]:
     """The mentions that are meant: no metric inside of a product's name (the "CC" of "CC 8.9") or of an identifier (the
-    L2 of `l2_hit_rate`), and no operation that is the verb of a question about something else ("how do I reduce
-    spills")."""
+    L2 of `l2_hit_rate`), no bandwidth of the memory where links are spoken of, and no operation that is the verb of a
+    question about something else ("how do I reduce spills")."""
     tokens = words(text)
     joined = [
         (place, place + len(parts))
@@ -57,4 +74,10 @@ def meant(found: list[Mention], text: str, identifiers: Sequence[str] = ()) -> l
         after = tokens[m.end] if m.end < len(tokens) else ""
         return (m.start, m.end) in cues and before in _BEFORE_A_VERB and after not in _SUMMED_OVER
 
-    return [m for m in found if not (m.kind == "metric" and inside(m)) and not (m.kind == "operation" and verb(m))]
+    link = of_a_link(text, found)
+    return [
+        m
+        for m in found
+        if not (m.kind == "metric" and (inside(m) or (link and m.id == OF_MEMORY)))
+        and not (m.kind == "operation" and verb(m))
+    ]

@@ -11,6 +11,7 @@ from kbs.evidence.spec import canonical_qualifier
 from kbs.evidence.units import NUMBER, Quantity, Unit, parse_number, parse_unit
 from kbs.evidence.vocabulary import Vocabulary, words
 from kbs.questions.counted import counted_units
+from kbs.questions.mentions import OF_MEMORY, of_a_link
 
 _MEASURED = re.compile(
     r"\b(?:get|gets|getting|got|achiev\w*|reach\w*|measur\w*|hits?|hitting|runs? at|running at|see|seeing|only"
@@ -233,14 +234,15 @@ def _metric_of(
         low, high = known.range or (0, float("inf"))
         return low / _FAR <= float(number.value * unit.scale / usual.scale) <= high * _FAR
 
+    link = of_a_link(text, vocabulary.find(text, "product"))
     for reach in _NEAR:
         near = text[max(0, match.start() - reach) : match.end() + reach]
-        fitting = [m.id for m in vocabulary.find(near, "metric") if fits(m.id)]
+        fitting = [m.id for m in vocabulary.find(near, "metric") if fits(m.id) and not (link and m.id == OF_MEMORY)]
         if len(set(fitting)) == 1:
             return fitting[0]
     fitting = [metric for metric in metrics if fits(metric)]
     if unit.dimension == "bytes per second":
-        return fitting[0] if len(fitting) == 1 else "hbm_bandwidth"
+        return fitting[0] if len(fitting) == 1 else None if link else OF_MEMORY
     if len(fitting) == 1:
         return fitting[0]
     if unit.dimension in _RATE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -14,8 +15,8 @@ from kbs.answers.unit_counts import is_of_units, of_one_sm, unit_count
 from kbs.evidence.spec import ABSENT, Spec
 from kbs.evidence.units import says_the_same
 from kbs.evidence.vocabulary import SPEC_SHEET
-from kbs.questions.forms import Form, denies
-from kbs.questions.numbers import plain_rate
+from kbs.questions.forms import Form, asking, denies
+from kbs.questions.numbers import Premise, plain_rate
 from kbs.questions.question import Question
 
 USES = ("product", "metric", "dtype", "qualifier", "architecture", "level", "number")
@@ -52,10 +53,14 @@ def specs(question: Question, knowledge: Knowledge) -> Part | None:
     read_off: list[Claim] = []
     gaps: list[str] = []
     rows: list[Claim] = []
+    told = False
     for product in question.products:
         for metric in metrics:
             of_units = is_of_units(metric, knowledge.vocabulary)
             if of_units and (count := unit_count(product, metric, knowledge)) is not None:
+                if _is_told([one.text for one in question.premises if _states(one, metric, count.value)], question):
+                    told = True
+                    continue
                 said.append(_confirmed(count.claim, metric, count.value, question))
                 rows += [knowledge.spec_claim(spec) for spec in count.specs]
                 others += [knowledge.spec_claim(spec) for spec in knowledge.others(product, metric)]
@@ -63,7 +68,14 @@ def specs(question: Question, knowledge: Knowledge) -> Part | None:
             # Of a compute capability, which has no number of SMs, those of one SM are known.
             each = knowledge.vocabulary.metrics[metric].each
             stated = of_one_sm(product, each or metric, knowledge) if of_units else knowledge.stated(product, metric)
-            found = qualified(stated, question)
+            found = [
+                spec
+                for spec in qualified(stated, question)
+                if not _is_told(_stated_as(spec, question, knowledge), question)
+            ]
+            if stated and not found:
+                told = True
+                continue
             withheld = any(not spec.published and not spec.qualifier for spec in found)
             # What a device reports is shown, but is not what its vendor publishes.
             (read_off if withheld else said).extend(
@@ -76,6 +88,8 @@ def specs(question: Question, knowledge: Knowledge) -> Part | None:
                 gaps.append(f"{knowledge.name(product)} {knowledge.vocabulary.metrics[metric].name}: I found no line.")
     if question.form is not Form.YES_NO and shown and all(_is_stated(spec, question, knowledge) for spec in shown):
         return None  # who states a value does not ask for it
+    if told and not (said or silent or read_off):
+        return None
     for spec in silent:
         qualifier = f" ({spec.qualifier})" if spec.qualifier else ""
         metric = knowledge.vocabulary.metrics[spec.metric].name
@@ -162,11 +176,32 @@ def _said(spec: Spec, question: Question, knowledge: Knowledge) -> Claim:
 
 def _confirmed(claim: Claim, metric: str, value: Decimal, question: Question) -> Claim:
     """A number of units; with yes or no where the question states that very number."""
-    states = any(one.metric == metric and one.quantity.base == value for one in question.premises)
+    states = any(_states(one, metric, value) for one in question.premises)
     if question.form is not Form.YES_NO or not states:
         return claim
     text = f"{'No' if denies(question.read) else 'Yes'}: {claim.text.rstrip('.')}."
     return replace(claim, text=text, kind=ClaimKind.DERIVED)
+
+
+def _states(premise: Premise, metric: str, value: Decimal) -> bool:
+    """Whether a number of the question is this number of units."""
+    return premise.metric == metric and premise.quantity.base == value
+
+
+def _stated_as(spec: Spec, question: Question, knowledge: Knowledge) -> list[str]:
+    """The words with which the question states this very value."""
+    if knowledge.vocabulary.metrics[spec.metric].text:
+        return [spec.value] if re.search(rf"(?<![\w.]){re.escape(spec.value)}(?![\w.])", question.read, re.I) else []
+    quantity = spec.quantity(knowledge.vocabulary)
+    same = (one for one in question.premises if one.metric == spec.metric)
+    return [one.text for one in same if quantity is not None and says_the_same(quantity, one.quantity)]
+
+
+def _is_told(texts: Sequence[str], question: Question) -> bool:
+    """Whether a question that wants yes or no tells a value as a circumstance: it stands before the sentence that
+    asks, and not in it."""
+    asked = asking(question.read)
+    return question.form is Form.YES_NO and bool(texts) and not any(text in asked for text in texts)
 
 
 def _confirms(spec: Spec, question: Question, knowledge: Knowledge) -> bool:
@@ -174,17 +209,14 @@ def _confirms(spec: Spec, question: Question, knowledge: Knowledge) -> bool:
     number that the question states may be another one, and nothing says yes to that."""
     metric = knowledge.vocabulary.metrics[spec.metric]
     numbers = question.spans.get("number", frozenset()) - question.spans.get("product", frozenset())
-    if metric.support or (question.dtype and not numbers) or _is_stated(spec, question, knowledge):
+    if metric.support or (question.dtype and not numbers):
         return True
-    return metric.text and spec.value.lower() in question.read.lower()
+    return bool(_stated_as(spec, question, knowledge))
 
 
 def _is_stated(spec: Spec, question: Question, knowledge: Knowledge) -> bool:
     """Whether the question states this very value."""
-    quantity = spec.quantity(knowledge.vocabulary)
-    return quantity is not None and any(
-        premise.metric == spec.metric and says_the_same(quantity, premise.quantity) for premise in question.premises
-    )
+    return not knowledge.vocabulary.metrics[spec.metric].text and bool(_stated_as(spec, question, knowledge))
 
 
 def _sheet(question: Question) -> bool:
