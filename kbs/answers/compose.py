@@ -84,7 +84,8 @@ BY_NOTES = "What your notes say"
 COMPUTED = "What can be computed"
 TALK = 0.25
 """What an ordinary word weighs of what a word of the field does."""
-_LITERAL = re.compile(r"0x[0-9a-f]+|\d[\d.,x_]*[a-z%]{0,6}")
+_LITERAL = re.compile(r"0x[0-9a-f]+|\d[\d.,x_]*[a-z%]{0,6}(?:_s)?")
+_FILLER = re.compile(r"(?:do|does|did|is|are|was|were|could|would|should|has|have|had)n|wonder\w*|inquire\w*")
 _VALUES = (Form.VALUE, Form.YES_NO, Form.COMPARISON, Form.CALCULATION)
 _EXPLAINED = (Form.REASON, Form.REMEDY, Form.HOW_TO)
 """Forms that no value answers: what is wrong about one, or not known of a GPU, is no reason to stop."""
@@ -343,15 +344,16 @@ def _refuse(
 
 def _strange(question: Question, knowledge: Knowledge, found: SectionResult) -> tuple[list[str], bool]:
     """(words of the question that no page has; whether they are half of it or more, and no slot is filled)."""
-    terms = [term for term in found.terms if len(term) > 1 and not _says_nothing(term, knowledge)]
-    unknown = [term for term in terms if not knowledge.store.word_frequency(term, knowledge.reviewed)]
+    terms = [term for term in found.terms if len(term) > 1]
+    named = [term for term in terms if not _says_nothing(term, knowledge)]
+    unknown = [term for term in named if not knowledge.store.word_frequency(term, knowledge.reviewed)]
     slots = any((question.products, question.operation, question.metrics, question.symptoms, question.techniques))
-    return unknown, not slots and len(unknown) * 2 >= len(terms)
+    return unknown, not slots and (len(unknown) * 2 >= len(terms) or not named)
 
 
 def _says_nothing(term: str, knowledge: Knowledge) -> bool:
     """Whether a word names no subject: an ordinary one, or a number or literal of the asker's own."""
-    return is_talk(term, knowledge.vocabulary) or bool(_LITERAL.fullmatch(term))
+    return is_talk(term, knowledge.vocabulary) or bool(_LITERAL.fullmatch(term) or _FILLER.fullmatch(term))
 
 
 def _from_notes(question: Question, knowledge: Knowledge, answer: Answer) -> None:

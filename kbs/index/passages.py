@@ -260,8 +260,6 @@ class Passages(IndexFile):
         share = 0.0
         for term in terms:
             having = self.word_frequency(term)
-            if not having and any(character.isdigit() for character in term):
-                continue  # a number or literal of the asker's own, that no page could have
             share += max(math.log((rows - having + 0.5) / (having + 0.5)), 1e-6)
         return share * (_K1 + 1)
 

@@ -38,8 +38,9 @@ _AUXILIARY = re.compile(
     r"(?:(?:so|and|but|also|hi|hello|then|now|well|ok|okay|if so),? )*"
     r"(?:is|isn't|are|aren't|does|doesn't|do|don't|did|didn't|can|can't|could|couldn't|should|shouldn't|will"
     r"|won't|would|"
-    r"wouldn't|has|have|had|was|were|am|may|must)\b(?! (?:you|i|we|any(?:one|body)|some(?:one|body))(?: please)?"
-    r" (?:explain|tell|help|give|show|know|ask|inquire|clarify|elaborate)\b(?! (?:(?:me|us) )?(?:if|whether)\b))",
+    r"wouldn't|has|have|had|was|were|am|may|must)\b(?! (?:you (?:please )?(?:explain|tell|help|give|show)"
+    r"|(?:i|we|any(?:one|body)|some(?:one|body))(?: please)? (?:explain|tell|know|ask|inquire|clarify|elaborate))\b"
+    r"(?! (?:(?:me|us) )?(?:if|whether)\b))",
     _FLAGS,
 )
 _ASIDE = re.compile(r"\b(?:is|are) there (?:a|any|some)?(?: \w+)? ?(?:way|method|trick|technique)s?\b", _FLAGS)
@@ -177,11 +178,11 @@ def _form_of_last(text: str, asked: str, names: int) -> Form | None:
     return None
 
 
-_ACCOUNT = re.compile(rf"\b(?:why|how come)\b|{_COMES}", _FLAGS)
+_ACCOUNT = re.compile(_COMES, _FLAGS)
 
 
 def wants_account(text: str) -> bool:
-    """Whether any sentence asks why something is so or how a number came about: its numbers are told, not asked."""
+    """Whether any sentence asks how a number came about: it is then told, and not asked."""
     return bool(_ACCOUNT.search(text))
 
 

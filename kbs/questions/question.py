@@ -14,7 +14,11 @@ from kbs.questions.numbers import Premise, given, plain_rate, premises, sizes
 from kbs.questions.products import NAMES, NOBODY, named, without_unknown
 from kbs.questions.spelling import corrected, in_english
 
-_IDENTIFIER = re.compile(r"(?<![\w.])[A-Za-z_][A-Za-z0-9]*(?:(?:__|[._:])+[A-Za-z0-9]+)+(?![\w])|(?<!\w)__\w+")
+_IDENTIFIER = re.compile(
+    r"(?<![\w.])[A-Za-z_][A-Za-z0-9]*(?:(?:__|[._]|::)+[A-Za-z0-9]+|:[A-Za-z][A-Za-z0-9]*)+(?![\w])|(?<!\w)__\w+"
+)
+_ADDRESS = re.compile(r"\bhttps?://\S+")
+"""What says where something stands, and not what is asked."""
 _SHORT = 4
 """Letters of what is an abbreviation ("e.g") and no name of a tool."""
 _LEVELS = (
@@ -129,7 +133,8 @@ def understand(
     """Read a question. `gpus`, `dtype` and `dims` are what the user said beside it, and count for more; `told` is what
     their files tell, and counts for less: only its products narrow those of an open name, such as a family's. `known`
     says whether the wikis have a word: such a word is no typing error."""
-    read, corrections = corrected(vocabulary.spelled_out(in_english(text)), vocabulary, known)
+    without = _ADDRESS.sub(" ", text)
+    read, corrections = corrected(vocabulary.spelled_out(in_english(without)), vocabulary, known)
     read, unknown = without_unknown(read, vocabulary)
     identifiers = tuple(dict.fromkeys(name for name in _IDENTIFIER.findall(read) if len(name) > _SHORT))
     found = meant(vocabulary.find(read), read, identifiers)

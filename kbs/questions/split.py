@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 
 _ASKS = r"(?:what|how|why|which|when|where|who|does|do|is|are|can|could|should|will|would|has|have)\b"
-_END = re.compile(rf"(?<=\?)\s+(?=\S)|,?\s+and\s+(?=(?:also\s+)?{_ASKS}[^?]*\?\s*$)", re.IGNORECASE)
+_OF_IT = r"(?:has|have)\s+(?!it\b|they\b|you\b|we\b|any|some)"
+"""What goes on saying something of the same thing, and asks nothing: "and has 64 of them"."""
+_END = re.compile(
+    rf"(?<=\?)\s+(?=\S)|,?\s+and\s+(?!{_OF_IT})(?=(?:also\s+)?{_ASKS}[^?]*\?\s*$)",
+    re.IGNORECASE,
+)
 _ASKED = re.compile(rf"(?:^|[,.:;]\s*|\band\s+|\bbut\s+|\bso\s+|\bor\s+){_ASKS}|\?", re.IGNORECASE)
 LEAST = 3
 """Words that a question of its own has."""

@@ -191,17 +191,23 @@ def _states(premise: Premise, metric: str, value: Decimal) -> bool:
 def _stated_as(spec: Spec, question: Question, knowledge: Knowledge) -> list[str]:
     """The words with which the question states this very value."""
     if knowledge.vocabulary.metrics[spec.metric].text:
-        return [spec.value] if re.search(rf"(?<![\w.]){re.escape(spec.value)}(?![\w.])", question.read, re.I) else []
+        return [spec.value] if re.search(rf"(?<![\w.]){re.escape(spec.value)}(?!\w|\.\d)", question.read, re.I) else []
     quantity = spec.quantity(knowledge.vocabulary)
     same = (one for one in question.premises if one.metric == spec.metric)
     return [one.text for one in same if quantity is not None and says_the_same(quantity, one.quantity)]
+
+
+_OF_WHAT_IS_TOLD = re.compile(r"\b(?:is|are|was|were) (?:it|this|that|these|those)\b", re.IGNORECASE)
 
 
 def _is_told(texts: Sequence[str], question: Question) -> bool:
     """Whether a question that wants yes or no tells a value as a circumstance: it stands before the sentence that
     asks, and not in it."""
     asked = asking(question.read)
-    return question.form is Form.YES_NO and bool(texts) and not any(text in asked for text in texts)
+    if _OF_WHAT_IS_TOLD.search(asked):
+        return False
+    numbers = [re.match(r"[\d.,]*\d|.*", text) for text in texts]
+    return question.form is Form.YES_NO and bool(texts) and not any(one and one[0] in asked for one in numbers)
 
 
 def _confirms(spec: Spec, question: Question, knowledge: Knowledge) -> bool:

@@ -31,8 +31,10 @@ from kbs.answers.sections import (
 )
 from kbs.evidence.citation import Citation
 from kbs.evidence.passage import Passage
+from kbs.index.search import SearchResult
 from kbs.index.section import Section
 from kbs.index.sections import SECTION_WORDS, SectionHit, SectionResult
+from kbs.index.tokens import query_words
 from tests.kbs.answers.small_wiki import read, texts
 from wiki.library import Wikis
 
@@ -195,6 +197,23 @@ def test_a_page_about_another_vendor_answers_for_no_gpu(knowledge: Knowledge) ->
     assert fits(usual, "why does it wait on an H100 SXM")
 
 
+def test_tools_of_the_usual_vendor_answer_for_no_other(knowledge: Knowledge) -> None:
+    tools = replace(written("Look at sm__throughput in ncu for the share of each pipe."), about={"vendor": ("nvidia",)})
+    general = replace(written("Look at the share of each pipe in a profile."), about={"vendor": ("nvidia",)})
+    both = replace(written("rocprof-compute is the counterpart of ncu."), about={"vendor": ("nvidia",)})
+
+    def fits(one: Section, question: str) -> bool:
+        return bool(fitting([hit(one)], read(question), knowledge, {}))
+
+    asked = "what are the counterparts of ncu for MFMA and VALU"
+    assert not fits(tools, asked)
+    assert not fits(tools, "why is the pipe of an MI300X busy")
+    assert fits(general, asked)
+    assert fits(both, asked)
+    assert fits(tools, "which pipe is busy")
+    assert fits(tools, "which pipe does ncu call busy")
+
+
 def test_for_a_value_of_a_gpu_only_what_is_said_of_it_counts(knowledge: Knowledge) -> None:
     of_it = written("The price of waiting is high.", "On the H100 SXM it waits 30 cycles.")
     asked = read("what is the price of an H100 SXM")
@@ -319,6 +338,16 @@ def test_below_it_nothing_is_near(score: float, knowledge: Knowledge, pages: Wik
     assert answer.abstained
     assert answer.reason in ("not_in_wiki", "not_understood")
     assert FIRST not in [claim.text for claim in answer.claims]
+
+
+def test_a_refusal_names_no_filler_and_no_number(knowledge: Knowledge, pages: Wikis) -> None:
+    text = "I did not get it, wondering whether the frobnicator of 0x00000000 differs from 146kb, please clarify"
+    found = SearchResult(terms=query_words(text, knowledge.vocabulary))
+    searcher = lambda _: SectionResult(passages=found)  # noqa: E731
+    answer = compose(read(text), Knowledge(knowledge.store, knowledge.vocabulary, searcher), pages)
+    assert answer.abstained
+    assert "frobnicator" in answer.direct
+    assert not {"wondering", "0x00000000", "146kb", "please", "differs"} & set(answer.direct.replace(",", " ").split())
 
 
 @pytest.mark.parametrize(

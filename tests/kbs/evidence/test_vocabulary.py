@@ -94,6 +94,41 @@ def test_words_that_look_like_a_gpu(text: str, forms: list[str]) -> None:
     assert V.product_like(text) == forms
 
 
+@pytest.mark.parametrize(
+    ("text", "capabilities", "unknown"),
+    [
+        ("sm_80 and SM90", ["cc-8-0", "cc-9-0"], []),
+        ("sm_37", [], ["sm_37"]),
+        ("SM0:90% SM1:90% .... SM80:0%, SM17:0%", [], []),  # the SMs of one GPU
+        ("sm 0 and SM17 wait", [], []),
+    ],
+)
+def test_numbered_sms_are_no_targets(text: str, capabilities: list[str], unknown: list[str]) -> None:
+    assert V.capabilities(text) == capabilities
+    assert V.unknown_targets(text) == unknown
+
+
+def test_super_is_a_word_of_its_own() -> None:
+    assert V.find(V.spelled_out("2080super fp16"), "product")[0].id == "rtx-2080-super"
+    assert V.spelled_out("my 1660super") == "my GTX 1660 super"
+    assert V.spelled_out("supervise 20801super") == "supervise 20801super"
+
+
+@pytest.mark.parametrize(
+    ("text", "vendors"),
+    [
+        ("MFMA and VALU in rocprofv3", {"amd"}),
+        ("hipGetDeviceProperties on gfx90a", {"amd"}),
+        ("sm__throughput.avg of ncu", {"nvidia"}),
+        ("the counterpart of nsight for MFMA", {"amd", "nvidia"}),
+        ("hippocampus and a hinge", set()),
+        ("a warp waits for memory", set()),
+    ],
+)
+def test_words_of_one_vendor_alone(text: str, vendors: set[str]) -> None:
+    assert V.vendors_in(text) == vendors
+
+
 def test_nearest_names() -> None:
     assert V.nearest_products("H100 SXN", V.products)[0] == "h100-sxm"
     assert len(V.nearest_products("H100", V.products, count=2)) == 2

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbs.questions.forms import MEASURED, Form, asking, cues, form_of
+from kbs.evidence.vocabulary import vocabulary
+from kbs.questions.forms import MEASURED, Form, asking, cues, form_of, wants_account
+from kbs.questions.question import understand
 
 
 def form(text: str, names: int = 0) -> Form:
@@ -53,6 +55,8 @@ def test_words_of_the_past_count_before_all() -> None:
         ("What limits it? Why?", "What limits it?"),  # one word is no question of its own
         ("It runs at 3.5 TB/s on sm_90. why so slow?", "why so slow?"),
         ("It uses e.g. ten of them. fast?", "It uses e.g. ten of them. fast?"),
+        ("There is no mention of it. [...] It should work, correct?", "It should work, correct?"),
+        ("It has 64 of them [...] Does it use x[1] Y?", "Does it use x[1] Y?"),
         ("  no question at all. ", "no question at all."),
         ("", ""),
     ],
@@ -118,6 +122,11 @@ def test_every_text_has_a_form(text: str, names: int) -> None:
         ("at batch 256 AWQ is slower than FP16. Any insights into this?", Form.REASON),
         ("the kernel takes 3 ms, any idea why?", Form.REASON),
         ("what is the ideal block size?", Form.VALUE),
+        ("May I know why the rate is 160 GB/s?", Form.REASON),
+        ("Could someone please explain why it waits?", Form.REASON),
+        ("Can you tell me if it waits?", Form.YES_NO),
+        ("How is this 48GB/s calculated?", Form.REASON),
+        ("how is occupancy calculated?", Form.TOPIC),
     ],
 )
 def test_more_ways_to_ask_for_a_reason(text: str, form: Form) -> None:
@@ -152,3 +161,22 @@ def test_who_tells_of_a_problem_at_length_and_asks_nothing_wants_a_reason(text: 
 )
 def test_only_what_asks_is_a_question_about_past_experiments(text: str, past: bool) -> None:
     assert (form_of(text, names=0, past=False) is Form.EXPERIENCE) is past
+
+
+@pytest.mark.parametrize(
+    ("text", "wants"),
+    [
+        ("I want to know how the 25GBps was obtained. Is it a test?", True),
+        ("It has 25. Why not 32?", False),
+        ("Is the bandwidth 25 GB/s?", False),
+        ("How is occupancy computed?", False),
+    ],
+)
+def test_who_wants_an_account_of_a_number_tells_it(text: str, wants: bool) -> None:
+    assert wants_account(text) is wants
+
+
+def test_experience_is_an_ordinary_word() -> None:
+    text = "Does anyone have an estimate or experience with the overhead of it?"
+    assert understand(text, vocabulary()).form is not Form.EXPERIENCE
+    assert understand("what is in the experience log of softmax", vocabulary()).form is Form.EXPERIENCE

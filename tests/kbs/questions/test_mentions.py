@@ -105,6 +105,26 @@ def test_metrics_inside_of_other_names_are_not_meant(text: str, identifiers: tup
     assert [m.id for m in meant(V.find(text), text, identifiers) if m.kind == "metric"] == kept
 
 
+@pytest.mark.parametrize(
+    ("text", "metrics", "stated"),
+    [
+        ("the bandwidth of NVLink is 160 GB/s", ("nvlink_bandwidth",), ["nvlink_bandwidth"]),
+        ("an xGMI link has 64 GB/s, so why is the bandwidth 48 GB/s?", (), []),
+        ("PCIe 4.0 x16 carries 32GB/s in one direction", (), []),
+        ("128 GB/s bidirectional bandwidth between two of them", (), []),
+        ("the bandwidth of an H100 PCIe is 2 TB/s", ("hbm_bandwidth",), ["hbm_bandwidth"]),  # only its name has PCIe
+        ("memory bandwidth of 2 TB/s beside 900 GB/s of NVLink", ("hbm_bandwidth", "nvlink_bandwidth"), None),
+        ("a bandwidth of 2 TB/s", ("hbm_bandwidth",), ["hbm_bandwidth"]),
+    ],
+)
+def test_a_bandwidth_of_a_link_is_none_of_the_memory(
+    text: str, metrics: tuple[str, ...], stated: list[str] | None
+) -> None:
+    question = understand(text, V)
+    assert question.metrics == metrics
+    assert stated is None or [premise.metric for premise in question.premises] == stated
+
+
 def test_the_name_of_a_capability_asks_for_no_metric() -> None:
     assert understand("does CC 8.9 support FP8", V).metrics == ()
     assert understand("compute capability of H100", V).metrics == ("compute_capability",)
@@ -165,3 +185,22 @@ def test_an_article_before_a_bare_number_is_no_part_of_a_name() -> None:
 )
 def test_short_names_count_as_they_are_written(text: str, products: tuple[str, ...]) -> None:
     assert understand(text, V).products == products
+
+
+@pytest.mark.parametrize(
+    ("text", "identifiers"),
+    [
+        ("SM0:90% SM1:90% and 12:30", ()),
+        ("ld.global.nc::L1 and sm__x.avg", ("ld.global.nc::L1", "sm__x.avg")),
+        ("std::vector in __shared__", ("std::vector", "__shared__")),
+        ("see https://example.org/a.b_c/d for it", ()),
+    ],
+)
+def test_identifiers(text: str, identifiers: tuple[str, ...]) -> None:
+    assert understand(text, V).identifiers == identifiers
+
+
+def test_an_address_is_no_part_of_a_question() -> None:
+    question = understand("how does 128 KB relate to https://example.org/gpu-arch-specs.html (512 KB)", V)
+    assert question.sought.split() == ["how", "does", "128", "KB", "relate", "to", "(512", "KB)"]
+    assert "gpu" not in question.left()

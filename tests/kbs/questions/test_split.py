@@ -14,6 +14,7 @@ from kbs.questions.split import LEAST, MOST, questions_of
     [
         ("What is a warp? What is a block?", ["What is a warp?", "What is a block?"]),
         ("what is a warp and how many threads does it have?", ["what is a warp", "how many threads does it have?"]),
+        ("what is a warp and has it been changed?", ["what is a warp", "has it been changed?"]),
         ("is it fast, and is it cheap?", ["is it fast", "is it cheap?"]),
         ("does H100 have TMA, and also does A100 have it?", ["does H100 have TMA", "also does A100 have it?"]),
         (
@@ -39,6 +40,7 @@ def test_questions_of_their_own(text: str, parts: list[str]) -> None:
         "My kernel is slow. Why?",
         "What is a warp? Thanks a lot for it!",
         "What is the ratio of A and B?",
+        "It contains 64 tensor cores and has a CUDA compute capability of 7.2. It should work, correct?",
         "how do I pad and why does it help",  # no mark says where the second one ends
         "what is a warp and how",
         "What is a warp?What is a block?",

@@ -254,3 +254,13 @@ def test_a_rate_without_tensor_cores_is_never_one_with_them(knowledge: Knowledge
         assert "without tensor cores of H100 SXM" in texts(found.direct)[0]
         shown = [*found.direct, *(claim for section in found.sections for claim in section.claims)]
         assert not any("00 TFLOPS" in line for line in texts(shown))
+
+
+def test_a_value_that_is_told_before_the_question_is_not_confirmed(knowledge: Knowledge) -> None:
+    told = "The H100 SXM has a compute capability of 9.0. There should be support for that, correct?"
+    assert specs(read(told), knowledge) is None
+    assert texts(answered("the H100 SXM has a compute capability of 9.0, correct?", knowledge).direct) == [
+        "Yes: H100 SXM Compute capability: 9.0."
+    ]
+    assert specs(read("The H100 SXM has 528 tensor cores. Does that suffice?"), knowledge) is None
+    assert specs(read("The H100 SXM has a compute capability of 9.0. Is that right?"), knowledge) is not None
