@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from kbs.evidence.units import parse_unit
-from kbs.evidence.vocabulary import Mention, Product, vocabulary, words
+from kbs.evidence.vocabulary import Mention, Product, Term, vocabulary, words
 
 V = vocabulary()
 SPACES = ["product", "metric", "qualifier", "operation", "dtype", "symptom", "technique", "bottleneck", "language"]
@@ -52,7 +53,7 @@ def test_resolve(space: str, name: str, ids: list[str]) -> None:
 
 @pytest.mark.parametrize("space", SPACES)
 def test_every_name_resolves_to_its_own_term(space: str) -> None:
-    terms = {
+    spaces: dict[str, Mapping[str, Term]] = {
         "product": V.products,
         "metric": V.metrics,
         "qualifier": V.qualifiers,
@@ -62,8 +63,8 @@ def test_every_name_resolves_to_its_own_term(space: str) -> None:
         "technique": V.techniques,
         "bottleneck": V.bottlenecks,
         "language": V.languages,
-    }[space]
-    for term in terms.values():
+    }
+    for term in spaces[space].values():
         for alias in (term.id, term.name, *term.aliases):
             found = V.resolve(space, alias)
             assert term.id in found, alias
