@@ -7,9 +7,12 @@ Other kinds of evidence have a checker each, plugged in by whoever owns that evi
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
+from itertools import accumulate
 from typing import Protocol
 
 from kbs.common.json_model import JsonDataclass
@@ -28,7 +31,8 @@ from kbs.evidence.vocabulary import Vocabulary, words
 
 MIN_QUOTED_WORDS = 3
 """A shorter quotation would be found nearly anywhere."""
-
+_TRIES = 20
+"""Places of a page that are looked at for a quotation that does not stand where it should."""
 
 NOTHING_CLAIMED = "the lines exist; nothing was claimed of them in a form that can be compared"
 
@@ -156,7 +160,9 @@ def check_line(
             return verdict(Status.MISMATCH, f"a quotation needs at least {MIN_QUOTED_WORDS} words", says)
         if stands_in(cited.quote, says):
             return verdict(Status.OK, says=says)
-        return verdict(Status.MISMATCH, "the lines do not have the quoted words", says)
+        page = library.lines(reference.wiki, reference.target) or ()
+        elsewhere = _place(_standing(cited.quote, page), "has them", "have them")
+        return verdict(Status.MISMATCH, f"the lines do not have the quoted words{elsewhere}", says)
     if cited.claim is not None and reference.kind is EvidenceKind.NOTE:
         return verdict(Status.MISMATCH, "notes are no source of hardware values; they can be quoted", says)
     if cited.claim is not None:
@@ -169,6 +175,38 @@ def stands_in(quote: str, markdown: str) -> bool:
     """Whether the words of `quote` are in `markdown`, none of them the cut end of another word, number or unit."""
     wanted, text = _unmarked(quote).casefold(), _unmarked(markdown).casefold()  # a quote has lost its backticks
     return bool(re.search(rf"(?<!\w)(?<!\w[.,/-]){re.escape(wanted)}(?!\w|[.,/-]\w)", text))
+
+
+def _standing(quote: str, page: Sequence[str]) -> tuple[int, int] | None:
+    """The first and last line, from 1, of a page where the words of `quote` stand; None where they do not."""
+    wanted = _unmarked(quote).casefold()
+    text, starts, numbers = _plain_page("\n".join(page))
+    at = -1
+    for _ in range(_TRIES):
+        at = text.find(wanted, at + 1)
+        if at < 0:
+            return None
+        first, last = (numbers[bisect_right(starts, place) - 1] for place in (at, at + len(wanted) - 1))
+        if stands_in(quote, "\n".join(page[first - 1 : last])):
+            return first, last
+    return None
+
+
+@lru_cache(maxsize=8)
+def _plain_page(page: str) -> tuple[str, list[int], list[int]]:
+    """(the words of a page, where in them a line begins, its number): for a text that cites a page many times."""
+    lines = [(number, _unmarked(line).casefold()) for number, line in enumerate(page.split("\n"), start=1)]
+    lines = [one for one in lines if one[1]]
+    starts = list(accumulate((len(line) + 1 for _, line in lines), initial=0))
+    return " ".join(line for _, line in lines), starts[:-1], [number for number, _ in lines]
+
+
+def _place(found: tuple[int, int] | None, has: str, have: str = "") -> str:
+    """`; L12 has it`: where the words or the value stand on the same page; "" if nowhere."""
+    if found is None:
+        return ""
+    start, end = found
+    return f"; L{start} {has}" if start == end else f"; L{start}-L{end} {have}"
 
 
 def check_citation(citation: Citation, library: Library) -> CheckedCitation:
@@ -249,13 +287,21 @@ def _readings(head: str, vocabulary: Vocabulary) -> list[_Reading]:
 
 def _claim_against_lines(claim: SpecClaim, reference: Reference, library: Library, vocabulary: Vocabulary) -> str:
     """Why the cited lines do not state the claim, however it is read; "" where they do."""
-    reasons = [
-        _reading_against_lines(reading, claim, reference, library, vocabulary)
-        for reading in _readings(claim.subject, vocabulary)
-    ]
+    readings = _readings(claim.subject, vocabulary)
+    reasons = [_reading_against_lines(reading, claim, reference, library, vocabulary) for reading in readings]
     if not reasons:
         return f"“{claim.subject}” names no metric of the vocabulary"
-    return "" if "" in reasons else reasons[0]
+    if "" in reasons:
+        return ""
+    metrics = {metric for one in readings for metric in one.metrics}
+    for spec in library.specs(reference.wiki, reference.target):
+        if spec.metric not in metrics:
+            continue
+        line = spec.citation.line_start
+        there = replace(reference, line_start=line, line_end=line)
+        if any(not _reading_against_lines(one, claim, there, library, vocabulary) for one in readings):
+            return reasons[0] + _place((line, line), "states it")
+    return reasons[0]
 
 
 def _reading_against_lines(

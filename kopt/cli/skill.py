@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kopt.cli.command import command
-from kopt.cli.output import Reply
+from kopt.cli.output import Reply, tell
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,7 +51,7 @@ def install(
     """
     from kbs.common.errors import UsageError
     from kopt.services.results.installation import SkillData
-    from kopt.skill import AGENTS, PLUGIN, look
+    from kopt.skill import AGENTS, COMMAND, PLUGIN, command_here, look
     from kopt.skill import install as install_files
 
     if folder is None and agent is None:
@@ -60,14 +60,17 @@ def install(
             code="agent_missing",
             hint=f"kopt skill install --for NAME, one of {', '.join(AGENTS)}; or give a folder for a plugin.",
         )
-    place = folder or Path()
-    found = look(place, PLUGIN if agent is None else agent)
+    place, command = folder or Path(), command_here()
+    found = look(place, PLUGIN if agent is None else agent, command)
     if not dry_run:
         install_files(place, found, force=force)
     done = {"new": "wrote", "same": "unchanged", "added": "added to", "other": "replaced"}
     if dry_run:
         done |= {"new": "would write", "added": "would add to"}
         done |= {"other": "would replace" if force else "would replace, with --force,"}
+    if command != COMMAND:
+        where = f"{COMMAND} is not on the PATH, so an entry has its full path; for the commands of the skill"
+        tell(f"{where} put {Path(command).parent} on the agent's PATH.\n")
     data = SkillData(folder=str(place), dry_run=dry_run, files=list(found))
 
     def show(console: Console) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from kbs.common.errors import ExitCode, UsageError
+from kbs.common.visible_text import visible
 from kopt.mcp.problem import NO_DIMS, Bytes, Dims, Entry, File, Inputs, Launch, Operations, Peak, problem_files
 from kopt.mcp.tool import Call, Done, tool
+from kopt.services.arguments import read_bytes
 
 if TYPE_CHECKING:
     from evaluator.sass.compile import Machine
@@ -22,7 +24,11 @@ def occupancy(
     call: Call,
     gpu: Annotated[str, Field(description="h100-sxm, or a compute capability: sm_90.", max_length=100)] = "",
     regs: Annotated[int | None, Field(description="Registers per thread.")] = None,
-    smem: Annotated[int | None, Field(description="Bytes of shared memory per block.", ge=0)] = None,
+    smem: Annotated[
+        int | None,
+        Field(description="Bytes of shared memory per block, or 48KB.", ge=0),
+        BeforeValidator(lambda given: read_bytes(given) if isinstance(given, str) else given),
+    ] = None,
     threads: Annotated[int | None, Field(description="Threads per block.")] = None,
     barriers: Annotated[int | None, Field(description="Barriers per block.")] = None,
     carveout: Annotated[int | None, Field(description="Preferred shared memory, in percent.")] = None,
@@ -38,6 +44,7 @@ def occupancy(
     from kopt.services.machine_code import occupancy as service
     from kopt.services.machine_code.compiling import compile_error, compile_files
     from kopt.services.results.machine_code import OccupancyData
+    from kopt.services.results.telling.occupancy import occupancy_lines
 
     def compile(path: Path, target: Target, multiprocessors: int | None) -> tuple[SourceFile, Machine]:
         (made,) = compile_files(
@@ -61,7 +68,8 @@ def occupancy(
     if found.rejected is not None:
         error = compile_error(*found.rejected)
         return Done(data, error["message"], ExitCode.REJECTED, engine.warnings, [error])
-    return Done(data, code=ExitCode.ABSTAINED if found.gaps else ExitCode.OK, warnings=engine.warnings)
+    told = "\n".join(found.gaps or occupancy_lines(data))
+    return Done(data, told, ExitCode.ABSTAINED if found.gaps else ExitCode.OK, engine.warnings)
 
 
 @tool("roofline", "rooflines.RooflineData", lane="sandbox")
@@ -83,6 +91,7 @@ def roofline(
     Status `abstained` if the floor time is unknown, because no page states a peak that it needs.
     """
     from kopt.services.results.rooflines import RooflineData
+    from kopt.services.results.telling.roofline import roofline_lines
     from kopt.services.roofline import problem_roofline
 
     if not (kernel or ref):
@@ -94,7 +103,8 @@ def roofline(
     name = Path(kernel or ref).name
     data = RooflineData.of(found, name, recognised.form.value, request.dims, "")
     code = ExitCode.OK if found.placed.floor is not None else ExitCode.ABSTAINED
-    return Done(data, code=code, warnings=engine.warnings)
+    told = "\n".join(map(visible, roofline_lines(found, name, request.dims)))
+    return Done(data, told, code, engine.warnings)
 
 
 @tool("diagnose", "profiles.DiagnoseData", lane="sandbox")
@@ -113,8 +123,8 @@ def diagnose(
     launch: Launch = "",
 ) -> Done:
     """Find what bounds a kernel: class, binding resource, headroom, and symptoms with the thresholds they rest on."""
-    from kopt.services.results.diagnosis_text import lines
     from kopt.services.results.profiles import DiagnoseData
+    from kopt.services.results.telling.diagnosis import lines
     from kopt.services.user_kernel.diagnosis import diagnose_report
 
     files = problem_files(call, kernel, ref, dims, entry, bytes, operations, inputs)
@@ -158,6 +168,7 @@ def bench(
     from kopt.services.bench.evaluation import evaluate_and_keep, server_for
     from kopt.services.bench.request import first_device, make_request, peak_of
     from kopt.services.results.bench import BenchData
+    from kopt.services.results.telling.receipt import receipt_lines
 
     chosen = device or first_device()
     check_device(chosen)
@@ -183,4 +194,4 @@ def bench(
         )
         receipt, path = evaluate_and_keep(request, server, engine.settings.home, None, call.progress)
     code = ExitCode.OK if receipt.verdict is Verdict.ACCEPTED else ExitCode.REJECTED
-    return Done(BenchData.of(receipt, path), code=code, warnings=engine.warnings)
+    return Done(BenchData.of(receipt, path), "\n".join(receipt_lines(receipt, path)), code, engine.warnings)

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from kbs.common.errors import ExitCode
-from kbs.common.visible_text import visible
+from kbs.common.visible_text import visible, visible_lines
 from kopt.mcp.problem import NO_DIMS, Bytes, Dims, Entry, File, Launch, Operations, Peak, problem_files
 from kopt.mcp.tool import Call, Done, tool
 
@@ -85,7 +85,11 @@ def search(
     data = SearchData(
         query=query, terms=found.terms, asked=found.asked, passages=[PassageData.of(hit) for hit in found.hits]
     )
-    return Done(data, warnings=warnings)
+    told = [
+        f"{visible(' > '.join([one.reference, hit.passage.title, *one.headings]))}\n{visible_lines(one.text)}\n"
+        for one, hit in zip(data.passages, found.hits, strict=True)
+    ]
+    return Done(data, "\n".join(told) or "No passage was found.", warnings=warnings)
 
 
 @tool("show", "answering.citations.ShowData", "experiments.LogShowData")
@@ -106,10 +110,12 @@ def show(
     from kopt.services.knowledge.citations import read_lines
     from kopt.services.results.answering.citations import ShowData
     from kopt.services.results.experiments import EntryData, LogShowData
+    from kopt.services.results.telling.experiments import entry_lines
 
     named = parse_reference(reference)
     if named is not None and named.kind is EvidenceKind.LOG:
-        return Done(LogShowData(entry=EntryData.from_domain(entry_of(named.target))))
+        entry = entry_of(named.target)
+        return Done(LogShowData(entry=EntryData.from_domain(entry)), "\n".join(entry_lines(entry)))
     engine = call.engine()
     data = ShowData.of(read_lines(engine.library, reference, context))
     text = "\n".join(f"{number:>5}  {line}" for number, line in data.lines)
@@ -130,7 +136,9 @@ def spec(
 
     engine = call.engine()
     if not gpu:
-        return Done(SpecData.of_gpus(documented(engine), engine.terms), warnings=engine.warnings)
+        listed = SpecData.of_gpus(documented(engine), engine.terms)
+        told = "\n".join(f"{one.gpu}  {one.name}  {one.page}" for one in listed.gpus)
+        return Done(listed, told, warnings=engine.warnings)
     found, answered = ask_specs(engine, gpu, metric, qualifier, others=others, compare=len(gpu) > 1)
     data = SpecData.of(found, engine.terms)
     lines = [*(row.citation_line for row in data.specs), *data.gaps]
@@ -158,6 +166,6 @@ def cite(
     warnings = list(engine.warnings)
     if not data.citations:
         warnings.append("no citation was found in the text")
-        return Done(data, code=ExitCode.ABSTAINED, warnings=warnings)
+        return Done(data, "No citation was found.", ExitCode.ABSTAINED, warnings)
     told = "\n".join(map(visible, checked_lines(checked)))
     return Done(data, told, ExitCode.REJECTED if data.failed else ExitCode.OK, warnings)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from kopt.mcp.tool import Call
+from kopt.services.arguments import read_dims
 from kopt.services.work_counts import ProblemFiles
 
 File = Annotated[str, Field(max_length=4096)]
@@ -15,6 +16,7 @@ File = Annotated[str, Field(max_length=4096)]
 Dims = Annotated[
     dict[Annotated[str, Field(max_length=100)], Annotated[int, Field(gt=0, lt=2**40)]],
     Field(description='Sizes: {"M": 4096, "N": 8192}.', max_length=50),
+    BeforeValidator(lambda given: read_dims(given) if isinstance(given, str) else given),
 ]
 NO_DIMS: dict[str, int] = {}
 Entry = Annotated[str, Field(description="Class or function to run, if there are several.", max_length=200)]

@@ -96,13 +96,13 @@ class _Desk:
                 lambda progress: _work(tool, Call(self.roots, progress), arguments),
             )
         except KoptError as error:
-            return _failed(tool, STATUS[error.exit_code], error_data(error), told(error), error.warnings)
+            return _failed(tool, STATUS[error.exit_code], tool.worded(error), error.warnings)
         except Exception as error:
             _log.exception("kopt %s", tool.command)
             made = UsageError(
                 f"{type(error).__name__}: {error}", code="internal", hint="Report what the server's log has of it."
             )
-            return _failed(tool, STATUS[ExitCode.FAILURE], error_data(made), told(made), [])
+            return _failed(tool, STATUS[ExitCode.FAILURE], error_data(made), [])
         return _result(tool, done, data)
 
     async def list_resources(self, context: Context, _: object) -> types.ListResourcesResult:
@@ -142,7 +142,9 @@ class _Desk:
         try:
             return await self.lanes.run("quick", context.session.report_progress, lambda _: work())  # type: ignore[arg-type]  # any value
         except KoptError as error:
-            raise MCPError(code=types.INVALID_PARAMS, message=told(error), data=error_data(error)) from error
+            raise MCPError(
+                code=types.INVALID_PARAMS, message=told(error_data(error)), data=error_data(error)
+            ) from error
 
 
 def _work(tool: Tool, call: Call, arguments: dict[str, Any]) -> tuple[Done, Any]:
@@ -165,8 +167,8 @@ def _result(tool: Tool, done: Done, data: Any) -> types.CallToolResult:
     )
 
 
-def _failed(tool: Tool, status: str, error: dict[str, str], text: str, warnings: Sequence[str]) -> types.CallToolResult:
+def _failed(tool: Tool, status: str, error: dict[str, str], warnings: Sequence[str]) -> types.CallToolResult:
     made = envelope(tool.command, status, None, warnings, [error])
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=text)], structured_content=made, is_error=True
+        content=[types.TextContent(type="text", text=told(error))], structured_content=made, is_error=True
     )

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from kbs.common.errors import ExitCode, UsageError
+from kbs.common.visible_text import visible_lines
 from kopt.mcp.problem import NO_DIMS, Dims, File
 from kopt.mcp.tool import Call, Done, tool
 
@@ -27,10 +28,12 @@ def log_recommend(
     """Recommend methods that helped in similar experiments. Status `abstained` if nothing is similar."""
     from kopt.services.experience.log import recommended
     from kopt.services.results.experiments import RecommendData
+    from kopt.services.results.telling.experiments import recommend_lines
 
     asked, advice = recommended(kernel, backend, gpu, bottleneck, dict(dims), dtype, limit)
     data = RecommendData(asked=asked, **vars(advice))
-    return Done(data, code=ExitCode.OK if data.recommended else ExitCode.ABSTAINED)
+    told = "\n".join(recommend_lines(advice, explain=False))
+    return Done(data, told, ExitCode.OK if data.recommended else ExitCode.ABSTAINED)
 
 
 @tool("log search", "experiments.LogListData")
@@ -51,6 +54,7 @@ def log_search(
     from kopt.services.experience.log import open_log, shipped_of
     from kopt.services.knowledge.log_search import search_log
     from kopt.services.results.experiments import LogListData
+    from kopt.services.results.telling.experiments import entry_lines
 
     empty = dict.fromkeys(("kernel", "backend", "bottleneck", "dtype", "provenance", "run", "since", "until"), "")
     wanted = read_filter({**empty, "op": op, "chip": gpu, "method": method, "outcome": outcome})
@@ -61,7 +65,8 @@ def log_search(
     entries, result = search_log(engine, found, words, wanted, limit) if total else ([], None)
     data = LogListData.of(found, entries, total, shipped)
     degraded = [f"degraded: {why}" for why in (result.degraded if result else ())]
-    return Done(data, warnings=[*engine.warnings, *degraded, *map(str, found.problems())])
+    told = "\n\n".join("\n".join(entry_lines(one)) for one in entries) or "No experiment was found."
+    return Done(data, told, warnings=[*engine.warnings, *degraded, *map(str, found.problems())])
 
 
 @tool("wiki propose", "wiki.ProposeData", writes=True)
@@ -107,5 +112,7 @@ def wiki_propose(
         target = chosen_wiki(engine, into)
         placed = put(open_repository(target, None), data.page, data.markdown, rests_on, engine.terms, today)
         data = data.on_branch(target.name, placed.branch, placed.commit, placed.problems)
+    place = f"{data.page}: on branch {data.branch} of {data.wiki}, commit {data.commit[:12]}\n\n" if data.branch else ""
     problems = [f"{one.rule}, line {one.line}: {one.message}" for one in data.problems]
-    return Done(data, warnings=[*engine.warnings, *data.left_out, *problems])
+    told = place + visible_lines(data.markdown)
+    return Done(data, told, warnings=[*engine.warnings, *data.left_out, *problems])

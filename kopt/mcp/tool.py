@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,17 +21,22 @@ from typing import Any, Literal, get_origin, get_type_hints
 from mcp.types import Tool as Listed
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic_core import ErrorDetails
 
 from ingest.progress import Progress
 from kbs.common.errors import ExitCode, KoptError, UsageError
 from kbs.common.json_model import json_schema
+from kbs.common.visible_text import visible
 from kopt.mcp.roots import Roots
 from kopt.services.engine import Engine
-from kopt.services.results.envelope import SCHEMA_VERSION, STATUS
+from kopt.services.results.envelope import SCHEMA_VERSION, STATUS, error_data
 from kopt.services.settings import load_settings
 
 Lane = Literal["quick", "sandbox", "measure"]
 """What a call waits for: `quick` ones go side by side, `sandbox` ones run foreign code, `measure` ones go alone."""
+
+_NO_MORE = r"(?=[`.,;:)]|$| [-A-Z\"'])"
+"""What follows the name of a command: no word that makes it the name of another one, `kopt bench verify`."""
 
 
 @dataclass(frozen=True)
@@ -86,16 +92,28 @@ class Tool:
         try:
             read = self.arguments.model_validate(one_each)
         except ValidationError as error:
-            wrong = [
-                f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg'].replace('tuple', 'list')}"
-                for one in error.errors(include_url=False, include_input=False, include_context=False)
-            ]
+            wrong = [_wrong(one) for one in error.errors(include_url=False, include_input=False, include_context=False)]
+            named = [f"{name} (needed)" if one.is_required() else name for name, one in fields.items()]
             raise UsageError(
                 f"{self.name}: {'; '.join(wrong)[:1000]}",
                 code="arguments_invalid",
-                hint="`tools/list` has the schema of its arguments.",
+                hint=f"Its arguments: {', '.join(named)}.",
             ) from error
         return {name: getattr(read, name) for name in fields}
+
+    def worded(self, error: KoptError) -> dict[str, str]:
+        """An error as `--json` has it, with options and commands by their names here: `smem`, `run_start`."""
+
+        def option(found: re.Match[str]) -> str:
+            name = found[1].replace("-", "_")
+            return name if name in self.arguments.model_fields else found[0]
+
+        commands = "|".join(sorted((one.command for one in TOOLS.values()), key=len, reverse=True))
+        made = error_data(error)
+        for key in ("message", "hint"):
+            text = re.sub(rf"\bkopt ({commands}){_NO_MORE}", lambda found: found[1].replace(" ", "_"), made[key])
+            made[key] = re.sub(r"(?<![\w-])--([a-z][a-z-]*)", option, text)
+        return made
 
     def listed(self) -> Listed:
         """As a client sees it."""
@@ -116,8 +134,10 @@ class Tool:
         return dict(_without(self.arguments.model_json_schema(), "title"))
 
     def output_schema(self) -> dict[str, Any]:
-        """The schema of what `--json` prints: `data` as `kopt schema COMMAND` has it, null beside an error. Left out are
-        the texts, half of it: a client checks results with it, and keeps it from its model."""
+        """The schema of what `--json` prints: `data` as `kopt schema COMMAND` has it, null beside an error.
+
+        Titles and descriptions, half of it, are left out: a client checks results with it and keeps it from its model.
+        """
         kind: Any = _imported(self.results[0])
         for name in self.results[1:]:
             kind = kind | _imported(name)
@@ -178,6 +198,16 @@ def _imported(place: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def told(error: KoptError) -> str:
+def told(error: Mapping[str, str]) -> str:
     """An error as the command line tells it."""
-    return f"{error.message}\n{error.hint}" if error.hint else error.message
+    return f"{error['message']}\n{error['hint']}" if error["hint"] else error["message"]
+
+
+def _wrong(error: ErrorDetails) -> str:
+    """What is wrong with an argument: `gpu: Input should be a valid string`."""
+    place = ".".join(map(str, error["loc"])) or "arguments"
+    if error["type"] == "missing":
+        return f"{place} is missing"
+    if error["type"] == "extra_forbidden":
+        return f"there is no argument {visible(place)}"
+    return f"{visible(place)}: {error['msg'].replace('tuple', 'list')}"

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from kopt.python.session import File, check_text, file, opened, settings, sizes, within
+from kopt.python.session import File, check_texts, file, opened, public, settings, sizes, within, words
 
 if TYPE_CHECKING:
     from ingest.progress import Progress
     from kopt.python.results.kernels import Benchmark, Diagnosis, Recommendations
 
 
+@public
 def bench(
     kernel: File,
     ref: File | None = None,
@@ -21,17 +22,17 @@ def bench(
     against: File | None = None,
     plan: Literal["signal", "verdict"] = "verdict",
     device: str | None = None,
-    dims: Mapping[str, int] | None = None,
+    dims: Mapping[str, int] | str | None = None,
     inputs: File | None = None,
     entry: str | None = None,
     tolerance: tuple[float, float] | None = None,
-    baselines: Sequence[str] = ("eager", "compile"),
+    baselines: str | Sequence[str] = ("eager", "compile"),
     restarts: int = 5,
     seconds: float = 10.0,
     call_seconds: float = 60.0,
     receipt: File | None = None,
     home: File | None = None,
-    wikis: Sequence[File] | None = None,
+    wikis: File | Sequence[File] | None = None,
     workspace: File | None = None,
     progress: Progress | None = None,
 ) -> Benchmark:
@@ -54,6 +55,8 @@ def bench(
     from kopt.services.bench.request import first_device, make_request, peak_of
     from kopt.services.results.bench import BenchData
 
+    if tolerance is not None and not (isinstance(tolerance, Sequence) and len(tolerance) == 2):
+        raise TypeError("tolerance is a pair: (atol, rtol)")
     within("restarts", restarts, 2, 50)
     within("seconds", seconds, 0.1, 3600)
     within("call_seconds", call_seconds, 0.1, 3600)
@@ -76,7 +79,7 @@ def bench(
             dims=json.dumps(sizes(dims)) if dims else None,
             entry=entry,
             tolerance=None if tolerance is None else ",".join(map(str, tolerance)),
-            baselines=",".join(baselines),
+            baselines=",".join(words("baselines", baselines)),
             restarts=restarts,
             timing_seconds=seconds,
             call_seconds=call_seconds,
@@ -86,12 +89,13 @@ def bench(
         return Benchmark.made(BenchData.of(found, path), "ok" if accepted else "rejected", engine.warnings)
 
 
+@public
 def diagnose(
     report: File,
     *,
     kernel: File | None = None,
     ref: File | None = None,
-    dims: Mapping[str, int] | None = None,
+    dims: Mapping[str, int] | str | None = None,
     inputs: File | None = None,
     entry: str | None = None,
     bytes: str = "",
@@ -100,7 +104,7 @@ def diagnose(
     gpu: str = "",
     launch: str = "",
     home: File | None = None,
-    wikis: Sequence[File] | None = None,
+    wikis: File | Sequence[File] | None = None,
     workspace: File | None = None,
     progress: Progress | None = None,
 ) -> Diagnosis:
@@ -116,6 +120,7 @@ def diagnose(
     from kopt.services.user_kernel.diagnosis import diagnose_report
     from kopt.services.work_counts import ProblemFiles
 
+    check_texts(bytes=bytes, operations=operations, peak=peak, gpu=gpu, launch=launch)
     made = file(inputs)
     files = ProblemFiles(
         kernel=file(kernel),
@@ -132,13 +137,14 @@ def diagnose(
         return Diagnosis.made(data, "abstained" if data.bottleneck == "unknown" else "ok", engine.warnings)
 
 
+@public
 def recommend(
     kernel: str,
     *,
     backend: str = "",
     gpu: str = "",
     bottleneck: str = "",
-    dims: Mapping[str, int] | None = None,
+    dims: Mapping[str, int] | str | None = None,
     dtype: str = "",
     limit: int = 5,
     explain: bool = False,
@@ -155,7 +161,7 @@ def recommend(
     from kopt.services.results.experiments import RecommendData
 
     within("limit", limit, 1, 100)
-    check_text("kernel", kernel)
+    check_texts(kernel=kernel, backend=backend, gpu=gpu, bottleneck=bottleneck, dtype=dtype)
     loaded = settings(home, None, workspace)
     asked, advice = recommended(
         kernel, backend, gpu, bottleneck, sizes(dims), dtype, limit, explain=explain, settings=loaded

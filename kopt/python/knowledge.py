@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kbs.common.errors import UsageError
-from kopt.python.session import File, check_text, file, opened, settings, sizes, within, words
+from kopt.python.session import File, check_texts, file, opened, public, settings, sizes, within, words
 
 if TYPE_CHECKING:
     from ingest.progress import Progress
@@ -20,12 +20,13 @@ FILTERS = (
 """What `search` can be narrowed by, as `kopt search --help` describes it."""
 
 
+@public
 def ask(
     question: str,
     *,
     gpu: str | Sequence[str] = (),
     dtype: str = "",
-    dims: Mapping[str, int] | None = None,
+    dims: Mapping[str, int] | str | None = None,
     kind: str | Sequence[str] = (),
     k: int | None = None,
     profile: File | None = None,
@@ -40,7 +41,7 @@ def ask(
     evidence: bool = False,
     long: bool = False,
     home: File | None = None,
-    wikis: Sequence[File] | None = None,
+    wikis: File | Sequence[File] | None = None,
     workspace: File | None = None,
     progress: Progress | None = None,
 ) -> Answer:
@@ -62,13 +63,13 @@ def ask(
     from kopt.services.results.answering.evidence import EvidenceData
 
     _check_k(k)
-    check_text("question", question)
+    check_texts(question=question, dtype=dtype, launch=launch, bytes=bytes, operations=operations, peak=peak)
     of_problem = {"inputs": inputs, "bytes": bytes, "operations": operations, "peak": peak}
     of_kernel = {"launch": launch, "entry": entry, **of_problem}
     read = sizes(dims)
     files = _files(profile, kernel, ref, read, of_kernel, of_problem)
     with opened(settings(home, wikis, workspace, results=k), progress) as engine:
-        found = find_answer(engine, Asked(question, words(gpu), dtype, read, words(kind), files))
+        found = find_answer(engine, Asked(question, words("gpu", gpu), dtype, read, words("kind", kind), files))
         answer = found.answer
         engine.warn(answer.warnings)
         text, pack = answer_text(answer, long=long), None
@@ -79,12 +80,13 @@ def ask(
         return Answer.made(data, "abstained" if answer.abstained else "ok", engine.warnings)
 
 
+@public
 def search(
     query: str,
     *,
     k: int | None = None,
     home: File | None = None,
-    wikis: Sequence[File] | None = None,
+    wikis: File | Sequence[File] | None = None,
     workspace: File | None = None,
     progress: Progress | None = None,
     **filters: str | Sequence[str],
@@ -100,17 +102,18 @@ def search(
     from kopt.services.results.answering.answers import PassageData, SearchData
 
     _check_k(k)
-    check_text("query", query)
+    check_texts(query=query)
     if stray := sorted(filters.keys() - set(FILTERS)):
         raise UsageError(f"no filter {stray[0]!r}", code="filter_unknown", hint=f"Filters are {', '.join(FILTERS)}.")
     with opened(settings(home, wikis, workspace, results=k), progress) as engine:
-        found = find_passages(engine, query, {name: words(filters.get(name, ())) for name in FILTERS})
+        found = find_passages(engine, query, {name: words(name, filters.get(name, ())) for name in FILTERS})
         told = [*engine.warnings, *(f"degraded: {reason}" for reason in found.degraded)]
         passages = [PassageData.of(hit) for hit in found.hits]
         data = SearchData(query=query, terms=found.terms, asked=found.asked, passages=passages)
         return Passages.made(data, "ok" if passages else "abstained", told)
 
 
+@public
 def spec(
     gpu: str | Sequence[str] = (),
     metric: str = "",
@@ -118,7 +121,7 @@ def spec(
     qualifier: str = "",
     others: bool = False,
     home: File | None = None,
-    wikis: Sequence[File] | None = None,
+    wikis: File | Sequence[File] | None = None,
     workspace: File | None = None,
     progress: Progress | None = None,
 ) -> Specs:
@@ -131,7 +134,8 @@ def spec(
     from kopt.services.knowledge.specs import ask_specs, documented
     from kopt.services.results.answering.citations import SpecData
 
-    gpus = words(gpu)
+    check_texts(metric=metric, qualifier=qualifier)
+    gpus = words("gpu", gpu)
     with opened(settings(home, wikis, workspace), progress) as engine:
         if not gpus:
             return Specs.made(SpecData.of_gpus(documented(engine), engine.terms), "ok", engine.warnings)
@@ -140,12 +144,13 @@ def spec(
         return Specs.made(data, "ok" if answered else "abstained", engine.warnings)
 
 
+@public
 def cite(
     text: str,
     *,
     profile: File | Sequence[File] = (),
     home: File | None = None,
-    wikis: Sequence[File] | None = None,
+    wikis: File | Sequence[File] | None = None,
     workspace: File | None = None,
     progress: Progress | None = None,
 ) -> Citations:
@@ -160,7 +165,7 @@ def cite(
     from kopt.services.knowledge.citations import check
     from kopt.services.results.answering.citations import CiteData
 
-    check_text("text", text)
+    check_texts(text=text)
     profiles = [Path(one) for one in ([profile] if isinstance(profile, str | Path) else profile)]
     with opened(settings(home, wikis, workspace), progress) as engine:
         data = CiteData.of(check(engine, text, profiles))

@@ -148,6 +148,17 @@ def read_seconds(text: str | None) -> float | None:
     return seconds
 
 
+def read_bytes(text: str) -> int | None:
+    """`49152` or `48KB` in bytes; None for an empty text. UsageError `value_invalid`."""
+    if not text:
+        return None
+    found = re.fullmatch(r"\s*(\d{1,12})\s*(B|KB|KiB|K)?\s*", text, re.IGNORECASE)
+    if found is None:
+        hint = "Give bytes, such as 49152, or KB, such as 48KB."
+        raise UsageError(f"cannot read --smem {text!r}", code="value_invalid", hint=hint)
+    return int(found[1]) * (1 if (found[2] or "B").upper() == "B" else 1024)
+
+
 def read_version(text: str) -> int:
     """`v3` or `3` as a number. UsageError `version_invalid`."""
     match = re.fullmatch(r"v?(\d{1,4})", text.strip(), re.ASCII)

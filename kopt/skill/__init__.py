@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import json
+import shutil
+import sysconfig
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -24,9 +25,11 @@ PLUGIN = "plugin"
 """A folder that Claude Code loads as a plugin; what is written where no agent is named."""
 AGENTS = ("claude-code", "codex", "cursor", "prompt")
 """Agents that it can be set up for, in the project of a folder."""
-SERVER = {"command": "kopt", "args": ["mcp"]}
-"""How an agent starts the MCP server; it starts it in the project's folder."""
-IN_CURSOR = {"command": "kopt", "args": ["mcp", "--root", "${workspaceFolder}"]}
+COMMAND = "kopt"
+"""How an agent starts kopt where that is on its PATH."""
+_ARGS = ["mcp"]
+"""The server is started in the project's folder."""
+_IN_CURSOR = ["mcp", "--root", "${workspaceFolder}"]
 """Cursor may start it elsewhere, and fills in the folder."""
 
 
@@ -43,14 +46,22 @@ class SkillFile(JsonDataclass):
     """For `added` and `other`: what would become different, as a unified diff."""
 
 
-def look(folder: Path, agent: str = PLUGIN) -> tuple[SkillFile, ...]:
-    """The files for an agent against what stands in a folder. Writes nothing.
+def command_here() -> str:
+    """How an agent that is started from here starts kopt: by its full path where it is not on the PATH, as in an
+    environment that was not activated."""
+    own = Path(sysconfig.get_path("scripts"), COMMAND)
+    return COMMAND if shutil.which(COMMAND) or not own.is_file() else str(own)
 
-    Raises `UsageError` (`agent_unknown`, `file_unsuitable`, `output_exists`), KoptError `file_unreadable`.
+
+def look(folder: Path, agent: str = PLUGIN, command: str = COMMAND) -> tuple[SkillFile, ...]:
+    """The files for an agent that starts kopt by `command`, against what stands in a folder. Writes nothing.
+
+    Raises `UsageError` (`agent_unknown`, `file_unsuitable`, `output_exists`, `link_leads_out`), KoptError
+    `file_unreadable`.
     """
     if agent not in (PLUGIN, *AGENTS):
         raise UsageError(f"unknown agent {agent!r}", code="agent_unknown", hint=f"Choose from {', '.join(AGENTS)}.")
-    return tuple(_look(folder, place, make) for place, make in _places(agent).items())
+    return tuple(_look(folder, place, make) for place, make in _places(agent, command).items())
 
 
 def install(folder: Path, found: tuple[SkillFile, ...], *, force: bool) -> None:
@@ -64,29 +75,47 @@ def install(folder: Path, found: tuple[SkillFile, ...], *, force: bool) -> None:
         )
     for file in found:
         if file.status != "same":
-            make_folder((folder / file.path).parent)
-            write_whole(folder / file.path, file.content)
+            path = _within(folder, file.path)
+            make_folder(path.parent)
+            write_whole(path, file.content, keep_mode=True)
 
 
-def _places(agent: str) -> dict[str, Callable[[str, bytes], Made]]:
+def _within(folder: Path, place: str) -> Path:
+    """Where a file is, through links of the project: `AGENTS.md` may lead to `CLAUDE.md`. UsageError where one leads
+    out of it, since a project may come from a stranger."""
+    path = folder / place
+    try:
+        found = path.resolve()
+        inside = found.is_relative_to(folder.resolve())
+    except (OSError, RuntimeError):  # a loop of links
+        inside = False
+    if not inside:
+        raise UsageError(
+            f"{path} leads out of the project", code="link_leads_out", hint="Take the link away, then try again."
+        )
+    return found
+
+
+def _places(agent: str, command: str) -> dict[str, Callable[[str, bytes], Made]]:
     """Place of each file below the folder → what makes it of its path and of what stands there."""
+    server, in_cursor = ({"command": command, "args": args} for args in (_ARGS, _IN_CURSOR))
     skill, told = _own("SKILL.md"), _own("AGENTS.md").decode()
     plain = skill.split(b"---\n", 2)[2].lstrip()
     places: dict[str, dict[str, Callable[[str, bytes], Made]]] = {
         PLUGIN: {
             ".claude-plugin/plugin.json": _whole(_own("plugin.json")),
             f"skills/{NAME}/SKILL.md": _whole(skill),
-            ".mcp.json": _whole(json.dumps({"mcpServers": {"kopt": SERVER}}, indent=2).encode() + b"\n"),
+            ".mcp.json": partial(_entry, value=server),
         },
-        "claude-code": {f".claude/skills/{NAME}/SKILL.md": _whole(skill), ".mcp.json": partial(_entry, value=SERVER)},
+        "claude-code": {f".claude/skills/{NAME}/SKILL.md": _whole(skill), ".mcp.json": partial(_entry, value=server)},
         "codex": {
             "AGENTS.md": lambda path, there: section(path, there, told),
             f".agents/skills/{NAME}/SKILL.md": _whole(skill),
-            ".codex/config.toml": lambda path, there: toml_table(path, there, ("mcp_servers", "kopt"), SERVER),
+            ".codex/config.toml": lambda path, there: toml_table(path, there, ("mcp_servers", "kopt"), server),
         },
         "cursor": {
             ".cursor/rules/kopt.mdc": _whole(_rule(plain)),
-            ".cursor/mcp.json": partial(_entry, value=IN_CURSOR),
+            ".cursor/mcp.json": partial(_entry, value=in_cursor),
         },
         "prompt": {"kopt-prompt.md": _whole(f"{told.strip()}\n\n".encode() + plain)},
     }
@@ -115,7 +144,7 @@ def _own(name: str) -> bytes:
 def _look(folder: Path, place: str, make: Callable[[str, bytes], Made]) -> SkillFile:
     path = folder / place
     try:
-        there = path.read_bytes()
+        there = _within(folder, place).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return SkillFile(place, make(str(path), b"")[0], "new", "")
     except OSError as error:

@@ -6,6 +6,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from kbs.common.errors import KoptError, UsageError
@@ -45,7 +46,7 @@ def json_entry(path: str, there: bytes, keys: Sequence[str], value: Mapping[str,
     if not isinstance(inner, dict):
         raise _unsuitable(path, f"has no object at {'.'.join(keys[:-1])}")
     known = inner.get(keys[-1])
-    if known == value:
+    if _as_good(known, value):
         return there, "same"
     inner[keys[-1]] = dict(value)
     indent = re.search(r"^([ \t]+)\S", old, re.MULTILINE)
@@ -59,7 +60,7 @@ def toml_table(path: str, there: bytes, keys: Sequence[str], value: Mapping[str,
     document = _toml(path, old)
     for key in keys:
         document = document.get(key, {}) if isinstance(document, dict) else None
-    if document == value:
+    if _as_good(document, value):
         return there, "same"
     name = ".".join(keys)
     if document:
@@ -73,6 +74,14 @@ def toml_table(path: str, there: bytes, keys: Sequence[str], value: Mapping[str,
     made = old + gap + "\n".join(lines) + "\n"
     _toml(path, made)  # a table that is written inline cannot be added to
     return made.encode(), "added"
+
+
+def _as_good(known: object, value: Mapping[str, Any]) -> bool:
+    """Whether an entry does what is wanted: it may have the full path of the command, or another one."""
+    if not isinstance(known, dict) or not isinstance(known.get("command"), str):
+        return False
+    names = (Path(known["command"]).name, Path(value["command"]).name)
+    return {**known, "command": names[0]} == {**value, "command": names[1]}
 
 
 def _toml(path: str, text: str) -> Any:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from evaluator.profiling.profile import Chosen
 from kbs.evidence.arithmetic import equation_holds
 from kopt.services.diagnosis import Diagnosed
-from kopt.services.results.diagnosis_text import lines
+from kopt.services.results.telling.diagnosis import lines
 from tests.evaluator.diagnosis.test_report import NUMBER
 
 

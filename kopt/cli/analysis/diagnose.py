@@ -38,8 +38,8 @@ def diagnose(
     """
     from kbs.common.errors import ExitCode
     from kbs.common.visible_text import visible
-    from kopt.services.results.diagnosis_text import lines
     from kopt.services.results.profiles import DiagnoseData
+    from kopt.services.results.telling.diagnosis import lines
     from kopt.services.user_kernel.diagnosis import diagnose_report
 
     with engine() as eng:

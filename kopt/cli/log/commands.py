@@ -43,8 +43,8 @@ def list_(
     limit: LimitOption = 20,
 ) -> Reply:
     """List experiments, newest first."""
-    from kopt.cli.log.text import counted
     from kopt.services.experience.log import open_log, shipped_of
+    from kopt.services.results.telling.experiments import counted
 
     wanted = filters.read(True if masked else None if everything else False)
     found = open_log()
@@ -73,10 +73,10 @@ def search(
     limit: LimitOption = 10,
 ) -> Reply:
     """Search experiments, best match first."""
-    from kopt.cli.log.text import counted
     from kopt.cli.support import engine
     from kopt.services.experience.log import open_log, shipped_of
     from kopt.services.knowledge.log_search import search_log
+    from kopt.services.results.telling.experiments import counted
 
     wanted = filters.read(None if everything else False)
     with engine() as eng:
@@ -98,8 +98,8 @@ def _listed(
     found: ExperienceLog, entries: Sequence[Entry], counts: tuple[int, int], last: str, told: Sequence[str] = ()
 ) -> Reply:
     """`counts`: experiments that the filters let through, and those of them that ship with kopt."""
-    from kopt.cli.log.text import entry_line
     from kopt.services.results.experiments import LogListData
+    from kopt.services.results.telling.experiments import entry_line
 
     lines = [*map(entry_line, entries), *([last] if last else [])]
     return Reply(
@@ -119,9 +119,9 @@ def show(id: IdArgument) -> Reply:
 def entry_reply(id: str) -> Reply:
     """The record that an id, `log/<id>` or the beginning of an id names. Raises `UsageError` (`log_unknown`,
     `log_ambiguous`)."""
-    from kopt.cli.log.text import entry_lines
     from kopt.services.experience.log import entry_of
     from kopt.services.results.experiments import EntryData, LogShowData
+    from kopt.services.results.telling.experiments import entry_lines
 
     entry = entry_of(id)
     return Reply(LogShowData(entry=EntryData.from_domain(entry)), print_lines(entry_lines(entry)))
@@ -134,9 +134,9 @@ def stats(filters: FilterOptions) -> Reply:
     from dataclasses import replace
 
     from kbs.experience.stats import GROUPS, effects
-    from kopt.cli.log.text import counted, effect_lines
     from kopt.services.experience.log import open_log, shipped_of
     from kopt.services.results.experiments import LogStatsData
+    from kopt.services.results.telling.experiments import counted, effect_lines
 
     wanted = filters.read()
     found = open_log()
@@ -176,10 +176,10 @@ def recommend(
 ) -> Reply:
     """Recommend methods that helped in similar experiments. Exit code 3 if nothing is similar."""
     from kbs.common.errors import ExitCode
-    from kopt.cli.log.text import recommend_lines
     from kopt.services.arguments import read_dims
     from kopt.services.experience.log import recommended
     from kopt.services.results.experiments import RecommendData
+    from kopt.services.results.telling.experiments import recommend_lines
 
     asked, advice = recommended(kernel, backend, chip, bottleneck, read_dims(dims), dtype, limit, explain=explain)
     data = RecommendData(asked=asked, **vars(advice))
@@ -195,9 +195,9 @@ def recommend(
 def add(optimization: Annotated[str, typer.Argument(help="What was changed.")], experiment: ExperimentOptions) -> Reply:
     """Add an experiment: measured if it has a receipt, reported if not."""
     from kbs.experience.entry import Entry
-    from kopt.cli.log.text import entry_line
     from kopt.services.experience.log import add_experiment
     from kopt.services.results.experiments import AddData, EntryData
+    from kopt.services.results.telling.experiments import entry_line
 
     added = add_experiment({"optimization": optimization, **experiment.fields()}, experiment.receipt)
     result = added.result
@@ -222,9 +222,9 @@ def unmask(id: IdArgument, why: WhyOption) -> Reply:
 
 
 def _masked(id: str, masked: bool, why: str) -> Reply:
-    from kopt.cli.log.text import entry_line
     from kopt.services.experience.log import open_log
     from kopt.services.results.experiments import EntryData, MaskData
+    from kopt.services.results.telling.experiments import entry_line
 
     found = open_log()
     entry, changed = found.mask(id, masked, why)
@@ -332,9 +332,9 @@ def import_(
 ) -> Reply:
     """Add experiments from a file or a run's folder. Exit code 4 if a record cannot be kept."""
     from kbs.common.errors import ExitCode
-    from kopt.cli.log.text import import_lines
     from kopt.services.experience.transfer import import_log
     from kopt.services.results.experiments import ImportData
+    from kopt.services.results.telling.experiments import import_lines
 
     taken, result, notes = import_log(source)
     data = ImportData.of(taken, result)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from kbs.answers.compose import compose
@@ -76,7 +77,8 @@ def ask(engine: Engine, asked: Asked) -> Answered:
             hint='Ask, for example, kopt ask "what is a bank conflict".',
         )
     if asked.kinds:
-        engine.with_store(lambda store: check_filters(store, {"kind": asked.kinds}), vectors=False)
+        kinds = engine.with_store(lambda store: read_filters(engine.terms, store, {"kind": asked.kinds}), vectors=False)
+        asked = replace(asked, kinds=tuple(kinds["kind"]))
     dtype = _dtype(engine, asked.dtype)
     kernel, dims = None, asked.dims
     if asked.files is not None:
@@ -148,24 +150,37 @@ def search(engine: Engine, query: str, filters: Mapping[str, Sequence[str]]) -> 
         )
 
     def look(store: Store) -> SearchResult:
-        check_filters(store, filters)
-        return engine.search(store, query, Query(filters=filters, count=engine.settings.values.results))
+        wanted = read_filters(engine.terms, store, filters)
+        return engine.search(store, query, Query(filters=wanted, count=engine.settings.values.results))
 
     return engine.with_store(look, vectors=True)
 
 
 _ALWAYS = {"kind": (EXPERIMENT, EvidenceKind.NOTE), "wiki": (LOG,)}
 """Values of filters that are right where nothing has them yet."""
+_SPACES = {"product": "product", "arch": "architecture", "operation": "operation", "dtype": "dtype"}
+"""Filter → what its values are names of in the vocabulary."""
 
 
-def check_filters(store: Store, filters: Mapping[str, Sequence[str]]) -> None:
-    """Raises `UsageError` (`filter_unknown`) for a value that no page has: it would exclude every page."""
+def read_filters(terms: Vocabulary, store: Store, filters: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """The filters by the names that pages have: `H100` is each product of that name, `Hopper` is `hopper`.
+
+    Raises `UsageError` (`filter_unknown`) for a value that no page has: it would exclude every page.
+    """
+    found: dict[str, list[str]] = {}
     for name, values in filters.items():
-        known = sorted({*store.values_of(name), *_ALWAYS.get(name, ())})
+        known = sorted({*store.values_of(name), *_ALWAYS.get(name, ())}) if values else []
+        found[name] = []
         for value in values:
-            if value not in known:
+            meant = [value] if name not in _SPACES else [value, *terms.resolve(_SPACES[name], value)]
+            fitting = [one for one in dict.fromkeys((*meant, value.strip().lower())) if one in known]
+            if not fitting:
+                near = get_close_matches(value.lower(), known, n=5)
                 hint = f"Pages have {', '.join(known)}." if known else "No page and no past experiment has one yet."
+                hint = f"Did you mean {', '.join(near)}?" if near else hint
                 raise UsageError(f"no page has the {name} {value!r}", code="filter_unknown", hint=hint)
+            found[name] += fitting
+    return found
 
 
 def _dtype(engine: Engine, text: str) -> str:

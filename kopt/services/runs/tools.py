@@ -37,7 +37,7 @@ from kopt.services.diagnosis import NO_TASK, Diagnosed, Remedy, Task, diagnose_l
 from kopt.services.engine import Engine
 from kopt.services.gpus import BANDWIDTH, cited_peak
 from kopt.services.plots.run import paint
-from kopt.services.results.diagnosis_text import lines
+from kopt.services.results.telling.diagnosis import lines
 from kopt.services.roofline import demand_of, roofline
 from kopt.services.runs.devices.choice import ALONE, Choice
 from kopt.services.runs.devices.several import Several

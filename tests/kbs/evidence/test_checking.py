@@ -192,6 +192,35 @@ def test_a_number_is_not_quoted_by_its_end(library: Wikis, at: At) -> None:
     assert check('"50 bytes of a row" <- gpu-wiki/n.md:L1', library).status is Status.MISMATCH
 
 
+def test_what_stands_on_another_line_is_refused_and_its_place_told(library: Wikis, at: At) -> None:
+    right = at("The H100 SXM moves")
+    page, _, line = right.rpartition(":L")
+    quoted = plain_text(library.lines(*page.split("/", 1))[int(line) - 1])  # type: ignore[index]  # the page is there
+    wrong = check(f'"{quoted}" <- {page}:L{int(line) - 1}', library)
+    assert (wrong.status, wrong.detail) == (
+        Status.MISMATCH,
+        f"the lines do not have the quoted words; L{line} has them",
+    )
+    assert check(f'"no line of it has these words" <- {right}', library).detail == (
+        "the lines do not have the quoted words"
+    )
+    there, here = at("| HBM bandwidth"), at("| L2 capacity")
+    claim = check(f"H100 SXM HBM bandwidth: 3.35 TB/s <- {here}", library)
+    assert claim.status is Status.MISMATCH
+    assert claim.detail == f"the line states L2 capacity; L{there.rpartition(':L')[2]} states it"
+    assert "states it" not in check(f"H100 SXM HBM bandwidth: 3.4 TB/s <- {here}", library).detail
+
+
+def test_words_over_two_lines_are_found_and_a_long_page_is_looked_through_soon(tmp_path: Path) -> None:
+    (tmp_path / "n.md").write_text("---\n" + "a line of words\n" * 20_000 + "that is all\nthere is to say\n", "utf-8")
+    library = Wikis([Wiki("w", tmp_path)])
+    assert check('"is all there is" <- w/n.md:L1', library).detail.endswith("; L20002-L20003 have them")
+    began = time.monotonic()
+    found = check_text('"these words are nowhere" <- w/n.md:L1\n' * 2000, library, vocabulary())
+    assert {one.status for one in found} == {Status.MISMATCH}
+    assert time.monotonic() - began < 20
+
+
 def test_a_malformed_citation_line_is_a_mismatch(library: Wikis, at: At) -> None:
     checked = check(f"the board draws a lot of power <- {at('| TDP')}", library)
     assert checked.status is Status.MISMATCH

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import sysconfig
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +19,7 @@ from mcp.client.stdio import StdioServerParameters
 
 from kopt.skill import AGENTS, NAME
 from kopt.skill.parts import BEGIN, END
-from tests.conftest import Run
+from tests.conftest import Run, run_kopt
 from tests.kopt.mcp.client import environment
 
 Kopt = Callable[..., Run]
@@ -29,6 +31,13 @@ TOML = 'model = "o"  # ours\n\n[mcp_servers.them]\ncommand = "x"\n'
 def files(folder: Path) -> dict[str, bytes]:
     """Every file below a folder."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture(autouse=True)
+def _on_the_path(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path_factory.mktemp("programs") / "kopt"
+    program.touch(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
 
 
 def install(kopt: Kopt, folder: Path, agent: str, *more: str) -> list[str]:
@@ -119,6 +128,40 @@ def test_force_replaces_what_is_kopts_alone(kopt: Kopt, tmp_path: Path) -> None:
     assert text.startswith(f"before\n{BEGIN}\n")
     assert text.endswith(f"{END}\nafter\n")
     assert "changed" not in text
+
+
+def test_a_program_that_is_not_on_the_path_is_named_by_its_full_path(home: Path, tmp_path: Path) -> None:
+    own = Path(sysconfig.get_path("scripts"), "kopt")
+    if not own.is_file():
+        pytest.skip("kopt runs from a folder that was not installed")
+    environment = {"PATH": "/usr/bin:/bin"}
+    for agent, path in (("claude-code", ".mcp.json"), ("cursor", ".cursor/mcp.json"), ("codex", ".codex/config.toml")):
+        done = run_kopt(home, "skill", "install", "--for", agent, cwd=tmp_path, env=environment, fresh=True)
+        assert done.code == 0, done.err
+        assert f"put {own.parent} on the agent's PATH" in done.err
+        assert f'"{own}"' in (tmp_path / path).read_text("utf-8")
+        again = run_kopt(home, "skill", "install", "--for", agent, "--json", cwd=tmp_path, fresh=True)
+        assert {one["status"] for one in again.json["data"]["files"]} == {"same"}
+
+
+def test_links_of_a_project_are_followed_within_it_alone(kopt: Kopt, tmp_path: Path) -> None:
+    project, outside = tmp_path / "project", tmp_path / "outside"
+    project.mkdir()
+    outside.mkdir()
+    (project / "CLAUDE.md").write_text("ours\n", "utf-8")
+    (project / "AGENTS.md").symlink_to("CLAUDE.md")
+    install(kopt, project, "codex")
+    assert (project / "AGENTS.md").is_symlink()
+    assert (project / "CLAUDE.md").read_text("utf-8").startswith("ours\n")
+    (project / ".cursor").symlink_to(outside)
+    (project / ".mcp.json").symlink_to(outside / "secret.json")
+    (project / "kopt-prompt.md").symlink_to("kopt-prompt.md")
+    for agent in ("cursor", "claude-code", "prompt"):
+        before = files(project)
+        done = kopt("skill", "install", "--for", agent, "--force", "--json", cwd=project)
+        assert (done.code, done.json["errors"][0]["code"]) == (2, "link_leads_out"), agent
+        assert files(project) == before
+    assert list(outside.iterdir()) == []
 
 
 def test_words_that_name_nothing(kopt: Kopt, tmp_path: Path) -> None:

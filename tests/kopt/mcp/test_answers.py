@@ -136,6 +136,21 @@ def test_each_tool_that_reads_says_what_the_command_says(home: Path, run: Callab
             assert made == run(home, *words, "--json", cwd=files).json, tool
         one = {"gpu": "h100-sxm", "metric": "hbm_bandwidth"}  # a text where a list is wanted
         assert await call(client, "spec", **one) == await call(client, "spec", **{**one, "gpu": ["h100-sxm"]})
+        sizes = {"gpu": "h200", "ref": "softmax_ref.py"}  # as they are typed in a terminal
+        named = await call(client, "roofline", **sizes, dims={"M": 64, "N": 128})
+        assert await call(client, "roofline", **sizes, dims="M=64,N=128") == named
+        fit = {"gpu": "h100-sxm", "regs": 72, "threads": 256}
+        assert await call(client, "occupancy", **fit, smem="48KB") == await call(client, "occupancy", **fit, smem=49152)
+        for tool, arguments, words in cases:  # a client may show its model the text alone
+            if tool in ("occupancy", "roofline", "log_recommend"):
+                done = await client.call_tool(tool, arguments)
+                told = said(done).removeprefix("status: abstained\n")
+                assert told == run(home, *words, cwd=files).out.strip()
+        done = await client.call_tool("search", {"query": "bank conflict", "k": 4})
+        assert isinstance(done.structured_content, dict)
+        for one in done.structured_content["data"]["passages"]:
+            assert one["reference"] in said(done)
+            assert one["text"] in said(done)
         done = await client.call_tool("ask", {"question": "why is it slow", "profile": "report.csv"})
         assert run(home, "ask", "why is it slow", "--profile", "report.csv", cwd=files).out.strip() in said(done)
 
@@ -172,17 +187,34 @@ def test_pages_and_prompts(home: Path) -> None:
 def test_errors_have_the_text_of_the_command_line(home: Path, run: Callable[..., Run]) -> None:
     async def talk(client: Client) -> None:
         for tool, arguments, words in (
-            ("ask", {"question": " "}, ["ask", " "]),
             ("spec", {"gpu": ["h100-sxm"], "metric": "nonsense"}, ["spec", "h100-sxm", "nonsense"]),
             ("show", {"reference": "kernel/nothing"}, ["show", "kernel/nothing"]),
-            ("run_status", {}, ["run", "status"]),
         ):
             done = await client.call_tool(tool, arguments)
             assert done.is_error
             assert run(home, *words, cwd=home).err == f"error: {said(done)}\n"
             assert done.structured_content == run(home, *words, "--json", cwd=home).json
+        for tool, arguments, hint in (  # commands and options by their names here
+            ("ask", {"question": " "}, 'Ask, for example, ask "what is a bank conflict".'),
+            ("run_status", {}, "Name the folder with run FOLDER, or begin a run with `run_start`."),
+            ("run_next", {"run": "nothing"}, None),
+        ):
+            done = await client.call_tool(tool, arguments)
+            assert done.is_error
+            assert isinstance(done.structured_content, dict)
+            assert hint in (None, done.structured_content["errors"][0]["hint"])
+            assert hint is None or said(done).endswith(f"\n{hint}")
+            assert "kopt run" not in said(done)
         assert await refused(client, "ask", question="a", nonsense=1) == "arguments_invalid"
         assert await refused(client, "ask") == "arguments_invalid"
+        done = await client.call_tool("search", {"q": "a"})
+        assert said(done).startswith("search: query is missing; there is no argument q\nIts arguments: query (needed),")
+        done = await client.call_tool("occupancy", {"gpu": "h100-sxm", "regs": 72})
+        assert said(done) == (
+            "threads must be given without kernel\nExample: occupancy gpu h100-sxm regs 72 smem 48KB threads 256"
+        )
+        assert await refused(client, "occupancy", smem="48 pages") == "value_invalid"
+        assert await refused(client, "ask", question="a", dims="M") == "dims_invalid"
         assert await refused(client, "search", query="a", k=10**9) == "arguments_invalid"
         with pytest.raises(MCPError):
             await client.call_tool("rm", {})

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 import kopt
 from kbs.common.json_model import json_value
+from kopt.python.results.result import Result
 from kopt.python.session import opened, settings
 from tests.conftest import ROOT, Run
 
@@ -37,7 +38,7 @@ def test_every_function_gives_what_its_command_prints(
     monkeypatch.chdir(tmp_path)
     why, report = "why is my softmax memory-bound on H100", str(FILES / "report.csv")
     sizes, typed = {"M": 4096, "N": 8192}, ["--dims", "M=4096,N=8192", "--bytes", "8*M*N"]
-    pairs: list[tuple[Callable[[], BaseModel], list[str]]] = [
+    pairs: list[tuple[Callable[[], Result], list[str]]] = [
         (lambda: kopt.ask(why, home=home), ["ask", why]),
         (lambda: kopt.ask(why, gpu="h200", evidence=True, home=home), ["ask", why, "--gpu", "h200", "--evidence"]),
         (lambda: kopt.ask("best pizza in Rome", home=home), ["ask", "best pizza in Rome"]),
@@ -57,8 +58,8 @@ def test_every_function_gives_what_its_command_prints(
     for call, words in pairs:
         result, envelope = call(), run(home, *words, "--json", cwd=tmp_path).json
         assert beside(result) == (envelope["data"], envelope["status"], envelope["warnings"]), words
-        assert result._repr_html_().startswith("<div")  # type: ignore[operator]
-        assert result._repr_markdown_()  # type: ignore[operator]
+        assert result._repr_html_().startswith("<div")
+        assert result._repr_markdown_()
         assert str(result)
         assert repr(result).startswith(f"<{type(result).__name__} {envelope['status']}: ")
 
@@ -68,7 +69,7 @@ def test_every_function_gives_what_its_command_prints(
 def test_a_kernel_is_checked_and_its_receipt_kept(tmp_path: Path) -> None:
     steps: list[str] = []
     receipt = tmp_path / "receipt.json"
-    given = {"device": "cpu", "plan": "signal", "home": tmp_path / "home", "wikis": []}
+    given: dict[str, Any] = {"device": "cpu", "plan": "signal", "home": tmp_path / "home", "wikis": []}
     right = kopt.bench(
         FILES / "kernel.py", FILES / "ref.py", receipt=receipt, progress=lambda step, *_: steps.append(step), **given
     )
@@ -105,6 +106,40 @@ def test_errors_say_what_to_do(home: Path, tmp_path: Path) -> None:
     with pytest.raises(kopt.ConfigurationError) as refused:
         kopt.spec("h100-sxm", home=home, workspace=tmp_path)
     assert str(home) in refused.value.hint
+
+
+def test_a_wrong_type_is_a_type_error_that_names_the_argument(home: Path) -> None:
+    any_of: Any = lambda value: value  # noqa: E731
+    for name, call in (
+        ("question", lambda: kopt.ask(any_of(5), home=home)),
+        ("gpu", lambda: kopt.ask("x", gpu=any_of(5), home=home)),
+        ("gpu", lambda: kopt.spec(any_of([5]), home=home)),
+        ("dtype", lambda: kopt.ask("x", dtype=any_of(None), home=home)),
+        ("k", lambda: kopt.ask("x", k=any_of("5"), home=home)),
+        ("metric", lambda: kopt.spec("h100-sxm", any_of(["hbm_bandwidth"]), home=home)),
+        ("tolerance", lambda: kopt.bench("k.py", tolerance=any_of(1e-3), home=home)),
+        ("bottleneck", lambda: kopt.recommend("softmax", bottleneck=any_of(None), home=home)),
+    ):
+        with pytest.raises(TypeError, match=f"^{name} is "):
+            call()
+
+
+def test_one_may_be_given_where_several_may_and_errors_name_the_arguments(home: Path, tmp_path: Path) -> None:
+    one: dict[str, Any] = {"gpu": "h100-sxm", "home": home}
+    assert kopt.ask("roofline of softmax", dims="M=64,N=128", **one) == kopt.ask(
+        "roofline of softmax", dims={"M": 64, "N": 128}, **one
+    )
+    with pytest.raises(kopt.ConfigurationError, match="nowiki"):
+        kopt.spec("h100-sxm", wikis=tmp_path / "nowiki", home=home)
+    with pytest.raises(kopt.UsageError, match=r"^unknown bottleneck 'mem'$"):
+        kopt.recommend("softmax", bottleneck="mem", home=home)
+    named = kopt.search("bandwidth", product="H100", k=3, home=home)
+    assert {one.page for one in named.passages} <= {f"hardware/h100-{kind}" for kind in ("sxm", "pcie", "nvl")}
+    assert named.passages
+    assert kopt.search("bandwidth", arch="Hopper", k=3, home=home).passages
+    with pytest.raises(kopt.UsageError) as near:
+        kopt.search("bandwidth", product="h100-smx", home=home)
+    assert "h100-sxm" in near.value.hint
 
 
 @pytest.mark.slow

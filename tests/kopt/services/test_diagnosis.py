@@ -27,7 +27,7 @@ from kbs.common.errors import UsageError
 from kbs.evidence.arithmetic import equation_holds
 from kopt.services.diagnosis import Diagnosed, Task, diagnose_launch, task_of
 from kopt.services.engine import Engine
-from kopt.services.results.diagnosis_text import lines
+from kopt.services.results.telling.diagnosis import lines
 from kopt.services.settings import load_settings
 from kopt.services.work_counts import ProblemWork, declare
 from tests.conftest import Run

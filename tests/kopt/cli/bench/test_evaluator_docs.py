@@ -20,7 +20,7 @@ from evaluator.scan.hazards import HAZARDS
 from evaluator.source.cuda_signature import solve_parameters
 from evaluator.source.forms import Form, recognise
 from evaluator.source.source_file import SourceFile
-from kopt.cli.bench.text import time_sections as sections
+from kopt.services.results.telling.receipt import time_sections as sections
 from tests.evaluator.receipts import timing
 
 PAGE = (Path(__file__).parents[4] / "docs" / "evaluator.md").read_text("utf-8")
