@@ -95,7 +95,7 @@ def main() -> int:
         more = [*(["--accept-unmeasured"] if options.device == "cpu" else []), *shlex.split(further)]
         limits = ("--iterations", str(len(steps)), "--device", options.device, *more)
         begun = kopt("run", "start", "--proposer", "agent", *limits, "--yes")
-    if begun["status"] not in ("ok", "done"):
+    if begun["status"] not in ("ok", "done", "abstained"):  # the last: there is nothing to resume, the run has ended
         print(json.dumps(begun)[:3000])
         return 1
     record = out / "steps.jsonl"
