@@ -42,7 +42,8 @@ def shape(text: str, language: str) -> dict[str, Counter[str]] | None:
     if language == "cuda":
         return _cuda(text)
     try:
-        tree = essence.essential(ast.parse(text))
+        tree = ast.parse(text)
+        tree = essence.essential(tree, essence.names(tree))  # what calls a function stands in no file of the run
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     if not any(isinstance(node, ast.FunctionDef) and _on_device(node) for node in ast.walk(tree)):

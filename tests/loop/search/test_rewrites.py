@@ -15,6 +15,7 @@ import pytest
 
 from loop.proposals import knobs, method_kinds
 from loop.proposals.change import compare
+from loop.proposals.programs import shape
 from loop.search.rewrites import REWRITES, rewrites
 from loop.search.variant import Config, Value, Variant
 from tests.conftest import ROOT
@@ -77,6 +78,7 @@ def test_every_text_passes_the_discipline_of_one_method() -> None:
                 assert kinds <= own, (name, one.name, config)
                 assert kinds & method_kinds.needed(one.methods, "python"), (name, one.name, config)
                 assert list(method_kinds.signs(text, changed, one.methods)) == [], (name, one.name)
+                assert shape.another(one.methods, text, changed, "python", kinds) == "", (name, one.name, config)
 
 
 def test_comments_and_layout_stay() -> None:
