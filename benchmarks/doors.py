@@ -263,7 +263,13 @@ def _check(seen: Seen, wanted: int, door: str, text: str) -> None:
     """Whether a search has what was ingested before it began, or something later."""
     numbers = [int(number) for number in re.findall(r"zebra number (\d+)", text)]
     if wanted and max(numbers, default=0) < wanted:
-        seen.stale.append(f"{door}: {max(numbers, default=0)} after {wanted}")
+        seen.stale.append(f"{door}: {max(numbers, default=0)} after {wanted}: {_told(text)}")
+
+
+def _told(text: str) -> str:
+    """What a stale answer says of itself, and which passages it has."""
+    found = re.findall(r'(?:"(?:degraded|warnings)": \[[^\]]*\]|[\w-]+/[\w/-]+\.md:L\d+)', text)
+    return " ".join(dict.fromkeys(found))[:500]
 
 
 async def _web_client(found: Doors, seen: Seen, end: float, n: int) -> None:

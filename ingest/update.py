@@ -73,6 +73,10 @@ class _Records:
         store.set_meta("log_mark", mark)
 
 
+BEING_WRITTEN = 1_000_000_000
+"""Nanoseconds for which a page that was emptied is one that is just being saved."""
+
+
 class Index(VectorUpdate):
     """The index under `home`: where its parts are, and how it is kept up to date."""
 
@@ -251,6 +255,9 @@ def _changes(store: Store, wiki: Wiki, rebuild: bool) -> _Changes:
     touched: list[WikiFile] = []
     for file in wiki.files():
         size, mtime, sha = known.get(file.path, (-1, -1, ""))
+        if not file.size and size > 0 and abs(time.time_ns() - file.mtime_ns) < BEING_WRITTEN:
+            hashes[file.path] = sha  # an editor empties a file, then writes it: what it said counts until then
+            continue
         # Another folder's file of the same size and time is another file.
         same = not moved and (size, mtime) == (file.size, file.mtime_ns)
         hashes[file.path] = sha if same else content_hash(wiki.read(file.path))

@@ -59,6 +59,11 @@ def find_receipt(home: Path, id: str) -> Path | None:
     return found[0] if len(found) == 1 else None
 
 
+def receipt_file(home: Path, named: Path) -> Path:
+    """The file that a user names by its path, or by the id of a kept receipt or eight and more digits of it."""
+    return named if named.exists() else find_receipt(home, str(named)) or named
+
+
 def check_chosen(chosen: Path) -> None:
     """Refuse a place for the receipt before the run, not after it. Raises as `save_receipt` does."""
     _check_free(chosen, None)
@@ -79,7 +84,9 @@ def read_receipt(path: Path) -> bytes:
             data = stream.read(canonical.MAX_BYTES + 1)
     except FileNotFoundError as error:
         raise UsageError(
-            f"there is no file {path}", code="file_not_found", hint="Give the path of a receipt."
+            f"there is no file {path}",
+            code="file_not_found",
+            hint="Give the path of a receipt, or the id of one that is kept.",
         ) from error
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from error

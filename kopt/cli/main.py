@@ -139,6 +139,9 @@ def _as_text(word: str) -> str:
 def _next(context: Any, message: str) -> str:
     """What to type in place of wrong words."""
     if context is not None and context.parent is not None:
+        _, extra, rest = message.partition("unexpected extra argument(s) (")
+        if extra and any("--run" in one.opts for one in context.command.params):
+            return f"A run is named with --run: {context.command_path} --run {rest.rstrip('.').removesuffix(')')}"
         return f"See `{context.command_path} --help`."
     words = [_as_text(word) for word in sys.argv[1:]]
     if len(words) > 1 and not words[0].startswith("-") and "Did you mean" not in message and words[0] not in _COMMANDS:

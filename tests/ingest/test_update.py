@@ -46,7 +46,8 @@ class WordHashes:
         self.asked += texts
         made = [np.frombuffer(hashlib.sha256((self.identity + t).encode()).digest(), np.uint8) for t in texts]
         vectors = np.stack(made).astype(np.float32) - 127.5
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        lengths: Vectors = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors / lengths
 
 
 class Team:
@@ -256,6 +257,24 @@ def test_a_page_that_breaks_is_not_answered_from_any_more(team: Team) -> None:
     team.assert_sound()
 
 
+def test_a_page_that_is_just_being_saved_says_what_it_said(team: Team) -> None:
+    team.update()
+    file = team.root / "technique/b.md"
+    file.write_bytes(b"")  # as an editor has it between emptying and writing a file
+    team.update()
+    assert "Lead of b." in team.texts()
+    with team.index.open() as store:
+        assert not team.index.is_fresh(store, [team.wiki], team.encoder.identity), "it is looked at again"
+    team.write("b", "# b\n\nLater lead of b.")
+    team.update()
+    assert "Later lead of b." in team.texts()
+    file.write_bytes(b"")
+    os.utime(file, (1, 1))
+    assert team.update().problems, "a page that stays empty is a broken one"
+    assert not any("of b" in text for text in team.texts())
+    team.assert_sound()
+
+
 def test_a_later_wiki_overrides_a_page_and_gives_it_back(team: Team, tmp_path: Path, page: MakePage) -> None:
     other = Team(tmp_path / "other", tmp_path / "unused", page)
     for name in ("b", "c"):
@@ -305,7 +324,7 @@ def test_a_wiki_that_comes_back_within_thirty_days_is_not_embedded_again(
         other.write(name, f"# {name}\n\nOther words of {name}.")
     both = [team.wiki, other.wiki]
     now = time.time()
-    monkeypatch.setattr(ingest.vectors.time, "time", lambda: now)
+    monkeypatch.setattr(time, "time", lambda: now)
     assert team.update(both).embedded == 9
     team.update()
     assert unused(team) == 3
@@ -467,7 +486,7 @@ def log(tmp_path: Path) -> ExperienceLog:
     return ExperienceLog(tmp_path / "log", tmp_path / "home")
 
 
-def take(team: Team, log: ExperienceLog | None, **more: bool) -> UpdateResult:
+def take(team: Team, log: ExperienceLog | None, **more: Any) -> UpdateResult:
     if log is None:
         return team.update(**more)
     with log.index() as index:

@@ -136,6 +136,19 @@ def test_lint_annotates_and_fails(tmp_path: Path) -> None:
 
 @pytest.mark.processes
 @pytest.mark.slow
+@pytest.mark.parametrize("named", ["nowhere", ""])
+def test_a_wiki_that_cannot_be_checked_is_an_annotation(tmp_path: Path, named: str) -> None:
+    wiki(tmp_path / "work" / "mine", "One", "It takes 3 TB/s.")
+    step = script_of("wiki-lint", "Check the wiki")
+    inputs = {"wiki": named, "sarif": "out.sarif", "kopt": str(KOPT)}
+    done = run_step("wiki-lint", step, inputs, tmp_path / "work", tmp_path / "home")
+    assert done.code == 2
+    assert done.obeyed == ["::error title=kopt wiki lint::The wiki was not checked. The log says why."]
+    assert not (tmp_path / "work" / "out.sarif").exists()
+
+
+@pytest.mark.processes
+@pytest.mark.slow
 def test_the_name_of_a_folder_runs_nothing(tmp_path: Path) -> None:
     workspace = tmp_path / "work"
     name = '$(touch pwned) "; touch pwned; `touch pwned` --help'

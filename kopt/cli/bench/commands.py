@@ -215,12 +215,14 @@ def verify(receipt: ReceiptArgument) -> Reply:
     """
     from evaluator.store.seal import load_key
     from evaluator.store.seal import verify as verify_bytes
-    from evaluator.store.store import read_receipt
+    from evaluator.store.store import read_receipt, receipt_file
     from kbs.common.errors import ExitCode
     from kopt.services.results.bench import VerifyData
     from kopt.services.settings import load_settings
 
-    found = verify_bytes(read_receipt(receipt), load_key(load_settings().home))
+    home = load_settings().home
+    receipt = receipt_file(home, receipt)
+    found = verify_bytes(read_receipt(receipt), load_key(home))
     data = VerifyData(receipt=str(receipt), **found.model_dump())
     from_outside = ", evidence: external" if found.evidence == "external" else ""
 
@@ -246,6 +248,7 @@ def replay(
 
     Exit code 4 if the result differs: another verdict or improvement, other failed trials, other hazards, other ratios.
     """
+    from evaluator.store.store import receipt_file
     from kbs.common.errors import ExitCode
     from kopt.cli.bench.text import report
     from kopt.services.bench import evaluation
@@ -253,16 +256,17 @@ def replay(
     from kopt.services.results.bench import BenchData, ReplayData
     from kopt.services.settings import load_settings
 
+    home = load_settings().home
     with progress_bar() as bar:
         found = evaluation.replay(
-            receipt,
+            receipt_file(home, receipt),
             inputs=None if inputs is None else read_inputs(inputs),
             device=device,
             interpreter=environment.interpreter,
             environment=environment.variables(),
             cuda_home=environment.cuda_home,
             call_seconds=timeout,
-            home=load_settings().home,
+            home=home,
             receipt=save,
             progress=bar,
         )
@@ -303,6 +307,7 @@ def export(
     Neither the source nor anything that the kernel printed is taken over. A receipt that was changed, or that has
     another's seal, is told of.
     """
+    from evaluator.store.store import receipt_file
     from kbs.common.errors import UsageError
     from kopt.services.bench.exports import Naming, export_receipt
     from kopt.services.results.bench import BenchExportData
@@ -312,8 +317,8 @@ def export(
         raise UsageError(
             "--json and the export cannot both be printed", code="no_output", hint="Name a file with --output."
         )
-    naming = Naming(problem, sample, definition, solution)
-    text, warnings = export_receipt(receipt, format, naming, output, load_settings().home)
+    naming, home = Naming(problem, sample, definition, solution), load_settings().home
+    text, warnings = export_receipt(receipt_file(home, receipt), format, naming, output, home)
     lines = text.splitlines() if output is None else [f"written to {output}"]
     return Reply(BenchExportData(file=str(output or ""), format=format), print_lines(lines), warnings=warnings)
 

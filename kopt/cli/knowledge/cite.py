@@ -82,7 +82,7 @@ def _content(text: str) -> str:
             raise UsageError(f"{text} is a folder", code="not_a_file", hint="Give a file, or cat files and give -.")
         if re.fullmatch(r"\S*(?:/\S*|\.[A-Za-z]\w*)", text) and ":L" not in text and parse_reference(text) is None:
             raise UsageError(
-                f"no such file: {text}",
+                f"{text} is no ordinary file" if _is_there(text) else f"no such file: {text}",
                 code="file_not_found",
                 hint="Give a file, a citation line, or - for standard input.",
             )
@@ -99,6 +99,13 @@ def _content(text: str) -> str:
 def _is_folder(text: str) -> bool:
     try:
         return len(text) < _NAME and Path(text).is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _is_there(text: str) -> bool:
+    try:
+        return len(text) < _NAME and Path(text).exists()
     except (OSError, ValueError):
         return False
 

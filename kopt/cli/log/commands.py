@@ -50,9 +50,9 @@ def list_(
     found = open_log()
     with found.index() as index:
         entries = list(index.entries(wanted, limit, newest=True))
-        total, shipped = index.count(wanted), shipped_of(index, wanted)
+        total, shipped, of = index.count(wanted), shipped_of(index, wanted), index.count()
     more = f", {len(entries)} of them shown" if total > len(entries) else ""
-    last = f"{counted(total)}{more}{_shipped(shipped)}, {found.files.root}" if entries else _none(found)
+    last = f"{counted(total)}{more}{_shipped(shipped)}, {found.files.root}" if entries else _none(found, of)
     return _listed(found, entries, (total, shipped), last)
 
 
@@ -82,14 +82,19 @@ def search(
     with engine() as eng:
         found = open_log(eng.settings)
         with found.index() as index:
-            total, shipped = index.count(wanted), shipped_of(index, wanted)
+            total, shipped, of = index.count(wanted), shipped_of(index, wanted), index.count()
         entries, result = search_log(eng, found, " ".join(words), wanted, limit) if total else ([], None)
         told = [*eng.warnings, *(f"degraded: {why}" for why in (result.degraded if result else ()))]
-    none = f"None of {counted(total)} fits." if total else _none(found)
+    none = f"None of {counted(total)} fits." if total else _none(found, of)
     return _listed(found, entries, (total, shipped), "" if entries else none, told)
 
 
-def _none(found: ExperienceLog) -> str:
+def _none(found: ExperienceLog, of: int = 0) -> str:
+    """What to tell where no experiment was let through; `of`: how many the log has."""
+    if of:
+        from kopt.cli.log.text import counted
+
+        return f"None of {counted(of)} has all that was asked for, {found.files.root}"
     where = f"No experiment was found in {found.files.root}."
     return f"{where} `kopt log add` and `kopt log import` add some; runs add theirs."
 

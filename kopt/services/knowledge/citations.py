@@ -178,6 +178,8 @@ def find_page(library: Wikis, text: str) -> tuple[str, str]:
     The latest wiki wins. UsageError (`not_found`, `page_ambiguous`).
     """
     wanted = re.sub(r"^note:", NOTES, text.strip()).removesuffix(".md")
+    if not wanted:
+        raise UsageError("no page is named", code="not_found", hint="Name one, for example: kopt show softmax")
     ids: dict[str, tuple[str, str]] = {}
     short: dict[str, tuple[str, str]] = {}
     """Without the wiki's name."""
@@ -210,11 +212,14 @@ def find_page(library: Wikis, text: str) -> tuple[str, str]:
 
 
 def nearest_pages(library: Wikis, text: str) -> list[str]:
-    """Wiki and path, without its ending, of at most three pages whose own names are nearest to that in a text."""
+    """Wiki and path, without its ending, of at most three pages whose own names are nearest to that in a text: those
+    that begin with it if any do."""
     named: dict[str, list[str]] = {}
     for wiki in library.all.values():
         for file in wiki.files():
             page = file.path.removesuffix(".md")
             named.setdefault(page.rpartition("/")[2].lower(), []).append(f"{wiki.name}/{page}")
-    close = difflib.get_close_matches(text.lower().rpartition("/")[2], named, n=3, cutoff=0.6)
+    wanted = text.lower().rpartition("/")[2]
+    begun = [name for name in sorted(named) if wanted and name.startswith(f"{wanted}-")]
+    close = begun or difflib.get_close_matches(wanted, named, n=3, cutoff=0.6)
     return [page for name in close for page in named[name]][:3]

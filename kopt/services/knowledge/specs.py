@@ -136,6 +136,8 @@ def _products(names: Sequence[str], knowledge: Knowledge) -> tuple[list[str], li
 
 def unknown_gpu(name: str, knowledge: Knowledge) -> str:
     """That no GPU has a name, with the nearest names that are known."""
+    if not name.strip():
+        return "no GPU is named; see kopt spec --list"
     near = knowledge.vocabulary.nearest_products(name, knowledge.documented)
     hint = f"; the nearest known ones are {', '.join(near)}" if near else "; see kopt spec --list"
     return f"{name}: no GPU of this name is known{hint}"

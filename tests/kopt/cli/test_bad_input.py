@@ -154,6 +154,29 @@ def test_an_error_for_people_has_message_and_hint_on_stderr(kopt: Runner) -> Non
     assert hint == "Did you mean gpu-wiki/kernel/softmax, gpu-wiki/technique/online-softmax?", "each page once"
 
 
+def test_the_beginning_of_a_name_is_offered_whole_and_no_name_is_asked_for(kopt: Runner) -> None:
+    assert "hardware/h100-nvl, gpu-wiki/hardware/h100-pcie, gpu-wiki/hardware/h100-sxm?" in kopt("show", "h100").err
+    assert kopt("show", "").err.startswith("error: no page is named\n")
+    assert kopt("spec", "").out == "no GPU is named; see kopt spec --list\n"
+    assert kopt("cite", "/dev/null").err.startswith("error: /dev/null is no ordinary file\n")
+
+
+def test_a_log_without_what_is_asked_for_does_not_ask_for_records(kopt: Runner) -> None:
+    assert kopt("log", "add", "Wider loads", "--kernel", "softmax", "--outcome", "success").code == 0
+    for words in (("list", "--chip", "nothing"), ("search", "loads", "--chip", "nothing")):
+        done = kopt("log", *words)
+        assert done.code == 0
+        assert "has all that was asked for" in done.out
+        assert "log import" not in done.out
+
+
+def test_a_run_that_is_named_without_its_option_is_told_of_it(kopt: Runner) -> None:
+    done = kopt("run", "status", "runs/mine")
+    assert done.code == 2
+    assert done.err.splitlines()[1].startswith("A run is named with --run: ")
+    assert done.err.endswith(" run status --run runs/mine\n")
+
+
 def test_an_unknown_gpu_names_the_nearest_known_ones(kopt: Runner) -> None:
     done = kopt("spec", "h150-sxm", "--json")
     assert done.code == 3

@@ -129,6 +129,10 @@ def test_the_whole_way_of_a_receipt(bench: Bench, tmp_path: Path) -> None:
     assert found["receipt"] == "receipt.json"
 
     assert data(bench("verify", "receipt.json", "--json"))["seal"] == "own key"
+    kept = Path(data(bench("k.py", "--ref", "r.py", *CPU))["receipt"])
+    for id in (json.loads(kept.read_bytes())["id"], kept.stem[:8]):
+        assert data(bench("verify", id, "--json"))["seal"] == "own key", "one that is kept, by its id"
+    assert error(bench("verify", "0" * 64, "--json")) == "file_not_found"
     whole = (tmp_path / "receipt.json").read_bytes()
     (tmp_path / "edited.json").write_bytes(whole.replace(b'"accepted"', b'"accEpted"', 1))
     edited = bench("verify", "edited.json", "--json")
