@@ -92,7 +92,7 @@ def search(
 def _none(found: ExperienceLog, of: int = 0) -> str:
     """What to tell where no experiment was let through; `of`: how many the log has."""
     if of:
-        from kopt.cli.log.text import counted
+        from kopt.services.results.telling.experiments import counted
 
         return f"None of {counted(of)} has all that was asked for, {found.files.root}"
     where = f"No experiment was found in {found.files.root}."
