@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,6 +56,8 @@ def mcp(
         else:
             from kopt.mcp.serve import serve_stdio
 
+            if sys.stdin.isatty():
+                tell("Waits for an agent: `kopt skill install --for NAME` sets one up. Ctrl-C, then Enter, ends it.\n")
             serve_stdio(folder)
 
     def show(console: Console) -> None:

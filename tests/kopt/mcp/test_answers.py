@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 
 from kbs.common.json_model import json_schema
 from kopt.cli.schema import printed_type
-from kopt.mcp.server import listed
+from kopt.mcp.server import listed, make_server
 from kopt.mcp.tool import TOOLS
 from tests.conftest import ROOT, Run
 from tests.kopt.mcp.client import call, over_stdio, refused, said
@@ -71,6 +71,13 @@ def test_the_list_of_tools_is_short_and_fields_keep_their_names() -> None:
     for one in tools.values():
         assert all("description" in of for of in one.input_schema["properties"].values()), one.name
     assert "title" in (tools["show"].output_schema or {})["$defs"]["ShowData"]["properties"]
+
+
+def test_a_call_over_http_need_not_list_all_tools_for_the_schema_of_one(tmp_path: Path) -> None:
+    look = make_server(tmp_path).get_tool_input_schema
+    assert look is not None
+    assert {one.name: look(one.name) for one in listed()} == {one.name: one.input_schema for one in listed()}
+    assert look("rm") is None
 
 
 def test_a_tool_says_whether_it_writes() -> None:

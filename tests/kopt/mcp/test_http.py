@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pty
 import signal
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -113,7 +116,8 @@ def test_a_call_that_is_taken_back_ends_its_processes(home: Path, tmp_path: Path
     async def main(address: str, server: int) -> None:
         steps: list[str] = []
 
-        async def hear(_: float, __: float | None, message: str | None) -> None:
+        async def hear(progress: float, total: float | None, message: str | None) -> None:
+            del progress, total
             steps.append(message or "")
 
         async with over_http(address) as client, over_http(address) as other:
@@ -155,6 +159,26 @@ def test_it_ends_when_it_is_told_to(home: Path, tmp_path: Path) -> None:
         with served(home, tmp_path) as server:
             os.kill(server.process.pid, number)
             assert server.process.wait(30) in (0, -number, 128 + number)
+
+
+def test_whoever_types_it_in_a_terminal_is_told_what_it_waits_for(home: Path, tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kopt", "mcp"], cwd=tmp_path, env=environment(home), stdin=theirs,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert process.stderr is not None
+        assert "kopt skill install" in process.stderr.readline()
+        os.kill(process.pid, signal.SIGINT)
+        os.write(ours, b"\n\x04")  # the thread that reads waits for a line
+        out, _ = process.communicate(timeout=60)
+        assert out == ""
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+        os.close(theirs)
 
 
 def test_ports_tokens_and_folders_that_do_not_go(home: Path, tmp_path: Path) -> None:
