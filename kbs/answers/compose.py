@@ -325,7 +325,7 @@ def _refuse(
         _lead_with(part, answer)
         return
     answer.abstained = True
-    terms = [term for term in found.terms if len(term) > 1 and not _says_nothing(term, knowledge)]
+    terms = _subject(found, knowledge)
     unknown, strange = _strange(question, knowledge, found)
     if strange:
         answer.reason = "not_understood"
@@ -345,15 +345,17 @@ def _refuse(
 def _strange(question: Question, knowledge: Knowledge, found: SectionResult) -> tuple[list[str], bool]:
     """(words of the question that no page has; whether they are half of it or more, and no slot is filled)."""
     terms = [term for term in found.terms if len(term) > 1]
-    named = [term for term in terms if not _says_nothing(term, knowledge)]
+    named = _subject(found, knowledge)
     unknown = [term for term in named if not knowledge.store.word_frequency(term, knowledge.reviewed)]
     slots = any((question.products, question.operation, question.metrics, question.symptoms, question.techniques))
     return unknown, not slots and (len(unknown) * 2 >= len(terms) or not named)
 
 
-def _says_nothing(term: str, knowledge: Knowledge) -> bool:
-    """Whether a word names no subject: an ordinary one, or a number or literal of the asker's own."""
-    return is_talk(term, knowledge.vocabulary) or bool(_LITERAL.fullmatch(term) or _FILLER.fullmatch(term))
+def _subject(found: SectionResult, knowledge: Knowledge) -> list[str]:
+    """The words that were looked for, without filler and the asker's own numbers and literals, and without ordinary
+    words where others are left."""
+    said = [term for term in found.terms if len(term) > 1 and not (_LITERAL.fullmatch(term) or _FILLER.fullmatch(term))]
+    return [term for term in said if not is_talk(term, knowledge.vocabulary)] or said
 
 
 def _from_notes(question: Question, knowledge: Knowledge, answer: Answer) -> None:
