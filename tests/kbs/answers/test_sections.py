@@ -348,6 +348,12 @@ def test_a_refusal_names_no_filler_and_no_number(knowledge: Knowledge, pages: Wi
     assert answer.abstained
     assert "frobnicator" in answer.direct
     assert not {"wondering", "0x00000000", "146kb", "please", "differs"} & set(answer.direct.replace(",", " ").split())
+    found.terms = query_words("why is my javascript slow", knowledge.vocabulary)
+    alone = compose(
+        read("why is my javascript slow"), Knowledge(knowledge.store, knowledge.vocabulary, searcher), pages
+    )
+    assert alone.reason == "not_understood"
+    assert "javascript" in alone.direct, "an ordinary word is named where no other is left"
 
 
 @pytest.mark.parametrize(
