@@ -11,7 +11,15 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from kbs.evidence.spec import Spec
-from kbs.evidence.table_rows import AdviceRow, CostRow, InstructionRow, MeasuredRow, SignatureRow, ThresholdRow
+from kbs.evidence.table_rows import (
+    AdviceRow,
+    CostRow,
+    InstructionRow,
+    MeasuredRow,
+    MethodRow,
+    SignatureRow,
+    ThresholdRow,
+)
 
 PageKind = Literal[
     "hardware",
@@ -176,6 +184,8 @@ class Page:
     measured: tuple[MeasuredRow, ...]
     signatures: tuple[SignatureRow, ...]
     instructions: tuple[InstructionRow, ...]
+    methods: tuple[MethodRow, ...]
+    """The methods of its rows; `wiki.methods.methods_of` has that of a method page too."""
     problems: tuple[Problem, ...]
     """What is wrong with it and does not keep it from being used: a row that was left out, say."""
 

@@ -21,7 +21,15 @@ from kbs.common.plain_yaml import compose, plain
 from kbs.evidence.checking import plain_text
 from kbs.evidence.citation import NOTES, Citation, lines_hash, parse_reference
 from kbs.evidence.spec import Spec
-from kbs.evidence.table_rows import AdviceRow, CostRow, InstructionRow, MeasuredRow, SignatureRow, ThresholdRow
+from kbs.evidence.table_rows import (
+    AdviceRow,
+    CostRow,
+    InstructionRow,
+    MeasuredRow,
+    MethodRow,
+    SignatureRow,
+    ThresholdRow,
+)
 from kbs.evidence.vocabulary import Vocabulary
 from wiki.asks import AsksComment, asks_comment
 from wiki.page import MAX_PAGE_BYTES, Block, BlockKind, FrontMatter, Page, PageSection, Problem, split_lines
@@ -107,6 +115,7 @@ def read_page(wiki: str, path: str, data: bytes, revision: str, vocabulary: Voca
         measured=tuple(row for row in rows if isinstance(row, MeasuredRow)),
         signatures=tuple(row for row in rows if isinstance(row, SignatureRow)),
         instructions=tuple(row for row in rows if isinstance(row, InstructionRow)),
+        methods=tuple(row for row in rows if isinstance(row, MethodRow)),
         problems=tuple(problems),
     )
 

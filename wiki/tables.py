@@ -12,7 +12,15 @@ from markdown_it.token import Token
 from kbs.evidence.citation import Citation
 from kbs.evidence.opcodes import Pattern, pattern, target_number
 from kbs.evidence.spec import ABSENT, CONFIDENCES, UNPUBLISHED, Source, Spec, canonical_qualifier
-from kbs.evidence.table_rows import AdviceRow, CostRow, InstructionRow, MeasuredRow, SignatureRow, ThresholdRow
+from kbs.evidence.table_rows import (
+    AdviceRow,
+    CostRow,
+    InstructionRow,
+    MeasuredRow,
+    MethodRow,
+    SignatureRow,
+    ThresholdRow,
+)
 from kbs.evidence.units import parse_number, parse_unit
 from kbs.evidence.vocabulary import Vocabulary
 from wiki.page import FrontMatter, Problem
@@ -24,13 +32,18 @@ ADVICE_HEADER = ("technique", "bottleneck", "because", "source")
 MEASURED_HEADER = ("operation", "gpu", "dtype", "shape", "metric", "value", "unit", "what", "source")
 SIGNATURE_HEADER = ("method", "targets", "opcodes", "at least", "unclear", "source")
 INSTRUCTION_HEADER = ("operation", "dtype", "targets", "instruction", "opcodes", "source")
+METHOD_HEADER = (
+    *("method", "title", "axis", "priority", "architectures", "languages", "features", "triggers"),
+    *("conflicts", "complements"),
+)
 HEADERS = (
     *(SPEC_HEADER, COST_HEADER, THRESHOLD_HEADER, ADVICE_HEADER, MEASURED_HEADER, SIGNATURE_HEADER),
-    INSTRUCTION_HEADER,
+    *(INSTRUCTION_HEADER, METHOD_HEADER),
 )
 ANY = "any"
 """In a row of instructions: operations that multiply no matrices, or all element types."""
 COSTS = ("read", "write", "vector FLOP", "tensor FLOP")
+AXES = ("compute", "memory", "latency", "any")
 TESTS = ("<", "<=", ">", ">=")
 DISAGREEMENT = "where sources disagree"
 """The section whose spec rows are not the recommended ones."""
@@ -40,7 +53,7 @@ DERIVED = "derived"
 _LINK_TEXT = re.compile(r"^\[(?P<text>[^\]]+)\]\([^)]*\)$")
 
 
-Row = Spec | CostRow | AdviceRow | ThresholdRow | MeasuredRow | SignatureRow | InstructionRow
+Row = Spec | CostRow | AdviceRow | ThresholdRow | MeasuredRow | SignatureRow | InstructionRow | MethodRow
 
 
 def read_table(
@@ -67,6 +80,7 @@ def read_table(
         MEASURED_HEADER: _measured,
         SIGNATURE_HEADER: _signature,
         INSTRUCTION_HEADER: _instruction,
+        METHOD_HEADER: _method,
     }
     reader = readers.get(names)
     if reader is None:
@@ -264,6 +278,38 @@ def _instruction(row: dict[str, str], citation: Citation, context: _Context) -> 
         opcodes=opcodes,
         source=row["source"],
         citation=citation,
+    )
+
+
+def _method(row: dict[str, str], citation: Citation, context: _Context) -> MethodRow:
+    terms = context.vocabulary
+    if context.meta.kind == "method":
+        raise RowError("a method page is one method, whose facts stand in its front matter")
+    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,79}", row["method"]) or not row["title"]:
+        raise RowError("a method needs an id and a title")
+    if row["axis"] not in AXES:
+        raise RowError(f"the axis {row['axis']!r} is none of {', '.join(AXES)}")
+    if not re.fullmatch("[1-5]", row["priority"]):
+        raise RowError(f"the priority {row['priority']!r} is not 1 to 5")
+    known = {
+        "architectures": terms.architectures,
+        "languages": terms.languages,
+        "features": terms.features,
+        "triggers": terms.symptoms,
+    }
+    ids = {key: tuple(context.known(id, known[key], key[:-1]) for id in row[key].split()) for key in known}
+    return MethodRow(
+        method=row["method"],
+        title=row["title"],
+        axis=row["axis"],
+        priority=int(row["priority"]),
+        architectures=ids["architectures"],
+        languages=ids["languages"],
+        features=ids["features"],
+        triggers=ids["triggers"],
+        conflicts=tuple(row["conflicts"].split()),
+        complements=tuple(row["complements"].split()),
+        line=citation.line_start,
     )
 
 

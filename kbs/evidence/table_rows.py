@@ -102,4 +102,25 @@ class InstructionRow:
     citation: Citation
 
 
+@dataclass(frozen=True)
+class MethodRow:
+    """A method from which a run chooses, and by what it is chosen."""
+
+    method: str
+    title: str
+    axis: str | None
+    """`compute`, `memory`, `latency` or `any`; None where the page does not say."""
+    priority: int | None
+    """1 to 5; 1 is tried first among the methods of an axis."""
+    architectures: tuple[str, ...]
+    languages: tuple[str, ...]
+    features: tuple[str, ...]
+    triggers: tuple[str, ...]
+    conflicts: tuple[str, ...]
+    complements: tuple[str, ...]
+    line: int
+    """Its line on the page; 1 for a page of its own."""
+    defect: bool = False
+
+
 TableRow = CostRow | AdviceRow | ThresholdRow | MeasuredRow

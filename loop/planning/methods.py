@@ -1,22 +1,22 @@
-"""The registry of methods, read from the method pages of the wikis."""
+"""The registry of methods, read from the pages of the wikis that state them."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, cast
 
 from kbs.common.errors import UsageError
-from kbs.evidence.table_rows import InstructionRow, SignatureRow
+from kbs.evidence.table_rows import InstructionRow, MethodRow, SignatureRow
 from wiki.library import Wikis
+from wiki.methods import method_pages, methods_of
 from wiki.page import Page
 
 REWRITE = "rewrite"
 """The method for a change of language. It needs no page."""
 Axis = Literal["compute", "memory", "latency"]
-_KIND = b"kind: method"
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Method:
     id: str
     title: str
     page: str
-    """`wiki/path` of its page; empty for `rewrite`."""
+    """`wiki/path` of the page that states it; empty for `rewrite`."""
     architectures: tuple[str, ...] = ()
     """Architectures that have what it needs; empty: all."""
     languages: tuple[str, ...] = ()
@@ -113,40 +113,27 @@ class Methods:
 
 
 def read_methods(wikis: Wikis) -> Methods:
-    """Read every method page; a page of a later wiki stands in place of an earlier one's of the same path."""
-    pages: dict[str, Page] = {}
-    for name, wiki in wikis.all.items():
-        for file in wiki.files():
-            if _KIND not in (wiki.read(file.path) or b""):
-                continue
-            page = wikis.page(name, file.path)
-            if isinstance(page, Page) and page.method:
-                pages[file.path] = page
-    found = {method.id: method for method in map(_method, pages.values())}
-    rows = tuple(row for page in pages.values() for row in page.signatures)
-    expected = tuple(row for page in pages.values() for row in page.instructions)
+    """Read every method; a page of a later wiki stands in place of an earlier one's of the same path."""
+    pages = list(method_pages(wikis))
+    found = {row.method: _method(page, row) for page in pages for row in methods_of(page)}
+    rows = tuple(row for page in pages for row in page.signatures)
+    expected = tuple(row for page in pages for row in page.instructions)
     return Methods(tuple(found[id] for id in sorted(found)), rows, expected)
 
 
-def _method(page: Page) -> Method:
-    """A page's method. What its front matter does not state is None or empty."""
-    meta = page.meta
-    known = Method(
-        id=page.method or "",
-        title=meta.title,
+def _method(page: Page, row: MethodRow) -> Method:
+    """A method as a page states it. What is not stated is None or empty."""
+    return Method(
+        id=row.method,
+        title=row.title,
         page=f"{page.wiki}/{page.path}",
-        architectures=meta.architectures,
-        languages=meta.languages,
-        defect=meta.defect,
-    )
-    if not page.chosen:
-        return known
-    return replace(
-        known,
-        axis=None if meta.axis == "any" else meta.axis,
-        priority=meta.priority,
-        features=meta.features,
-        triggers=meta.triggers,
-        conflicts=meta.conflicts,
-        complements=meta.complements,
+        architectures=row.architectures,
+        languages=row.languages,
+        axis=cast("Axis | None", None if row.axis == "any" else row.axis),
+        priority=row.priority,
+        features=row.features,
+        triggers=row.triggers,
+        conflicts=row.conflicts,
+        complements=row.complements,
+        defect=row.defect,
     )

@@ -48,7 +48,7 @@ def answer(
         )
     variant = candidates[0].variant
     methods = variant.methods[:1] if discipline == "single" else variant.methods[:3]
-    found = _passage(request, variant.page, methods, look)
+    found = _passage(request, methods, look)
     if found is None:
         return Unread(
             "search-evidence",
@@ -111,11 +111,10 @@ def _names(candidates: Sequence[Candidate]) -> list[str]:
     return found
 
 
-def _passage(
-    request: NextRequest, page: str, methods: Sequence[str], look: Look
-) -> tuple[str, FoundPassage] | None:  # fmt: skip
+def _passage(request: NextRequest, methods: Sequence[str], look: Look) -> tuple[str, FoundPassage] | None:
     """(the query that finds it, or empty where the request has it; a passage on the family's method)."""
-    pages = [page.partition("#")[0], *(one.page for one in request.methods if one.id in methods)]
+    by_id = {one.id: one.page for one in request.methods}
+    pages = [by_id[method] for method in methods if by_id.get(method)]
     hits = [hit for search in request.searches for hit in search.hits if hit.past is None]
     query = _query(request, methods)
     further = list(look(query))

@@ -49,8 +49,6 @@ class Variant:
     configuration cannot work."""
     why: str
     """One plain sentence on why it may be faster, without a figure of any hardware."""
-    page: str
-    """The wiki page, and section, that stands behind it."""
 
     @property
     def default(self) -> dict[str, Value]:

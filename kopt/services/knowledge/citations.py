@@ -173,7 +173,7 @@ def read_lines(library: Wikis, text: str, context: int = 0) -> PageLines:
 
 
 def find_page(library: Wikis, text: str) -> tuple[str, str]:
-    """(wiki, path) of a page named by id, path, wiki and path, or the end of an id that only one page has.
+    """(wiki, path) of a page named by id, path, wiki and path, the end of an id that only one page has, or a method.
 
     The latest wiki wins. UsageError (`not_found`, `page_ambiguous`).
     """
@@ -203,6 +203,11 @@ def find_page(library: Wikis, text: str) -> tuple[str, str]:
                 code="page_ambiguous",
                 hint=f"Name one of them: {', '.join(found[:_NAMED])}{' ...' if len(found) > _NAMED else ''}",
             )
+    from wiki.methods import method_pages, methods_of  # imports the models of pages, which few commands need
+
+    stated = {row.method: (page.wiki, page.path) for page in method_pages(library) for row in methods_of(page)}
+    if (method := wanted.rpartition("method/")[2].replace("-", "_")) in stated:
+        return stated[method]
     near = nearest_pages(library, wanted)
     raise UsageError(
         f"no page {text}",

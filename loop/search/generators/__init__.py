@@ -37,7 +37,7 @@ def generated(graph: Graph, what: str, target: Target) -> tuple[Variant, ...]:
         found.append(
             Variant(
                 name=family.name, methods=family.methods, space=family.space, render=render, cost=family.cost,
-                why=family.why, page=f"gpu-wiki/method/{family.methods[0]}.md",
+                why=family.why,
             )
         )  # fmt: skip
     return tuple(found)

@@ -53,7 +53,6 @@ def _variant(one: Rewrite, source: Source, space: dict[str, tuple[int | str | bo
         render=render,
         cost=cost,
         why=one.why,
-        page=one.page,
     )
 
 

@@ -90,21 +90,21 @@ ARITHMETIC = (
         "exp2", "mufu_ex2_softmax", *_replaced(_exp2),
         "The hardware has an instruction for powers of two; any other base costs a multiplication, which can be joined "
         "with one that is there.",
-        "gpu-wiki/method/mufu_ex2_softmax.md", reorders=True,
+        reorders=True,
     ),
     Rewrite(
         "log2", "strength_reduce", *_replaced(_log2),
         "The hardware has an instruction for the logarithm to base two.",
-        "gpu-wiki/method/strength_reduce.md", reorders=True,
+        reorders=True,
     ),
     Rewrite(
         "rsqrt", "strength_reduce", *_replaced(_rsqrt),
         "One instruction gives the reciprocal of a root; a root with a division takes many.",
-        "gpu-wiki/method/strength_reduce.md", reorders=True,
+        reorders=True,
     ),
     Rewrite(
         "reciprocal", "strength_reduce", *_replaced(_reciprocal),
         "One division for a row and a multiplication for each element are cheaper than a division for each element.",
-        "gpu-wiki/method/strength_reduce.md", reorders=True,
+        reorders=True,
     ),
 )  # fmt: skip

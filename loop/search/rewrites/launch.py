@@ -193,21 +193,18 @@ LAUNCH = (
         "warps", "launch_config", _WARP[0], _WARP[1],
         "More warps of a program have more loads on their way; fewer leave each thread more values that are next to "
         "each other.",
-        "gpu-wiki/method/launch_config.md",
     ),
     Rewrite(
         "blocks", "launch_config", *with_warps(_tile_space, _tile_apply),
         "The size of a block decides how many programs there are, and how much each of them holds in registers.",
-        "gpu-wiki/method/launch_config.md", reorders=True,
+        reorders=True,
     ),
     Rewrite(
         "stages", "multi_stage_pipeline", _stages_space, _STAGE[1],
         "A loop with more stages loads what later turns need while it computes.",
-        "gpu-wiki/method/multi_stage_pipeline.md",
     ),
     Rewrite(
         "registers", "register_pressure", _REGISTER[0], _REGISTER[1],
         "Fewer registers a thread let more programs share a multiprocessor, as long as nothing spills.",
-        "gpu-wiki/method/register_pressure.md",
     ),
 )  # fmt: skip

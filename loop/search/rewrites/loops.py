@@ -79,16 +79,13 @@ LOOPS = (
     Rewrite(
         "loop-stages", "multi_stage_pipeline", *_given("num_stages", (2, 3, 4, 5)),
         "The loop loads what its next turns need while it computes with what is there.",
-        "gpu-wiki/method/multi_stage_pipeline.md",
     ),
     Rewrite(
         "loop-unroll", "loop_unroll", *_given("loop_unroll_factor", (2, 4, 8)),
         "Several turns at once have several independent loads on their way.",
-        "gpu-wiki/method/loop_unroll.md",
     ),
     Rewrite(
         "static-loop", "loop_unroll", _static_space, _static_apply,
         "A loop that is written out has no counter, and its turns can be mixed.",
-        "gpu-wiki/method/loop_unroll.md",
     ),
 )  # fmt: skip

@@ -9,8 +9,6 @@ from loop.search.rewrites.rewrite import Apply, Rewrite, Space
 from loop.search.rewrites.source import Edit, Source, called, calls, constexprs
 from loop.search.variant import Config, Value
 
-_PAGE = "gpu-wiki/method/cache_modifier_hint.md"
-
 
 def _hint(call: str, keyword: str, values: tuple[str, ...]) -> tuple[Space, Apply]:
     """A hint that every load (or store) gets which has none of its kind."""
@@ -89,23 +87,22 @@ _STORE_EVICT = _hint("store", "eviction_policy", ("evict_first", "evict_last"))
 MEMORY = (
     Rewrite(
         "load-eviction", "cache_modifier_hint", *_EVICT,
-        "What is read once need not push out of the cache what is read again.", _PAGE,
+        "What is read once need not push out of the cache what is read again.",
     ),
     Rewrite(
         "load-cache", "cache_modifier_hint", *_LOAD,
-        "Loads of values that no other program of the multiprocessor needs may pass by its own cache.", _PAGE,
+        "Loads of values that no other program of the multiprocessor needs may pass by its own cache.",
     ),
     Rewrite(
         "store-cache", "cache_modifier_hint", *_STORE,
-        "Results that nobody reads again soon need not stay in the cache.", _PAGE,
+        "Results that nobody reads again soon need not stay in the cache.",
     ),
     Rewrite(
         "store-eviction", "cache_modifier_hint", *_STORE_EVICT,
-        "Results that leave the cache first make room for what is still to be read.", _PAGE,
+        "Results that leave the cache first make room for what is still to be read.",
     ),
     Rewrite(
         "contiguous-offsets", "vectorized_access", _runs_space, _runs_apply,
         "A compiler that knows that offsets follow each other from an aligned start on makes wide loads and stores.",
-        "gpu-wiki/method/vectorized_access.md",
     ),
 )  # fmt: skip

@@ -198,16 +198,13 @@ PROGRAMS = (
     Rewrite(
         "persistent", "persistent_kernel", *with_warps(_persistent_space, _persistent),
         "As many programs as run at once, each of which takes one part after the other, start only once.",
-        "gpu-wiki/method/persistent_kernel.md",
     ),
     Rewrite(
         "parts-per-program", "thread_coarsening", *with_warps(_parts_space, _parts),
         "A program that does several parts pays for its start once, and overlaps their loads.",
-        "gpu-wiki/method/thread_coarsening.md",
     ),
     Rewrite(
         "grouped-order", "tile_scheduler_swizzle", _grouped_space, _grouped,
         "Programs that run at the same time share more of what they read, so that more of it is still in the cache.",
-        "gpu-wiki/method/tile_scheduler_swizzle.md",
     ),
 )  # fmt: skip

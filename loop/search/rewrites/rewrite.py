@@ -25,7 +25,5 @@ class Rewrite:
     """The whole text with the change; asked only with values of the space."""
     why: str
     """One plain sentence on why it may be faster, without a number."""
-    page: str
-    """The wiki page behind it."""
     reorders: bool = False
     """Whether order or formula of floating-point arithmetic changes, so that last bits of results may differ."""

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from kbs.common.errors import UsageError
+from kopt.services.knowledge.citations import find_page
 from loop.planning.methods import Axis, Method, Methods, read_methods
 from tests.conftest import page_text
 from wiki.library import Wiki, Wikis, bundled_wiki
+from wiki.tables import METHOD_HEADER
 
 
 def test_the_bundled_pages_are_read() -> None:
@@ -69,3 +71,17 @@ def test_the_facts_of_the_bundled_pages_are_read() -> None:
     assert "cp-async" in method.features
     assert "multi_stage_pipeline" in method.complements
     assert found.by_id["register_spill"].defect
+
+
+def test_a_row_of_a_technique_s_page_states_a_method(tmp_path: Path) -> None:
+    (tmp_path / "technique").mkdir()
+    head = f"| {' | '.join(METHOD_HEADER)} |"
+    row = "| wide | Wide loads | memory | 2 | hopper | cuda | | excess-traffic | | tiling_smem |"
+    text = page_text("technique/width", f"# Width\n\n{head}\n{'|---' * 10}|\n{row}")
+    (tmp_path / "technique/width.md").write_text(text, "utf-8")
+    library = Wikis([bundled_wiki(), Wiki("team", tmp_path)])
+    assert read_methods(library).by_id["wide"] == Method(
+        "wide", "Wide loads", "team/technique/width.md", ("hopper",), ("cuda",), "memory", 2,
+        triggers=("excess-traffic",), complements=("tiling_smem",),
+    )  # fmt: skip
+    assert find_page(library, "wide") == find_page(library, "method/wide") == ("team", "technique/width.md")

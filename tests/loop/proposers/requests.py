@@ -57,8 +57,9 @@ def request(**more: Any) -> NextRequest:
             enforced=("forbid: split_k",), preferred=("vectorized_access",), passed_on=("keep it short",)
         ),
         "methods": (
-            MethodOffer(id="launch_config", title="Launch configuration", axis="latency", page="gpu-wiki/method/x.md",
-                        applies=True, why="nothing is known against it", priority=3, tried=(1,)),
+            MethodOffer(id="launch_config", title="Launch configuration", axis="latency",
+                        page="gpu-wiki/method/launch_config.md", applies=True, why="nothing is known against it",
+                        priority=3, tried=(1,)),
         ),
         "history": (past(1),),
         "attempts": (),

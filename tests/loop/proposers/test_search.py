@@ -21,7 +21,7 @@ def candidate(warps: int, methods: tuple[str, ...] = ("launch_config",), **more:
     config: dict[str, Value] = {"num_warps": warps, **more}
     variant = Variant(
         name="rewrite-warps", methods=methods, space={name: (value,) for name, value in config.items()}, render=str,
-        cost=lambda _: 1.0, why="More warps have more loads on their way.", page=PAGE,
+        cost=lambda _: 1.0, why="More warps have more loads on their way.",
     )  # fmt: skip
     return Candidate(variant, config, f"kernel[grid](x, num_warps={warps})\n", 0)
 

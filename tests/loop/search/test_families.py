@@ -18,7 +18,6 @@ def family(name: str, base: float, values: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 
         render=lambda config: f"{name} {config['x']}",
         cost=lambda config: base + float(config["x"]),
         why="because",
-        page="gpu-wiki/method/launch_config.md",
     )
 
 
@@ -109,7 +108,7 @@ def test_rewrites_are_known_by_their_parent_and_generated_kernels_are_not(tmp_pa
 
 
 def test_a_generator_without_a_working_configuration_is_left_out(tmp_path: Path) -> None:
-    none = Variant("none", ("x",), {"x": (1,)}, str, _never, "because", "page")
+    none = Variant("none", ("x",), {"x": (1,)}, str, _never, "because")
     assert families(tmp_path / "s", generated=[none]).order[0].name == "rewrite-warps"
 
 

@@ -12,7 +12,7 @@ def family(**more: object) -> Variant:
     fields: dict[str, object] = {
         "name": "rows", "methods": ("launch_config",), "space": {"block": (64, 128, 256, 512), "num_warps": (4, 8, 16)},
         "render": lambda config: f"kernel {config['block']} {config['num_warps']}",
-        "cost": cost, "why": "because", "page": "gpu-wiki/method/launch_config.md",
+        "cost": cost, "why": "because",
     }  # fmt: skip
     return Variant(**{**fields, **more})  # type: ignore[arg-type]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 from kbs.evidence.vocabulary import vocabulary
 from tests.bundled_pages import bundled_pages
 from tests.conftest import page_text
-from wiki.library import Wiki
+from wiki.library import Wiki, Wikis
 from wiki.lint import lint
+from wiki.methods import method_pages, methods_of
 from wiki.page import Page
 from wiki.reader import read_page
 
@@ -194,3 +196,59 @@ def test_every_chosen_method_says_when_it_is_called_for() -> None:
             assert page.meta.triggers, page.path
             assert page.meta.architectures, page.path
             assert page.meta.languages, page.path
+
+
+ROWS = """
+
+## Methods
+
+| method | title | axis | priority | architectures | languages | features | triggers | conflicts | complements |
+|---|---|---|---|---|---|---|---|---|---|
+"""
+WIDE = "| wide | Wide | memory | 2 | hopper | triton cuda | tma mbarrier | excess-traffic | narrow | tiling_smem |"
+
+
+def stating(*rows: str) -> Page:
+    text = page_text("technique/width", "# Width" + ROWS + "\n".join(rows))
+    page = read_page("team", "technique/width.md", text.encode(), "", vocabulary())
+    assert isinstance(page, Page), page
+    return page
+
+
+def test_a_row_states_what_a_method_page_states() -> None:
+    more = f"{WHOLE}\narchitectures: [hopper]\nlanguages: [triton, cuda]"
+    text = page_text("method/wide", "# It", title="Wide", more=more)
+    page = read_page("team", "method/wide.md", text.encode(), "", vocabulary())
+    assert isinstance(page, Page)
+    by_row, by_page = methods_of(stating(WIDE)), methods_of(page)
+    assert [replace(one, line=1) for one in by_row] == list(by_page)
+    assert stating(WIDE).lines[by_row[0].line - 1] == WIDE
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("memory", "speed"), ("| 2 |", "| 6 |"), ("tma", "warp-drive"), ("excess-traffic", "slowness"), ("hopper", "gpu")],
+)
+def test_a_row_with_an_impossible_value_is_left_out(old: str, new: str) -> None:
+    page = stating(WIDE.replace(old, new))
+    assert page.methods == ()
+    assert [problem.line for problem in page.problems] == [len(page.lines)]
+
+
+def test_rows_are_checked_as_pages_are_and_a_method_is_stated_once(tmp_path: Path) -> None:
+    (tmp_path / "technique").mkdir()
+    width = tmp_path / "technique/width.md"
+    width.write_text(page_text("technique/width", "# Width" + ROWS + WIDE), "utf-8")
+    one = "axis: compute\npriority: 1"
+    messages = [message for _, _, message in found(tmp_path, "method", narrow=one)]
+    assert messages == ["narrow conflicts with it, but method/narrow.md does not say so"]
+    messages = [message for _, _, message in found(tmp_path, "method", wide=WHOLE, narrow=f"{one}\nconflicts: [wide]")]
+    assert messages == ["the method wide is stated by method/wide.md too"]
+
+
+def test_a_run_chooses_a_method_that_a_row_states(tmp_path: Path) -> None:
+    (tmp_path / "technique").mkdir()
+    width = tmp_path / "technique/width.md"
+    width.write_text(page_text("technique/width", "# Width" + ROWS + WIDE), "utf-8")
+    pages = {page.path for page in method_pages(Wikis([Wiki("team", tmp_path)]))}
+    assert pages == {"technique/width.md"}

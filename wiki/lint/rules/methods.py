@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import PurePosixPath
+from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 
-from wiki.library import bundled_wiki
+from kbs.evidence.table_rows import MethodRow
+from wiki.library import WikiFile, Wikis, bundled_wiki
 from wiki.lint.rule import Finding, rule
 from wiki.lint.view import WikiView, front_matter_line
+from wiki.methods import method_pages, methods_of
 from wiki.page import FrontMatter, Page
 
 _KEYS = ("axis", "priority", "features", "triggers", "conflicts", "complements", "defect")
@@ -18,32 +20,56 @@ def method_facts(view: WikiView) -> Iterator[Finding]:
     """State completely how a method is chosen.
 
     Checks that a method page has an axis and a priority (or `defect: true`), that the methods it names exist, that
-    conflicts are stated on both sides, and that other pages state none of these keys.
+    conflicts are stated on both sides, that other pages state none of these keys, and that a method is stated once: by
+    a page of its own or by a row of another's table of methods.
 
     Why: the optimization loop ranks methods by these facts.
 
     Example: `conflicts: [split-k]` on a page that `method/split-k.md` does not name in turn.
     """
-    own = {page.method: page for page in view.pages if page.method}
+    own: dict[str, tuple[Page, MethodRow]] = {}
+    for page in view.pages:
+        for row in methods_of(page):
+            first = own.setdefault(row.method, (page, row))
+            if first != (page, row):
+                yield Finding(page.path, row.line, f"the method {row.method} is stated by {first[0].path} too")
     known = {*own, *_bundled_methods()}
     for page in view.pages:
         if page.method is None:
             for key in _stated(page.meta):
                 yield Finding(page.path, front_matter_line(page, key), f"only a method page can state {key}")
-            continue
-        yield from _incomplete(page)
-        for key, others in (("conflicts", page.meta.conflicts), ("complements", page.meta.complements)):
-            for other in others:
-                line = front_matter_line(page, key, other)
-                if other == page.method:
-                    yield Finding(page.path, line, f"{key}: a method cannot name itself")
-                elif other not in known:
-                    yield Finding(page.path, line, f"{key}: no wiki has a page of the method {other!r}")
-                elif key == "conflicts" and other in own and page.method not in own[other].meta.conflicts:
-                    yield Finding(page.path, line, f"{other} conflicts with it, but {own[other].path} does not say so")
-        for both in sorted({*page.meta.conflicts} & {*page.meta.complements}):
-            line = front_matter_line(page, "complements", both)
-            yield Finding(page.path, line, f"{both} cannot both conflict with the method and complement it")
+        else:
+            yield from _incomplete(page)
+        for row in methods_of(page):
+            yield from _related(page, row, own, known)
+
+
+def _facts(page: Page, row: MethodRow) -> FrontMatter | MethodRow:
+    """What names other methods: a page that is not whole does so too."""
+    return page.meta if page.method else row
+
+
+def _related(
+    page: Page, row: MethodRow, own: Mapping[str, tuple[Page, MethodRow]], known: Collection[str]
+) -> Iterator[Finding]:
+    """What is wrong with the methods that a method names."""
+    facts = _facts(page, row)
+
+    def at(key: str, other: str) -> int:
+        return front_matter_line(page, key, other) if page.method else row.line
+
+    for key, others in (("conflicts", facts.conflicts), ("complements", facts.complements)):
+        for other in others:
+            if other == row.method:
+                yield Finding(page.path, at(key, other), f"{key}: a method cannot name itself")
+            elif other not in known:
+                yield Finding(page.path, at(key, other), f"{key}: no wiki has a page of the method {other!r}")
+            elif key == "conflicts" and other in own and row.method not in _facts(*own[other]).conflicts:
+                message = f"{other} conflicts with it, but {own[other][0].path} does not say so"
+                yield Finding(page.path, at(key, other), message)
+    for both in sorted({*facts.conflicts} & {*facts.complements}):
+        message = f"{both} cannot both conflict with the method and complement it"
+        yield Finding(page.path, at("complements", both), message)
 
 
 def _incomplete(page: Page) -> Iterator[Finding]:
@@ -64,7 +90,13 @@ def _stated(meta: FrontMatter) -> list[str]:
 
 def _bundled_methods() -> set[str]:
     """Methods of the bundled wiki, which pages of other wikis may name."""
-    return {PurePosixPath(file.path).stem for file in bundled_wiki().files() if file.path.startswith("method/")}
+    return _methods_of_files(tuple(bundled_wiki().files()))
+
+
+@lru_cache(maxsize=1)
+def _methods_of_files(_: tuple[WikiFile, ...]) -> set[str]:
+    """The same, for the files as they are now."""
+    return {row.method for page in method_pages(Wikis([bundled_wiki()])) for row in methods_of(page)}
 
 
 @rule("signature", alone=True)
