@@ -169,11 +169,13 @@ def compiled(module: ModuleType, graph: Any) -> str:
     for name, kernel in own.items():
         setattr(module, name, Recorder(kernel, launches))
     try:
-        inputs = [
+        inputs: list[Any] = [
             torch.empty_strided(one.shape, one.stride, dtype=getattr(torch, one.dtype), device="meta")
             for one in graph.sources
             if one.what == "input"
         ]
+        for number in graph.numbers:
+            inputs.insert(number.position, number.value)
         module.ModelNew().to("meta")(*inputs)
         for kernel, grid, args, words in launches:
             looks = getattr(module, "LOOKS", 0)

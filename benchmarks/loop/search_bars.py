@@ -162,7 +162,7 @@ class Device:
         found = out / f"{case.name}.jsonl"
         said = {"look_s": round(time.monotonic() - started, 1)}
         if not (out / f"best-{case.name}.py").is_file():
-            return {**said, "why": log.read_text("utf-8")[-600:]}
+            return {**said, "why": (log.read_text("utf-8").splitlines() or ["it said nothing"])[-1][-600:]}
         lines = [json.loads(one) for one in found.read_text("utf-8").splitlines()]
         with bench.guard, (bench.out / "configurations.jsonl").open("a", encoding="utf-8") as stream:
             stream.writelines(json.dumps(one) + "\n" for one in lines)
