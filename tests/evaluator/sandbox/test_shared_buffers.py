@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluator.correctness.candidate import same_bits
-from evaluator.sandbox import shared_buffers as buffers
 from evaluator.sandbox.shared_buffers import (
     GUARD,
     Buffer,
