@@ -161,10 +161,10 @@ def test_the_beginning_of_a_name_is_offered_whole_and_no_name_is_asked_for(kopt:
     assert kopt("cite", "/dev/null").err.startswith("error: /dev/null is no ordinary file\n")
 
 
-def test_a_log_without_what_is_asked_for_does_not_ask_for_records(kopt: Runner) -> None:
-    assert kopt("log", "add", "Wider loads", "--kernel", "softmax", "--outcome", "success").code == 0
+def test_a_log_without_what_is_asked_for_does_not_ask_for_records(home: Path, run: Runner) -> None:
+    assert run(home, "log", "add", "Wider loads", "--kernel", "softmax", "--outcome", "success").code == 0
     for words in (("list", "--chip", "nothing"), ("search", "loads", "--chip", "nothing")):
-        done = kopt("log", *words)
+        done = run(home, "log", *words)
         assert done.code == 0
         assert "has all that was asked for" in done.out
         assert "log import" not in done.out
