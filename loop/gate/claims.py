@@ -110,15 +110,15 @@ def _foretold(said: str, end: int) -> bool:
 
 
 _NEGATES = re.compile(
-    r"\b(?:not?|never|neither|nor|none|cannot|unless|hardly|rarely|seldom|only (?:if|when|where)|fails? to"
-    r"|wrong(?:ly)?|myth|false)\b"
+    r"\b(?:not?|nothing|nobody|nowhere|never|neither|nor|none|cannot|unless|hardly|rarely|seldom"
+    r"|only (?:if|when|where)|fails? to|wrong(?:ly)?|myth|false)\b"
     r"|n['’]t\b",
     re.IGNORECASE,
 )
 _NEAR = 80
 """Characters before a quotation in which a word may turn it round."""
 _BEGINS = re.compile(r"[.;:!?|](?=\s|$)|,\s+(?=(?:and|but|so|which|while|whereas|because|where|since|as|if)\b)")
-_ENDS = re.compile(r"[.;:!?|](?=\s|$)|,\s+(?:and|so|which|where)\b")
+_ENDS = re.compile(r"[.;:!?|](?=\s|$)|,\s+(?:and|so|which|where)\b|,?\s+(?:because|since|although|though)\b")
 
 
 def cut_away(quote: str, lines: str) -> str:

@@ -80,8 +80,15 @@ def spoken(text: str) -> Iterator[Differs]:
 def told(text: str, code: str) -> Iterator[tuple[str, str]]:
     """(name, value) of each name of the code that a sentence says gets a value: `BLOCK from 1024 to 2048`."""
     for match in _BECOMES.finditer(text):
-        if re.search(rf"(?<!\w){re.escape(match[1])}(?!\w)", code) and ("_" in match[1] or match[1].isupper()):
+        name = re.escape(match[1])
+        given = re.search(rf"(?<!\w){name}\s*(?:=\s*\d|:\s*(?:\w+\.)?constexpr\b)", code)
+        if given or (re.search(rf"(?<!\w){name}(?!\w)", code) and ("_" in match[1] or match[1].isupper())):
             yield match[1], match[2]
+
+
+def identifiers(text: str) -> Iterator[str]:
+    """Names of code that a sentence has: words with an underscore, without what they belong to."""
+    yield from dict.fromkeys(match[1] for match in re.finditer(r"(?<!\w)([A-Za-z]\w*_\w+)", text))
 
 
 def differing(before: str, after: str, language: str) -> tuple[Differs, ...]:

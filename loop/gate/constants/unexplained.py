@@ -186,6 +186,8 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _hides(node: ast.AST, names: Set[str]) -> bool:
+    if isinstance(node, ast.Name) and node.id == "ord":  # handed to `map` it is not called
+        return isinstance(node.ctx, ast.Load)
     if isinstance(node, ast.Call):
         method = isinstance(node.func, ast.Attribute)
         called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")

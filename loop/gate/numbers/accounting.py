@@ -278,6 +278,8 @@ class Accountant:
             return value > 1
         if not dimension and wording.A_CLOCK.match(after):
             return value > 1
+        if (dimension in wording.COUNTS or dimension == "bytes") and wording.KEPT_BY.search(spoken.before):
+            return value > 1
         near = [name for name in sentence.names if self._fits(name, dimension)]
         chooses = dimension in wording.COUNTS or dimension == "bytes"
         free = computed or (chooses and sentence.uses and not sentence.names_product)
@@ -415,7 +417,7 @@ class Accountant:
             return False
         if dimension in wording.COUNTS:
             return whole and value <= wording.CHOSEN
-        if dimension == "bytes" and spoken.unit is not None:
+        if dimension in ("bytes", "floating-point operations") and spoken.unit is not None:
             return is_element(spoken.unit) or any(chosen.has(reading.base) for reading in spoken.readings)
         if dimension:
             return False

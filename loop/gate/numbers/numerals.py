@@ -42,7 +42,7 @@ _SMALL_ABROAD = (
     "|zehn dix diez dieci dez tien tio|elf onze once undici elva|zwölf zwoelf douze doce dodici twaalf tolv"
 )
 _BIG_ABROAD = {
-    20: "zwanzig vingt veinte veinti venti vinte twintig tjugo двадцать dwadzieścia",
+    20: "zwanzig vingt vingts veinte veinti venti vinte twintig tjugo двадцать dwadzieścia",
     30: "dreißig dreissig trente treinta trenta trinta dertig trettio тридцать trzydzieści",
     40: "vierzig quarante cuarenta quaranta quarenta veertig fyrtio сорок czterdzieści",
     50: "fünfzig fuenfzig cinquante cincuenta cinquanta cinquenta vijftig femtio пятьдесят pięćdziesiąt",
@@ -65,7 +65,10 @@ _PIECE = rf"(?:{_ATOM.pattern})"
 _CLEAR = re.compile("|".join(word for group in _BIG_ABROAD.values() for word in group.split()), re.IGNORECASE)
 _RUN = rf"{_PIECE}(?:(?:und|[ \t-]+(?:et|y|e|und|en|och|i)[ \t-]+|[ \t-]+)?+{_PIECE}){{0,9}}+"
 _SPELLED_ABROAD = re.compile(rf"(?<!\w){_RUN}(?!\w)", re.IGNORECASE)
-_UNIT = re.compile(rf"[ \t-]?(?:{UNITS})")
+_PERCENT_ABROAD = re.compile(
+    r"\b(?:pour[ \t-]cent|por[ \t]cien?to|por[ \t]cento|per[ \t]cento|prozent|procent)\b", re.I
+)
+_UNIT = re.compile(rf"[ \t-]?(?:{UNITS}|%)")
 _EAST = {
     **{one: value for value, group in enumerate(("〇零영공", "一壹", "二两兩贰", "三叁", "四肆", "五伍", "六陆", "七柒",
                                                 "八捌", "九玖")) for one in group},
@@ -111,6 +114,13 @@ _TWICE = re.compile(
 _MULTIPLIES = re.compile(
     rf"\b(doubl|halv|tripl|quadrupl)(?:es?|ed|ing)[ \t]+(?:the|its|our)?[ \t]*(?={_QUICK}\b)", re.IGNORECASE
 )
+_HALVES = re.compile(
+    rf"\b(?:cut|split|slash)(?:s|ting|ed)?[ \t]+(?:the|its|our)?[ \t]*({_QUICK})[ \t]+(?:in|by)[ \t]+half\b", re.I
+)
+_FOLD = re.compile(rf"\b({_WORD})-?fold\b", re.IGNORECASE)
+_IN_SO_MANY = re.compile(
+    r"(?<![\w.])(\d{1,3})[ \t]+(?:in|out[ \t]+of|of[ \t]+every)[ \t]+(?:every[ \t]+)?(\d{1,4})[ \t]+(?=[a-z])"
+)
 _FACTORS = {"doubl": "2", "halv": "0.5", "tripl": "3", "quadrupl": "4"}
 _MAGNITUDE = re.compile(
     r"\b(?:an?|1)[ \t]+order[ \t]+of[ \t]+magnitude\b|\borders[ \t]+of[ \t]+magnitude\b", re.IGNORECASE
@@ -127,9 +137,13 @@ def in_digits(line: str) -> str:
     line = _TWICE.sub("2 times", line)
     line = _MULTIPLIES.sub(lambda m: f"makes {_FACTORS[m[1].lower()]} times the ", line)
     line = _ONE_PART.sub(lambda m: f"1/{_PARTS_OF[(m[1] or m[2]).lower()]}{' of ' if m[2] else ''}", line)
+    line = _HALVES.sub(r"makes 0.5 times the \1", line)
+    line = _FOLD.sub(r"\1 times", line)
     line = _BIG.sub(lambda m: _written(Decimal(m[1]) * _MAGNITUDES[m[2].lower()]), line)
     line = _SPELLED.sub(_number, line)
+    line = _PERCENT_ABROAD.sub("%", line)
     line = _SPELLED_ABROAD.sub(_abroad, line)
+    line = _IN_SO_MANY.sub(lambda m: f"{m[1]}/{m[2]} of the " if int(m[1]) < int(m[2]) else m[0], line)
     line = _FRACTION.sub(lambda m: f"{m[1]}/{_PARTS_OF[m[2].lower()]}", line)
     return _POWER.sub(lambda m: str(int(m[1]) ** int(m[2])), line)
 

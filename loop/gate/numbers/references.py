@@ -15,14 +15,15 @@ _EXACT = re.compile(
     r"|\b01[0-9A-HJKMNP-TV-Z]{24}\b"
 )
 """References that are looked up elsewhere, and hashes."""
+_UNIT = r"(?:[kKMGTP]i?B/s|[kKMGTP]?(?:B|b)ps|[KMGTP]?FLOP/?[sS]|[kMG]Hz|[MGT]i?B)"
 _NAMED = re.compile(
     r"https?://\S{1,300}|\b(?:19|20)\d\d-[01]\d-[0-3]\d\b"
-    r"|\b(?i:issues?|prs?|tickets?|pull requests?|discussions?|bugs?)\s*#?\d{1,6}\b|(?<![\d.])#\d{1,6}\b"
+    r"|\b(?i:issues?|prs?|tickets?|pull requests?|discussions?|bugs?)\s*#?\d{1,6}\b"
+    rf"|(?<![\d.])#\d{{1,6}}\b(?!\s+(?i:{PART})\b)(?!\s?{_UNIT})"
     r"|\b(?:[0-3]?\d\.?\s+)?(?:January|February|March|April|June|July|August|September|October|November|December)"
     r"(?:\s+\d{1,2},?)?\s+(?:19|20)\d\d\b"
     r"|\S{1,80}\.(?:py|cu|md|txt|json|csv|pdf|html|log|yaml|yml)\b(?::\d+)?"
 )
-_UNIT = r"(?:[kKMGTP]i?B/s|[kKMGTP]?(?:B|b)ps|[KMGTP]?FLOP/?[sS]|[kMG]Hz|[MGT]i?B)"
 UNNUMBERED = re.compile(
     rf"(?<![\d.])(?<![\d.][ -])(?<![\w/]){_UNIT}(?![\w/])|\b(?i:how many|number of|count"
     rf" of)\s+(?:\w+\s+){{0,2}}?(?:{_UNIT}|(?i:{PART}))\b"

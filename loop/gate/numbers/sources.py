@@ -18,6 +18,7 @@ from kbs.evidence.spec import same_text
 from kbs.evidence.units import NUMBER, Number, Quantity, parse_quantity
 from kbs.evidence.vocabulary import words
 from loop.gate.context import GateContext
+from loop.gate.numbers import wording
 from loop.gate.numbers.figures import (
     COUNT,
     Equation,
@@ -57,6 +58,7 @@ MAX_LINES = 12
 """A citation of more lines cites a text, and is not a source of its numbers."""
 ELEMENT_BYTES = 16
 """The widest element, or vector of elements, that one instruction loads."""
+_OF_SIZES = ("bytes", "floating-point operations")
 _COUNTABLE = frozenset({"", "bytes", "floating-point operations", "percent", "ratio", *_COUNTED})
 """Dimensions that a product of sizes and counts may have."""
 _FIGURE = re.compile(r"figures\[(?P<number>\d{1,4})\](?:\.value)?")
@@ -368,8 +370,8 @@ def is_element(stated: Stated) -> bool:
 
 
 def derived(text: str, given: Sequence[Figures], is_size: Callable[[Decimal], bool] = lambda _: False) -> list[Shown]:
-    """Every correct equation in a text, in order; a result may be the input of a later one. Bytes that follow from
-    sizes of the run, for which `is_size` holds, need no source."""
+    """Every correct equation in a text, in order; a result may be the input of a later one. Bytes and operations that
+    follow from sizes of the run, for which `is_size` holds, need no source."""
     figures, found = Figures(), list[Shown]()
     for equation in equations(text):
         if not equation.holds:
@@ -377,11 +379,11 @@ def derived(text: str, given: Sequence[Figures], is_size: Callable[[Decimal], bo
         facts = [
             one
             for one in equation.inputs
-            if not is_element(one) and not (one.dimension == "bytes" and is_size(one.readings[0].base))
+            if not is_element(one) and not (one.dimension in _OF_SIZES and is_size(one.readings[0].base))
         ]
         grounded = bool(facts) and all(any(g.has(one.readings) for g in (*given, figures)) for one in facts)
         counted = not facts and all(result.unit.dimension in _COUNTABLE for result in equation.results)
-        counted = counted or (not facts and _follows(equation, (*given, figures)))
+        counted = counted or (not facts and _follows(equation, (*given, figures), is_size))
         found.append(Shown(equation, grounded, counted))
         for result in equation.results if grounded or counted else ():
             figures.add(result)
@@ -391,14 +393,16 @@ def derived(text: str, given: Sequence[Figures], is_size: Callable[[Decimal], bo
     return found
 
 
-def _follows(equation: Equation, known: Sequence[Figures]) -> bool:
-    """Whether an intensity follows from bare numbers each of which is known: `3932160 / 192512 = 20.4 FLOP/byte`."""
+def _follows(equation: Equation, known: Sequence[Figures], is_size: Callable[[Decimal], bool]) -> bool:
+    """Whether an intensity follows from numbers each of which is known, `3932160 / 192512 = 20.4 FLOP/byte`, or from
+    sizes of the run alone."""
     if {result.unit.dimension for result in equation.results} != {"floating-point operations per byte"}:
         return False
     left = equation.text.partition("=")[0]
     inputs = [one for match in re.finditer(NUMBER, left) if (one := plain_number(match[0])) is not None]
-    return bool(inputs) and all(
-        one.number.digits > 2 and any(figures.has([one]) for figures in known) for one in inputs
+    return bool(inputs) and (
+        all(one.number.digits > 2 and any(figures.has([one]) for figures in known) for one in inputs)
+        or all(one.base <= wording.SMALL or is_size(one.base) for one in inputs)
     )
 
 

@@ -95,6 +95,11 @@ USES = _any(
     r"per (?:thread|block|program|row|warp)",
 )  # fmt: skip
 """Words by which a sentence says what a kernel takes."""
+KEPT_BY = re.compile(
+    rf"(?:{THING.pattern})\s+(?:can\s+|may\s+)?(?:keeps?|holds?|takes?|hosts?|has|have)\s+(?:(?:up to|at most)\s+)?$",
+    re.IGNORECASE,
+)
+"""Hardware of which the number behind is: `an SM keeps 64 warps`."""
 A_CLOCK = re.compile(
     r"^[\s\w-]{0,40}?\b(?:an?\s+(?:clock|cycle|clk)|(?:per|each|every)\s+(?:clock|cycle|clk|second))\b", re.IGNORECASE
 )
@@ -121,7 +126,7 @@ SPEEDUP_BEFORE = re.compile(
 SHARE = re.compile(r"^\s?/\s?(\d+)\s+(?:of|the)\b")
 MEASURABLE = re.compile(
     r"^\s*(?:the|its|all|each|every)?\s*(?:\w+\s+){0,2}?(?:time|runtime|duration|cycles|instructions?|stalls?|peak|latency"
-    r"|bandwidth|throughput|occupancy|issue slots|ceiling|roofline)\b",
+    r"|bandwidth|throughput|occupancy|issue slots|ceiling|roofline|warps?\s+(?:wait|stall|idle|sit))\b",
     re.IGNORECASE,
 )
 """Of what a share is measured, and does not follow from the text of a kernel."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
+from kbs.hardware.profile_metrics import profile_metrics
 from loop.gate.comments import code_without_comments
 from loop.gate.context import GateContext
 from loop.gate.numbers.accounting import integers
@@ -104,9 +105,9 @@ def discipline(context: GateContext) -> Iterator[Broken]:
     stages, tile sizes, cache hints, precision settings, masks that are left out and the code itself are told apart.
     What no declared method changes is a second change, and so is a setting that `single_change` names beside them;
     nothing of what a method changes is no change by it, and a value that `single_change` says a setting gets (`BLOCK
-    to 2048`) is in the code. Where loops, accesses, grid and calls are the parent's, only arithmetic differs, and that
-    is no method but those of arithmetic. A new kernel function brings its own settings. A kernel that moves to another
-    language declares `rewrite`, and no other kernel does.
+    to 2048`) is in the code, as is each name with an underscore that it has. Where loops, accesses, grid and calls are
+    the parent's, only arithmetic differs, and that is no method but those of arithmetic. A new kernel function brings
+    its own settings. A kernel that moves to another language declares `rewrite`, and no other kernel does.
 
     Why: with two changes at once nobody knows which one helped.
 
@@ -162,10 +163,15 @@ def _held_against_methods(context: GateContext, proposal: Proposal) -> Iterator[
         yield broken(
             context.kernel_file, f"{why}: that is not {declared}", "Declare the method that the change really is."
         )
-    constants = set(integers(code))
+    constants, metrics = set(integers(code)), profile_metrics().all
     for name, value in knobs.told(proposal.hypothesis.single_change, proposal.kernel):
         if Decimal(value) not in constants:
             message = f"single_change says that {name} becomes {value}, and the kernel has no {value}"
+            fix = "Make that change, or leave it out of the sentence."
+            yield broken(f"{context.proposal_file}#hypothesis.single_change", message, fix)
+    for name in knobs.identifiers(proposal.hypothesis.single_change):
+        if name not in f"{before} {proposal.kernel}" and name not in context.methods.by_id and name not in metrics:
+            message = f"single_change names {name}, which neither v{proposal.parent} nor the kernel has"
             fix = "Make that change, or leave it out of the sentence."
             yield broken(f"{context.proposal_file}#hypothesis.single_change", message, fix)
     for one in knobs.spoken(proposal.hypothesis.single_change):

@@ -269,6 +269,17 @@ way(
     "the docstring alone", "kernel-unchanged", _parent(lambda text: text.replace("Softmax of rows.", "A fast softmax."))
 )
 way("names of locals alone", "kernel-unchanged", _parent(lambda text: text.replace("width", "columns")))
+way("a name in single_change that no kernel has", "discipline", says("exp2, and evict_last", "single_change"))
+way(
+    "French beside English",
+    "loose-number",
+    says("v0 atteint quatre-vingts pour cent de la bande passante, as measured."),
+)
+way("an issue that counts parts", "unsourced-spec", says("The device has #144 SMs."))
+way("what an SM keeps", "unsourced-spec", says("An SM keeps 64 warps resident."))
+way("a ratio as an adverb", "loose-number", says("L2 is fivefold faster than the memory behind it."))
+way("a share in words", "loose-number", says("In v0 nine in ten warps wait at the barrier."))
+way("a promise of half", "loose-number", says("More warps keep more loads under way, which cuts the time in half."))
 way("two methods under single", "discipline", proposes(methods=("mufu_ex2_softmax", "ldmatrix_stmatrix")))
 way("rewrite within a language", "discipline", proposes(methods=("rewrite",)))
 way("another language as something else", "discipline", proposes(kernel="__global__ void f() {}\n", language="cuda"))
