@@ -75,6 +75,6 @@ def _serve_http(port: int, folder: Path) -> str:
     bound = listen(port)
     address = f"http://127.0.0.1:{bound.getsockname()[1]}{PATH}"
     shown = f"the token in {TOKEN}" if given else token
-    tell(f"kopt mcp: {address}\nAuthorization: Bearer {shown}\nCtrl-C ends it.\n")
-    serve_http(bound, folder, token)
+    said = f"kopt mcp: {address}\nAuthorization: Bearer {shown}\nCtrl-C ends it.\n"
+    serve_http(bound, folder, token, lambda: tell(said))
     return address

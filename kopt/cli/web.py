@@ -53,13 +53,16 @@ def web(
     bound = listen(port)
     address = f"http://{HOST}:{bound.getsockname()[1]}/"
     whole = f"{address}?token={token}"
-    tell(f"kopt web: {address}?token={f'the one in {TOKEN}' if given else token}\nCtrl-C ends it.\n")
-    if open_:
-        import webbrowser
 
-        webbrowser.open(whole)
+    def ready() -> None:
+        tell(f"kopt web: {address}?token={f'the one in {TOKEN}' if given else token}\nCtrl-C ends it.\n")
+        if open_:
+            import webbrowser
+
+            webbrowser.open(whole)
+
     with contextlib.suppress(KeyboardInterrupt):  # it is how the server ends
-        serve_web(bound, root, tuple(folder.resolve() for folder in further), token)
+        serve_web(bound, root, tuple(folder.resolve() for folder in further), token, ready)
 
     def show(console: Console) -> None:
         """Nothing: all was said in the browser."""

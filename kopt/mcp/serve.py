@@ -16,11 +16,9 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kopt.mcp.server import make_server
-from kopt.services.serving.port import KEEP_ALIVE, names
+from kopt.services.serving.port import names
 
 PATH = "/mcp"
-_GRACE = 2
-"""Seconds that open answers have to end when the server is stopped."""
 
 
 def serve_stdio(root: Path) -> None:
@@ -34,21 +32,12 @@ async def _stdio(root: Path) -> None:
         await server.run(read, write, server.create_initialization_options())
 
 
-def serve_http(bound: socket.socket, root: Path, token: str) -> None:
-    """Serve HTTP clients that send the token, until Ctrl-C or SIGTERM."""
-    import uvicorn
+def serve_http(bound: socket.socket, root: Path, token: str, ready: Callable[[], None]) -> None:
+    """Serve HTTP clients that send the token, until Ctrl-C or SIGTERM; `ready` is called when it does."""
+    from kopt.services.serving.server import serve
 
     app = make_app(lambda: make_server(root), bound.getsockname()[1], token)
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        ws="none",
-        timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=_GRACE,
-    )
-    uvicorn.Server(config).run(sockets=[bound])
+    serve(app, bound, ready)
 
 
 def make_app(make: Callable[[], Server], port: int, token: str) -> ASGIApp:

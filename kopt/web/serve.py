@@ -5,35 +5,25 @@ from __future__ import annotations
 import logging
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from kbs.common.errors import KoptError
-from kopt.services.serving.port import KEEP_ALIVE
 from kopt.web.app import make_app
 from kopt.web.desk import Desk
 
-_GRACE = 2
-"""Seconds that open answers have to end when the server is stopped."""
 _log = logging.getLogger(__name__)
 
 
-def serve_web(bound: socket.socket, root: Path, runs: tuple[Path, ...], token: str) -> None:
-    """Serve browsers that have the token, until Ctrl-C or SIGTERM. `runs`: further folders of runs."""
-    import uvicorn
+def serve_web(bound: socket.socket, root: Path, runs: tuple[Path, ...], token: str, ready: Callable[[], None]) -> None:
+    """Serve browsers that have the token, until Ctrl-C or SIGTERM; `ready` is called when it does. `runs`: further
+    folders of runs."""
+    from kopt.services.serving.server import serve
 
     desk = Desk(root.resolve(), runs)
     app = make_app(desk, bound.getsockname()[1], token)
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        ws="none",
-        timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=_GRACE,
-    )
     threading.Thread(target=_warm, args=(desk,), name="warm", daemon=True).start()
-    uvicorn.Server(config).run(sockets=[bound])
+    serve(app, bound, ready)
 
 
 def _warm(desk: Desk) -> None:
