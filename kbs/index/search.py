@@ -136,7 +136,7 @@ class Retrieved:
     near: frozenset[str]
     """Passages that were found by vectors, or whose section's heading or asks were."""
     cosines: Mapping[str, float]
-    """Cosine of each candidate that has a vector."""
+    """Cosine of each candidate; where it has no vector yet, what its words say: see `_by_words_alone`."""
     asked: Mapping[tuple[int, int], float]
     """The best cosine of the heading and asks of each candidate's section that has asks."""
     asked_mean: Mapping[tuple[int, int], float]
@@ -189,6 +189,7 @@ def retrieve(
         found |= cosines_of(store, query.vector, (spots.keys() | questions.keys()) - found.keys(), model)
         for id in questions.keys() & found.keys():
             asks.setdefault(questions[id].section, []).append(found[id])
+        found |= _by_words_alone(by_words - found.keys(), words, found)
     passages = {id: spot for id, spot in spots.items() if not spot.asked}
     return Retrieved(
         query=query,
@@ -204,6 +205,15 @@ def retrieve(
         asked_mean={section: sum(cosines) / len(cosines) for section, cosines in asks.items()},
         around=around,
     )
+
+
+def _by_words_alone(ids: Collection[str], words: Mapping[str, float], cosines: Mapping[str, float]) -> dict[str, float]:
+    """What stands for the cosine of passages without a vector: the nearest one's, by their share of the best BM25.
+
+    Their ingest has not come to them yet. With 0 they would not be found before it has, however well their words fit.
+    """
+    nearest, best = max(cosines.values(), default=0.0), max(words.values(), default=0.0)
+    return {id: nearest * words[id] / best for id in ids} if best else {}
 
 
 def lifted(own: float | None, asked: float | None) -> float:

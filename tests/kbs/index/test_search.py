@@ -61,7 +61,8 @@ def put(
         passages.append(Passage(passage_id(wiki, path, text, 0), page, name, (), text, text, cited))
     entry = PageEntry(wiki, path, page, kind, name, "verified", 1, 1, "aa", {"kind": (kind,), **facets})
     store.put_page(entry, passages, (), ())
-    made = ((one.embedding_key, unit(*vector).tobytes()) for one, vector in zip(passages, vectors, strict=True))
+    with_vector = zip(passages, vectors, strict=True) if vectors else ()
+    made = ((one.embedding_key, unit(*vector).tobytes()) for one, vector in with_vector)
     store.put_embeddings(MODEL, made)
 
 
@@ -104,6 +105,15 @@ def test_scores_are_the_sum_of_their_stages(store: Store) -> None:
         assert hit.cosine == pytest.approx(float(VECTORS[hit.passage.text] @ unit(1, 1, 0)))
         assert hit.names == (NAME_BONUS if hit.passage.page_id == "kernel/softmax" else 0)
         assert hit.identifier == (IDENTIFIER_BONUS if "wgmma" in hit.passage.text else 0)
+
+
+def test_what_has_no_vector_yet_is_found_by_its_words(store: Store) -> None:
+    """A search while its ingest is under way, among passages that are a little near."""
+    with store.transaction():
+        put(store, "kernel/zebra", ["the zebra number of the doors"], {}, [])
+    found = search(store, Query("zebra number of the doors", unit(1, 1, 1), count=2), V, MODEL, None)
+    assert texts(found)[0] == "the zebra number of the doors"
+    assert "vectors" not in found.hits[0].found_by
 
 
 def test_a_rare_identifier_wins_over_meaning(store: Store) -> None:
