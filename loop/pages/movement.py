@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evaluator.receipt import timing_text as words
+from evaluator.receipt.verdict import Improvement
 from loop.pages.artifacts import NOT_THERE, VersionFiles, is_time
 from loop.proposals.proposal import Expected
 
@@ -42,6 +43,8 @@ def _movement(files: VersionFiles, expected: Expected) -> Movement:
     if is_time(expected.metric):
         before, after = _parent_us(files), files.median_us
         shown = (words.duration(before), words.duration(after))
+        if files.receipt and files.receipt.improvement is Improvement.SAME:
+            return Movement(expected.metric, said, *shown, "no change")
     else:
         parent = files.parent
         before = parent.number_of(expected.metric) if parent else None

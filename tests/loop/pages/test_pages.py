@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 
+from evaluator.receipt.verdict import Improvement
 from kbs.common.canonical_json import dumps
 from kbs.evidence.arithmetic import equation_holds
 from loop import pages
 from loop.journal.folder import RunFolder
 from loop.journal.record import RunRecord
-from loop.pages import citations, standalone
+from loop.pages import citations, movement, standalone
 from loop.pages.artifacts import VersionFiles
 from loop.pages.movement import movements
 from loop.proposals.proposal import Expected, Selected
@@ -183,6 +184,23 @@ def test_a_movement_the_other_way_is_said(view: View, ended: valid.ValidRun, tmp
     assert [one.outcome for one in found] == ["the other way", "N/A", "no change", "N/A"]
     assert found[0].observed == "88.6 % -> 89.6 %"
     assert found[1].after == "90.00 µs"
+
+
+def test_a_time_that_the_receipt_calls_the_same_did_not_move(
+    view: View, ended: valid.ValidRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its median was a little lower than the parent's, within what both scatter."""
+    files = VersionFiles(RunFolder(ended.copy(tmp_path).root), view.record, 1)
+    proposal = files.proposal
+    assert proposal is not None
+    expected = (Expected(metric="time", direction="down", size="by a little"),)
+    foretold = proposal.model_copy(update={"hypothesis": proposal.hypothesis.model_copy(update={"expected": expected})})
+    vars(files)["proposal"] = foretold
+    monkeypatch.setattr(movement, "_parent_us", lambda _: 90.1)
+    assert [one.outcome for one in movements(files)] == ["as foretold"]
+    assert files.receipt is not None
+    vars(files)["receipt"] = files.receipt.model_copy(update={"improvement": Improvement.SAME})
+    assert [one.outcome for one in movements(files)] == ["no change"]
 
 
 def test_what_was_not_measured_is_said_plainly(view: View) -> None:
