@@ -5,6 +5,7 @@ With y* the oracle cast to the output's dtype, e = y − y*, e_p = PyTorch's own
 
     RMS(e) ≤ κ·max(RMS(e_p), u·RMS(y*))        max|e| ≤ 4κ·max(max|e_p|, u·max|y*|)
 
+One row in 1,000 may need 2κ of RMS(e): see `RARE` in `evaluator/correctness/row_errors.py`.
 A tensor whose rows are shorter than 64 is one row; each index of a dimension shorter than 64 is held against its own
 size as well, see `evaluator/correctness/slices.py`. Both allowances have a floor, half the distance between subnormal
 numbers, times κ. NaN and infinities stand where y* has them; within 2u of overflow, an infinity and the largest number
@@ -50,7 +51,8 @@ class Comparison(Record):
     kappa: Real
     """The constant in force; NaN where equality or a declared tolerance was asked."""
     rms_ratio: Real
-    """Largest RMS(e) of a row in units of max(RMS(e_p), u·RMS(y*)), to be held against κ; NaN for integers."""
+    """Largest RMS(e) of a row in units of max(RMS(e_p), u·RMS(y*)), one row in 1,000 by half, to be held against κ; NaN
+    for integers."""
     max_ratio: Real
     """Largest |e| of a row in units of max(max|e_p|, u·max|y*|), to be held against 4κ; NaN for integers."""
     rule: Line

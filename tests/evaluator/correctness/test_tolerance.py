@@ -153,6 +153,24 @@ def test_one_wrong_element_is_found(dtype: torch.dtype, shape: tuple[int, ...], 
     assert f"element {at} is" in found.detail
 
 
+@pytest.mark.parametrize("piece", [0, 64 * 300])
+@pytest.mark.parametrize(
+    ("rows", "off", "share", "passes"),
+    [(4096, 4, 1.9, True), (4096, 5, 1.1, False), (4096, 1, 2.1, False), (900, 1, 1.1, False), (900, 1, 0.9, True)],
+)
+def test_one_row_in_a_thousand_may_need_twice_the_constant(
+    rows: int, off: int, share: float, passes: bool, piece: int
+) -> None:
+    """`share` of κ is what some rows are off by."""
+    reference = torch.ones(rows, 64, dtype=torch.float64)
+    got = reference.float()
+    units = share * kappa(torch.float32, stretched=False)
+    got[torch.arange(off) * (rows // off)] += units * 2**-24
+    found = ours(got, reference, piece=piece)
+    assert found.passed == passes
+    assert found.rms_ratio == pytest.approx(units if off > rows // 1000 else units / 2, rel=0.01)
+
+
 def test_a_small_row_is_not_hidden_by_a_large_one() -> None:
     reference = torch.stack([normal(128) * 1e6, normal(128, seed=1) * 1e-6])
     got = reference.float()
