@@ -13,7 +13,8 @@ from ingest.carried import carried_vectors
 from ingest.progress import Progress, UpdateResult
 from kbs.common.ulid import new_ulid
 from kbs.index.chroma import BATCH as CHROMA_BATCH
-from kbs.index.chroma import Known, LostCollectionError, Server, VectorIndex, VectorIndexError
+from kbs.index.chroma import Known, LostCollectionError, VectorIndex, VectorIndexError
+from kbs.index.chroma_server import Server
 from kbs.index.encoder import Encoder
 from kbs.index.sqlite_file import SCHEMA_VERSION
 from kbs.index.store import Store

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from kbs.answers.knowledge import NOTE, Knowledge, is_read_by_row, sentences
 from kbs.answers.model import Answer, Claim, ClaimKind, Section
-from kbs.index.section import Section as PageSection
+from kbs.evidence.passage import Section as PageSection
 from kbs.index.sections import SECTION_WORDS, SectionHit
 from kbs.questions.forms import Form
 from kbs.questions.question import Question

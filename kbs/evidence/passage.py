@@ -1,4 +1,4 @@
-"""What a search finds: the span of a wiki page or a record of the log; and the facets that it filters by.
+"""What a search finds: the span of a wiki page or a record of the log, and whole sections; and the facets that it filters by.
 
 A section that lists asks is found by its heading and its asks too: each is an `AskedAs` in the index, with a
 vector of its own, and points at the passages.
@@ -10,10 +10,10 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kbs.evidence.checking import plain_text
-from kbs.evidence.citation import Citation
+from kbs.evidence.citation import Citation, lines_hash
 
 LOG = "log"
 """What stands in the place of a wiki's name for a record of the experience log."""
@@ -163,3 +163,57 @@ def standing_alone(heading: str, title: str) -> str:
     """The words of a heading, with the title of its page before them where it names no subject."""
     words = " ".join(plain_text(heading).split())
     return words if names_subject(heading) or heading == title else f"{title}: {words}"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of a page, whole. A record of the experience log is one too."""
+
+    page_id: str
+    title: str
+    """The title of the page."""
+    place: int
+    """Its place in the page; page and place name it."""
+    trail: tuple[str, ...]
+    """Headings above it and its own, outermost first, without the title of the page."""
+    asks: tuple[str, ...]
+    """Other ways in which people put what it answers."""
+    passages: tuple[Passage, ...]
+    """All of it, in its order; at least one."""
+    about: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    """facet → values of the page, in their order."""
+
+    @property
+    def heading(self) -> str:
+        """Its own heading; the page's title for what stands above the first, and for a record."""
+        return self.trail[-1] if self.trail else self.title
+
+    @property
+    def cited(self) -> Citation | None:
+        """Its lines, from the first to the last of its text; None for a record."""
+        first, last = self.passages[0].cited, self.passages[-1].cited
+        if first is None or last is None:
+            return None
+        lines = first.quote.split("\n")
+        for passage in self.passages[1:]:
+            missing = passage.citation.line_start - first.line_start - len(lines)
+            lines += passage.gap.split("\n") if passage.gap else [""] * missing
+            lines += passage.text.split("\n")
+        return Citation(
+            *(first.wiki, first.path, first.line_start, last.line_end, first.revision),
+            *(lines_hash(lines), "\n".join(lines)),
+        )
+
+    @property
+    def citation(self) -> Citation:
+        """Its lines. A record has none: raises ValueError."""
+        cited = self.cited
+        if cited is None:
+            raise ValueError(f"{self.page_id} is a record of the log, and has no lines")
+        return cited
+
+    @property
+    def reference(self) -> str:
+        """What cites it: `gpu-wiki/kernel/softmax.md:L23-L30`, or `log/<id>`."""
+        cited = self.cited
+        return cited.reference if cited is not None else self.page_id

@@ -21,14 +21,14 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 
 from kbs.common.errors import ConfigurationError, KoptError
+from kbs.index.chroma_server import Server
 from kbs.index.encoder import Vectors
 
 BATCH = 5_000
@@ -45,57 +45,37 @@ class LostCollectionError(VectorIndexError):
     """The collection is gone, damaged, or was written by another index: it is to be filled again under a new name."""
 
 
-@dataclass(frozen=True)
-class Server:
-    """A Chroma server, and who asks it."""
+def _client_of(server: Server) -> Any:
+    """A client; it has asked the server nothing yet but whether tenant and database are there."""
+    import chromadb
+    from chromadb.config import DEFAULT_DATABASE, DEFAULT_TENANT, Settings
+    from chromadb.errors import NotFoundError
 
-    url: str
-    """http://HOST:PORT, or with a path below which it answers."""
-    tenant: str = ""
-    database: str = ""
-    token: str = field(default="", repr=False)
-    """Sent as bearer token and as `X-Chroma-Token`."""
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    def without_secrets(self, text: str) -> str:
-        """A text in which the token and the values of the headers are left out."""
-        for secret in filter(None, (self.token, *self.headers.values())):
-            text = text.replace(secret, "…")
-        return text
-
-    def client(self) -> Any:
-        """A client; it has asked the server nothing yet but whether tenant and database are there."""
-        import chromadb
-        from chromadb.config import DEFAULT_DATABASE, DEFAULT_TENANT, Settings
-
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
-            raise ConfigurationError(
-                "the setting chroma_url is not an address of a Chroma server",
-                code="chroma_url",
-                hint="Set chroma_url to http://HOST:PORT, or leave it empty for the index on disk; a token belongs"
-                " into chroma_token.",
-            )
-        tls = parts.scheme == "https"
-        port = parts.port or (443 if tls else 8000)
-        host = f"{parts.scheme}://{parts.hostname}:{port}{parts.path.rstrip('/')}"
-        secret = {"Authorization": f"Bearer {self.token}", "X-Chroma-Token": self.token} if self.token else {}
+    host, port, tls = server.address()
+    tenant, database = server.tenant or DEFAULT_TENANT, server.database or DEFAULT_DATABASE
+    try:
         client = chromadb.HttpClient(
             host=host,
             port=port,
             ssl=tls,
-            headers={**secret, **self.headers},
+            headers=server.sent_headers(),
             settings=Settings(anonymized_telemetry=False),
-            tenant=self.tenant or DEFAULT_TENANT,
-            database=self.database or DEFAULT_DATABASE,
+            tenant=tenant,
+            database=database,
         )
-        server = getattr(client, "_server", None)
-        session = getattr(server, "_session", None)
-        if session is not None and server is not None:  # Chroma itself would wait for ever, and close no connection
-            session.timeout = _PATIENCE
-            stop = type(server).stop
-            server.stop = lambda: (session.close(), stop(server))
-        return client
+    except NotFoundError as error:  # nothing of the index is lost: it was looked for in the wrong place
+        raise VectorIndexError(
+            f"the Chroma server at {server.url} has no tenant {tenant} with a database {database}",
+            code="chroma_tenant",
+            hint="Check the settings chroma_tenant and chroma_database; an administrator of the server makes them.",
+        ) from error
+    there = getattr(client, "_server", None)
+    session = getattr(there, "_session", None)
+    if session is not None and there is not None:  # Chroma itself would wait for ever, and close no connection
+        session.timeout = _PATIENCE
+        stop = type(there).stop
+        there.stop = lambda: (session.close(), stop(there))
+    return client
 
 
 @dataclass(frozen=True)
@@ -307,7 +287,7 @@ class VectorIndex:
 
     def _client(self, *, reading: bool = False) -> Any:
         if self.server is not None:
-            return self.server.client()
+            return _client_of(self.server)
         folder = self.folder
         if reading:
             if not (folder / "chroma.sqlite3").exists():

@@ -14,11 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from kbs.evidence.passage import Passage
+from kbs.evidence.passage import Passage, Section
 from kbs.evidence.vocabulary import Vocabulary
 from kbs.index.passages import Spot
 from kbs.index.search import Query, Retrieved, SearchResult, VectorQuery, cosines_of, ranked, retrieve
-from kbs.index.section import Section
 from kbs.index.store import Store
 
 __all__ = ["SECTION_WORDS", "Section", "SectionHit", "SectionResult", "find_sections"]

@@ -13,12 +13,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from kbs.evidence.passage import LOG, PageEntry, Passage
+from kbs.evidence.passage import LOG, PageEntry, Passage, Section
 from kbs.evidence.spec import Spec
 from kbs.evidence.table_rows import TableRow
 from kbs.index.passages import ALL, HIDDEN, MASKED, PASSAGE, VISIBLE, Chosen, Passages, Spot, passage_of
 from kbs.index.rows import Rows
-from kbs.index.section import Section
 from kbs.index.sqlite_file import batches
 
 

@@ -22,7 +22,8 @@ from kbs.evidence.citation import NOTES, Citation
 from kbs.evidence.passage import LOG
 from kbs.evidence.spec import Spec
 from kbs.evidence.vocabulary import Product, Vocabulary, is_capability, vocabulary
-from kbs.index.chroma import Server, VectorIndexError
+from kbs.index.chroma import VectorIndexError
+from kbs.index.chroma_server import Server
 from kbs.index.encoder import (
     DEFAULT_MODEL,
     DefaultEncoder,

@@ -219,7 +219,8 @@ def _environment() -> dict[str, Any]:
         raise ConfigurationError(
             f"cannot read a KOPT_* environment variable: {error}",
             code="setting_invalid",
-            hint="Lists are JSON, such as KOPT_WIKIS='[\"/path/to/wiki\"]'.",
+            hint="Lists and headers are JSON, such as KOPT_WIKIS='[\"/path/to/wiki\"]' and"
+            ' KOPT_CHROMA_HEADERS=\'{"X-Team": "kernels"}\'.',
         ) from error
     return {name: value for name, value in found.items() if value is not None}
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kbs.common.errors import ConfigurationError
+from kbs.evidence.passage import Section
 from kbs.index.passages import Chosen
-from kbs.index.section import Section
 from kbs.index.store import Store
 from kopt.services.engine import Engine
 

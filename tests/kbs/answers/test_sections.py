@@ -30,9 +30,8 @@ from kbs.answers.sections import (
     plainly,
 )
 from kbs.evidence.citation import Citation
-from kbs.evidence.passage import Passage
+from kbs.evidence.passage import Passage, Section
 from kbs.index.search import SearchResult
-from kbs.index.section import Section
 from kbs.index.sections import SECTION_WORDS, SectionHit, SectionResult
 from kbs.index.tokens import query_words
 from tests.kbs.answers.small_wiki import read, texts

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from kbs.common.errors import ConfigurationError
-from kbs.index.chroma import Known, LostCollectionError, Server, VectorIndex, VectorIndexError
+from kbs.index.chroma import Known, LostCollectionError, VectorIndex, VectorIndexError
+from kbs.index.chroma_server import Server
 from kbs.index.encoder import Vectors
 
 ABOUT = {"model": "m"}
@@ -188,6 +191,32 @@ def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
 
 def test_what_a_server_is_asked_with_is_not_shown() -> None:
     assert "secret" not in repr(Server("http://127.0.0.1:9", token="secret", headers={"X-Key": "secret"}))
+
+
+@pytest.mark.parametrize(
+    ("asked_with", "setting"),
+    [
+        ({"token": "secret\nword"}, "chroma_token"),
+        ({"token": "secr\u00e9t secret"}, "chroma_token"),
+        ({"headers": {"X-Key": "secret\r\nX-Other: 1"}}, "chroma_headers"),
+        ({"headers": {"X Key": "secret"}}, "chroma_headers"),
+    ],
+)
+def test_what_no_header_can_carry_is_refused_without_being_told(
+    tmp_path: Path, asked_with: dict[str, Any], setting: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        VectorIndex(tmp_path, "ONE", Server("http://127.0.0.1:9", **asked_with)).ids()
+    assert caught.value.code == "chroma_header"
+    assert setting in caught.value.message
+    assert "secr" not in f"{caught.value.message} {caught.value.hint}"
+
+
+@pytest.mark.parametrize("secret", ["plain", "two\nlines", 'with "quotes"', "back\\slash", "ends\n"])
+def test_a_secret_that_is_quoted_is_left_out_too(secret: str) -> None:
+    server = Server("http://127.0.0.1:9", token=secret)
+    for text in (secret, repr(secret), json.dumps(secret), repr(f"Bearer {secret}".encode()), f"[{secret.strip()}]"):
+        assert not any(word in server.without_secrets(text) for word in secret.replace('"', " ").split())
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,7 @@ class ChromaServer:
 
     def start(self) -> None:
         program = Path(sys.executable).with_name("chroma")
-        words = [program, "run", "--path", self.folder, "--host", "127.0.0.1", "--port", str(self.port)]
+        words = [str(program), "run", "--path", str(self.folder), "--host", "127.0.0.1", "--port", str(self.port)]
         self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_until(self.answers, 60.0)
 
@@ -256,6 +256,21 @@ def test_an_index_moves_from_disk_to_a_server_and_back(
     assert found(local) == (hits, [])
 
 
+def test_a_tenant_that_the_server_has_not_is_told_as_such(
+    run: Runner, home: Path, monkeypatch: pytest.MonkeyPatch, chroma: ChromaServer
+) -> None:
+    first = engine_of(home, monkeypatch, chroma)
+    assert updated(first).degraded == ""
+    usual, collection = found(first), own(first)
+    for setting in ("TENANT", "DATABASE"):
+        env = {"KOPT_CHROMA_URL": chroma.url, f"KOPT_CHROMA_{setting}": "nowhere"}
+        for words in (("search", SLOW), ("ingest",)):
+            done = run(home, *words, env=env)
+            assert (done.code, "degraded: the Chroma server at" in done.err, "nowhere" in done.err) == (0, True, True)
+            assert "Run `kopt ingest`" not in done.err
+    assert (found(first), own(first)) == (usual, collection), "its collection stays its own"
+
+
 # --- secrets ----------------------------------------------------------------------------------------------------------
 
 TOKEN, EXTRA = "token-that-nobody-may-see", "header-that-nobody-may-see"
@@ -308,6 +323,9 @@ def test_token_and_headers_reach_the_server_and_nobody_else(
         done = run(home, *words, *more, env=env)
         for secret in (TOKEN, EXTRA):
             assert secret not in done.out + done.err
+    told = run(home, *words, env=env | {"KOPT_CHROMA_TOKEN": f"{TOKEN}\nof two lines"})
+    assert (TOKEN in told.out + told.err, "Traceback" in told.err and "--debug" not in words) == (False, False)
+    assert "chroma_token" in told.out + told.err
     assert seen
     for headers in seen:
         sent = {name.lower(): value for name, value in headers.items()}
