@@ -117,6 +117,11 @@ def differing(before: str, after: str, language: str) -> tuple[Differs, ...]:
         if kind == "tile sizes":  # a constant that is new belongs to the code that needs it
             names = {_named(x) for x in one} & {_named(x) for x in other}
             one, other = ([x for x in several if _named(x) in names or "autotune" in x[1]] for several in (one, other))
+        if kind == "order of tiles":  # a size that is new, or gone, has no axis to compare
+            names = {_named(x) for x in one} & {_named(x) for x in other}
+            one, other = (
+                sorted({x for x in several if "=" not in x[1] or _named(x) in names}) for several in (one, other)
+            )
         if one != other:
             found.append(Differs(kind, next(iter(sorted(set(one) ^ set(other), key=str)), ("",))[-1][:80]))
     return tuple(found)
@@ -212,7 +217,7 @@ class _Stripped(ast.NodeTransformer):
             whole = len(node.args) > (1 if called == "tl.load" else 2)
             if named & {"mask", "boundary_check"} or whole:
                 self.masked = True
-            elif set(re.findall(r"\w+", ast.unparse(node))) & {*self.wide, "arange"}:
+            elif node.args and set(re.findall(r"\w+", ast.unparse(node.args[0]))) & {*self.wide, "arange"}:
                 self.settings.append(("masks", self.inside, f"{ast.unparse(node)[:60]} without a mask"))
         if (
             called.endswith("cdiv")
@@ -268,22 +273,54 @@ def _python(tree: ast.Module) -> _Parts:
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module):
             said = node.body and isinstance(node.body[0], ast.Expr) and isinstance(node.body[0].value, ast.Constant)
             node.body = (node.body[1:] if said else node.body) or [ast.Pass()]
-    stripped.wide = _made_by_arange(tree)
+    stripped.wide = _follow_from(tree, r"\barange\b")
+    stripped.settings += [("order of tiles", where, said) for where, said in _orders(tree, kernels)]
     made = stripped.visit(tree)
     code = [ast.dump(one) for one in made.body if not isinstance(one, ast.Pass)]
     return _Parts(kernels, stripped.settings, code, stripped.masked)
 
 
-def _made_by_arange(tree: ast.Module) -> set[str]:
-    """Names whose values follow from `tl.arange`: accesses at such places are those of a tile."""
+def _follow_from(tree: ast.AST, made: str) -> set[str]:
+    """Names whose values follow from a call: `tl.arange` makes places of a tile."""
     found: set[str] = set()
-    given = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
+    given = [(node.targets, node.value) for node in ast.walk(tree) if isinstance(node, ast.Assign)]
+    given += [([node.target], node.iter) for node in ast.walk(tree) if isinstance(node, ast.For)]
     for _ in range(4):
-        for node in given:
-            value = ast.unparse(node.value)
-            if "arange" in value or found & set(re.findall(r"\w+", value)):
-                found |= {one.id for one in node.targets if isinstance(one, ast.Name)}
+        for targets, value in given:
+            said = ast.unparse(value)
+            if re.search(made, said) or found & set(re.findall(r"\w+", said)):
+                found |= {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
     return found
+
+
+def _orders(tree: ast.Module, kernels: set[str]) -> Iterator[tuple[str, str]]:
+    """(kernel, expression) of each part of an order of tiles: a quotient or remainder of a program's number, a swizzle,
+    and the axis of the grid that a size is multiplied with."""
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef) or function.name not in kernels:
+            continue
+        ids = _follow_from(function, r"\b(?:program_id|num_programs)\b") - _follow_from(function, r"\barange\b")
+        axes = {
+            node.targets[0].id: ast.unparse(node.value)
+            for node in ast.walk(function)
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and _is_axis(node.value)
+        }
+        for node in ast.walk(function):
+            said = ast.unparse(node) if isinstance(node, ast.BinOp | ast.Call) else ""
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("swizzle2d"):
+                yield function.name, said
+            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Mod | ast.BitXor):
+                left = set(re.findall(r"\w+", ast.unparse(node.left)))
+                if left & {*ids, "program_id"}:
+                    yield function.name, said
+            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.right, ast.Name):
+                axis = axes.get(node.left.id) if isinstance(node.left, ast.Name) else ast.unparse(node.left)
+                if axis and (_is_axis(node.left) or isinstance(node.left, ast.Name)):
+                    yield function.name, f"{node.right.id}={axis}"
+
+
+def _is_axis(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func).endswith("program_id")
 
 
 def _cuda(tokens: Sequence[Token]) -> _Parts:
@@ -321,7 +358,17 @@ def _cuda(tokens: Sequence[Token]) -> _Parts:
         else:
             code.append(token.text)
         at += 1
+    settings += [("order of tiles", "", said) for said in _cuda_orders(" ".join(one.text for one in tokens))]
     return _Parts(functions, settings, [" ".join(code)])
+
+
+def _cuda_orders(code: str) -> Iterator[str]:
+    """As `_orders`, of a block's number: its quotients and remainders, and the axis that a size is multiplied with."""
+    axis = r"(?:blockIdx|gridDim) \. [xyz]"
+    named = set(re.findall(rf"\b(\w+) = (?:\( \w+ \) )?{axis} ;", code))
+    number = "|".join([axis, *map(re.escape, sorted(named))])
+    yield from (match[0] for match in re.finditer(rf"(?<![\w.] )\b(?:{number}) [/%^] [\w.]+", code))
+    yield from (f"{match[2]}={match[1]}" for match in re.finditer(rf"({axis}) \* ([A-Z]\w*)", code))
 
 
 def _function(tokens: Sequence[Token], at: int) -> str:

@@ -8,13 +8,14 @@ from typing import Literal
 
 Kind = Literal[
     "launch settings", "pipeline stages", "tile sizes", "cache hints", "precision settings", "numbers of the formula",
-    "masks", "the code",
+    "masks", "order of tiles", "the code",
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = (
     "launch settings", "pipeline stages", "tile sizes", "cache hints", "precision settings", "numbers of the formula",
-    "masks", "the code",
+    "masks", "order of tiles", "the code",
 )  # fmt: skip
 _CODE: tuple[Kind, ...] = ("the code", "tile sizes")
+_ORDER: tuple[Kind, ...] = ("order of tiles", *_CODE)
 _OF_METHODS: dict[str, tuple[Kind, ...]] = {
     **dict.fromkeys(("launch_config",), ("launch settings", "pipeline stages", "tile sizes")),
     **dict.fromkeys(("cache_modifier_hint", "read_only_cache", "l2_persistence_window"), ("cache hints", "the code")),
@@ -24,9 +25,12 @@ _OF_METHODS: dict[str, tuple[Kind, ...]] = {
         ("pipeline stages", *_CODE)),
     **dict.fromkeys(
         ("register_pressure", "register_spill", "setmaxnreg", "warp_specialization", "pingpong_warpgroups",
-         "cooperative_cluster", "distributed_smem", "tma_multicast", "persistent_kernel", "smem_register_spill",
-         "cluster_launch_control"),
+         "smem_register_spill"),
         ("launch settings", *_CODE)),
+    **dict.fromkeys(
+        ("cooperative_cluster", "distributed_smem", "tma_multicast", "persistent_kernel", "cluster_launch_control",
+         "thread_coarsening"),
+        ("launch settings", *_ORDER)),
     **dict.fromkeys(
         ("mixed_precision", "tensor_core", "tf32_emulation", "fp8_fast_accumulation", "block_scaled_precision",
          "two_level_accumulation_promotion"),
@@ -39,10 +43,12 @@ _OF_METHODS: dict[str, tuple[Kind, ...]] = {
     **dict.fromkeys(("mufu_ex2_softmax", "fma_fast_math", "strength_reduce"), ("numbers of the formula", "the code")),
     **dict.fromkeys(
         ("tiling_smem", "ilp_unroll_register_tile", "split_k", "stream_k", "data_layout", "tile_scheduler_swizzle",
-         "bank_conflict", "epilogue_fusion", "loop_unroll"),
-        _CODE),
-    "thread_coarsening": ("launch settings", *_CODE),
-    **dict.fromkeys(("branch_eliminate", "vectorized_access", "coalesced_access"), ("masks", *_CODE)),
+         "epilogue_fusion"),
+        _ORDER),
+    "reduction": ("order of tiles", "the code"),
+    **dict.fromkeys(("bank_conflict", "loop_unroll"), _CODE),
+    **dict.fromkeys(("branch_eliminate", "vectorized_access"), ("masks", *_CODE)),
+    "coalesced_access": ("masks", *_ORDER),
     **dict.fromkeys(("kernel_fusion", "rewrite"), KINDS),
 }  # fmt: skip
 """Method → the kinds of things that it changes; any other changes the code alone."""
@@ -67,6 +73,11 @@ _SIGNS: dict[str, str] = {
     "CUDAGraph": "cuda_graphs", "static_range": "loop_unroll", "__ldg": "read_only_cache",
 }  # fmt: skip
 """A name of the code that is the sign of a method."""
+IS_METHOD: dict[Kind, str] = {
+    "launch settings": "launch_config", "pipeline stages": "multi_stage_pipeline", "cache hints": "cache_modifier_hint",
+    "order of tiles": "tile_scheduler_swizzle",
+}  # fmt: skip
+"""Kind → the method that a change of it is where no declared method owns it."""
 _CLOSE: dict[str, tuple[str, ...]] = {
     "vectorized_access": ("coalesced_access", "data_layout", "branch_eliminate"),
     "coalesced_access": ("vectorized_access", "tma_descriptor", "tiling_smem", "data_layout"),

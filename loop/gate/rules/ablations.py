@@ -10,6 +10,7 @@ from loop.gate.context import GateContext
 from loop.gate.rule import Broken, broken, rule
 from loop.pages.artifacts import VersionFiles
 from loop.planning.budget import AXES
+from loop.proposals import knobs, method_kinds
 from loop.proposals.change import compare
 
 
@@ -61,7 +62,8 @@ def ablations(context: GateContext) -> Iterator[Broken]:
 
     What it checks: a proposal of several methods has one ablation for each of them, and no branches; a proposal of one
     has none. No ablation is the same program as the kernel or as another ablation. Each is read as the kernel is, as a
-    proposal of the methods that are left: it may change nothing that these do not change.
+    proposal of the methods that are left: it may change nothing that these do not change. And it differs from the
+    kernel only in what the method that it leaves out changes.
 
     Why: without it nobody knows which of the methods helped. Branches have other settings, so that leaving out a method
     of the kernel would say nothing of the branch that wins.
@@ -91,6 +93,12 @@ def ablations(context: GateContext) -> Iterator[Broken]:
         for other, second in texts[place + 1 :]:
             if compare(text, second, proposal.language, proposal.language).same:
                 yield broken(file, f"{one} and {other} are the same program", "Undo the method in its ablation.")
+    for ablation in proposal.ablations if several else ():
+        own = method_kinds.owned((ablation.method,), proposal.language)
+        for differs in knobs.differing(proposal.kernel, ablation.kernel, proposal.language):
+            if differs.kind not in own and ablation.method in wanted:
+                message = f"without {ablation.method}: {differs.kind} differ from the kernel's ({differs.example}) too"
+                yield broken(file, message, f"Undo {ablation.method}, and nothing else.")
 
 
 @rule("ablation-measured", "version")

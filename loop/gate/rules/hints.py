@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from loop.gate.comments import code_without_comments
 from loop.gate.context import GateContext
 from loop.gate.rule import Broken, broken, rule
 from loop.proposals import knobs, method_kinds
 from loop.proposals.precision import less_precise
+from loop.proposals.programs import shape
 
 _TYPE_NAMES = {
     "fp64": r"float64|double|fp64",
@@ -28,7 +30,9 @@ def forbidden_method(context: GateContext) -> Iterator[Broken]:
     """Use no method that HINTS.md forbids.
 
     What it checks: no declared method is the subject of a directive `forbid: ID`, as HINTS.md was read last, and the
-    code gains no sign of one (`tl.dot` is that of tensor_core).
+    code gains no sign of one, whatever it is declared as: `tl.dot` is that of tensor_core, a hint to the caches that no
+    declared method makes that of cache_modifier_hint, and a buffer that one kernel writes and another one adds that of
+    split_k.
 
     Why: the user decides which methods may be used.
 
@@ -41,11 +45,24 @@ def forbidden_method(context: GateContext) -> Iterator[Broken]:
             fix = "Choose another method; `kopt run status` shows the directives."
             yield broken(f"{context.proposal_file}#methods", message, fix)
     proposal = context.proposal
-    parent = (
-        (context.kernel(proposal.parent) or "", context.kernel_name(proposal.parent) or "") if proposal else ("", "")
-    )
-    code = code_without_comments(proposal.kernel, context.kernel_file) if proposal else ""
-    for sign, method in method_kinds.signs(code_without_comments(*parent), code, ()):
+    if proposal is None or not forbidden:
+        return
+    name = context.kernel_name(proposal.parent) or ""
+    before = context.kernel(proposal.parent) or ""
+    code = code_without_comments(proposal.kernel, context.kernel_file)
+    found = list(method_kinds.signs(code_without_comments(before, name), code, ()))
+    language = "cuda" if name.endswith(".cu") else "python"
+    if name == Path(context.kernel_file).name:
+        own = method_kinds.owned([one for one in proposal.methods if one not in forbidden], language)
+        differing = knobs.differing(before, proposal.kernel, language)
+        found += [
+            (f"other {one.kind} ({one.example})", method_kinds.IS_METHOD[one.kind])
+            for one in differing
+            if one.kind in method_kinds.IS_METHOD and one.kind not in own
+        ]
+        if partial := shape.splits_a_sum(before, proposal.kernel, language):
+            found += [(f"{partial}, partial results that are added later,", one) for one in ("split_k", "stream_k")]
+    for sign, method in found:
         if method in forbidden:
             message = f"the code has {sign} now, which is {method}; HINTS.md forbids it"
             yield broken(context.kernel_file, message, "Do without it, or ask the user to change HINTS.md.")

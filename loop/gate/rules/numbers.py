@@ -19,6 +19,8 @@ from loop.gate.numbers.figures import Sentence, equations, sentences
 from loop.gate.numbers.plain_text import plain
 from loop.gate.rule import Broken, broken, rule
 from loop.gate.texts import Text, known_values, ledger, stated_texts
+from loop.planning.step0 import ROOFLINE
+from loop.tools import Targets
 
 MOST = 500
 """Numbers without a source that are looked for: more tell nothing new."""
@@ -230,7 +232,8 @@ def above_ceiling(context: GateContext) -> Iterator[Broken]:
     """Claim and expect nothing above a cited or measured peak.
 
     What it checks: no bandwidth lies above the GPU's cited peak, no rate above its highest cited throughput, no share
-    above 100 % of a peak, and no expected time below the measured floor. Expected movements are checked too.
+    above 100 % of a peak, and no expected time below the measured floor, or, where none was measured, the floor at the
+    cited peaks (roofline.json). Expected movements are checked too.
 
     Why: what the hardware cannot do is a wrong measurement or a wrong idea.
 
@@ -332,6 +335,10 @@ def _peaks(context: GateContext) -> dict[str, tuple[Decimal, str]]:
             moved = Decimal(ceiling.read_bytes + ceiling.written_bytes) / floor
             if "bytes per second" not in found:
                 found["bytes per second"] = moved, f"the measured ceiling of {moved / 10**9:.0f} GB/s ({path})"
+    targets = context.read_as(ROOFLINE, Targets.model_validate_json)
+    if "floor" not in found and targets is not None and targets.floor_us:
+        floor = Decimal(repr(targets.floor_us)) * Decimal("1e-6")
+        found["floor"] = floor, f"the floor of {targets.floor_us:g} us at the cited peaks ({ROOFLINE})"
     return found
 
 

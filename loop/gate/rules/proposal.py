@@ -45,7 +45,7 @@ def kernel_unchanged(context: GateContext) -> Iterator[Broken]:
 
     What it checks: the syntax tree (Python) or the tokens and machine code (CUDA) differ from the parent's. Comments,
     white space, docstrings and names of local variables are no change, nor is in Python what does nothing: branches
-    that are never taken, values that nobody reads, functions that nobody calls, `+ 0`.
+    that are never taken, values that nobody reads, functions that nobody calls, loops of one turn, `+ 0`.
 
     Why: a difference in time between two equal programs is noise.
 
@@ -102,12 +102,13 @@ def discipline(context: GateContext) -> Iterator[Broken]:
 
     What it checks: under the discipline `single` a proposal declares one method, under `budget` as many as the rule
     `budget` allows. The diff is held against them: launch settings (num_warps, maxnreg, launch bounds), pipeline
-    stages, tile sizes, cache hints, precision settings, masks that are left out and the code itself are told apart.
-    What no declared method changes is a second change, and so is a setting that `single_change` names beside them;
-    nothing of what a method changes is no change by it, and a value that `single_change` says a setting gets (`BLOCK
-    to 2048`) is in the code, as is each name with an underscore that it has. Where loops, accesses, grid and calls are
-    the parent's, only arithmetic differs, and that is no method but those of arithmetic. A new kernel function brings
-    its own settings. A kernel that moves to another language declares `rewrite`, and no other kernel does.
+    stages, tile sizes, cache hints, precision settings, masks that are left out, the order of tiles (a swizzle,
+    quotients of a program's number) and the code itself are told apart. What no declared method changes is a second
+    change, and so is a setting that `single_change` names beside them; nothing of what a method changes is no change by
+    it, and a value that `single_change` says a setting gets (`BLOCK to 2048`) is in the code, as is each name with an
+    underscore that it has. Where loops, accesses, grid and calls are the parent's, only arithmetic differs, and that is
+    no method but those of arithmetic. A new kernel function brings its own settings. A kernel that moves to another
+    language declares `rewrite`, and no other kernel does.
 
     Why: with two changes at once nobody knows which one helped.
 

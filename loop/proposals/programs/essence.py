@@ -26,7 +26,7 @@ def essential(tree: ast.Module, keep: Set[str] = frozenset()) -> ast.Module:
     size = sum(1 for _ in ast.walk(tree))
     for _ in range(_ROUNDS):
         tree.body = list(_called(tree, keep))
-        tree = _Reduced(_module_constants(tree)).visit(tree)
+        tree = _Reduced(_module_constants(tree), _launch_constants(tree)).visit(tree)
         for node in ast.walk(tree):
             if isinstance(node, _Function):
                 _drop_unread(node)
@@ -84,11 +84,56 @@ def _module_constants(tree: ast.Module) -> dict[str, object]:
     return found
 
 
+def _launch_constants(tree: ast.Module) -> dict[str, dict[str, object]]:
+    """Function → `tl.constexpr` parameter → the one number that every launch in the module gives it."""
+    found: dict[str, dict[str, object]] = {}
+    launches = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)]
+    for function in tree.body:
+        if not isinstance(function, _Function) or any("(" in ast.unparse(one) for one in function.decorator_list):
+            continue  # who is tuned gets its numbers elsewhere
+        names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+        constant = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg) and one.annotation
+                    and ast.unparse(one.annotation).endswith("constexpr")}  # fmt: skip
+        given: dict[str, list[object]] = {}
+        own = [one for one in launches if ast.unparse(one.func.value) == function.name]  # type: ignore[attr-defined]
+        for launch in own:
+            pairs = [*zip(names, launch.args, strict=False), *((one.arg or "", one.value) for one in launch.keywords)]
+            for name, value in pairs:
+                given.setdefault(name, []).append(value.value if isinstance(value, ast.Constant) else None)
+        called = sum(isinstance(one, ast.Name) and one.id == function.name for one in ast.walk(tree))
+        if own and called == len(own):
+            found[function.name] = {
+                name: values[0] for name, values in given.items()
+                if name in constant and len(values) == len(own) and len({repr(one) for one in values}) == 1
+                and values[0] is not None
+            }  # fmt: skip
+    return found
+
+
+def _turns(node: ast.expr) -> list[ast.expr]:
+    """The bounds (start, end, step) of a range; none of what is no range."""
+    if not isinstance(node, ast.Call) or ast.unparse(node.func).rpartition(".")[2] not in ("range", "static_range"):
+        return []
+    given = list(node.args)
+    return [ast.Constant(0), *given, ast.Constant(1)] if len(given) == 1 else [*given, ast.Constant(1)][:3]
+
+
 class _Reduced(ast.NodeTransformer):
     """Computes what is constant, and leaves out what cannot be reached."""
 
-    def __init__(self, constants: dict[str, object]) -> None:
+    def __init__(self, constants: dict[str, object], launched: dict[str, dict[str, object]] | None = None) -> None:
         self.constants = constants
+        self.launched = launched or {}
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        outer, stored = self.constants, {
+            one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+        }  # fmt: skip
+        own = {name: value for name, value in self.launched.get(node.name, {}).items() if name not in stored}
+        self.constants = {**outer, **own}
+        made = self.generic_visit(node)
+        self.constants = outer
+        return made
 
     def _truth(self, node: ast.expr) -> bool | None:
         """Whether a condition always holds, or never; None if that is not known."""
@@ -138,7 +183,25 @@ class _Reduced(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
         self.generic_visit(node)
         empty = all(isinstance(one, ast.Pass) for one in node.body) and not node.orelse and is_pure(node.iter)
-        return [] if empty or ast.unparse(node.iter) in ("range(0)", "()", "[]") else node
+        if empty or ast.unparse(node.iter) in ("range(0)", "()", "[]"):
+            return []
+        first = self._only_turn(node.iter)
+        leaves = any(isinstance(one, ast.Break | ast.Continue) for one in ast.walk(node))
+        if first is None or leaves or node.orelse:
+            return node
+        return [ast.copy_location(ast.Assign([node.target], first), node), *node.body]
+
+    def _only_turn(self, node: ast.expr) -> ast.expr | None:
+        """The value that the one turn of a loop has; None if it may have another number of turns."""
+        if isinstance(node, ast.Tuple | ast.List) and len(node.elts) == 1:
+            return node.elts[0]
+        bounds = _turns(node)
+        numbers = [self._value(one) for one in bounds]
+        if len(numbers) == 3 and all(type(one) is int for one in numbers):
+            return bounds[0] if len(range(*numbers)) == 1 else None  # type: ignore[call-overload]  # they are ints
+        ends = bounds[1] if len(bounds) == 3 else None
+        plus_one = isinstance(ends, ast.BinOp) and isinstance(ends.op, ast.Add) and self._value(ends.right) == 1
+        return bounds[0] if plus_one and ast.dump(ends.left) == ast.dump(bounds[0]) else None  # type: ignore[union-attr]
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         self.generic_visit(node)

@@ -4,6 +4,7 @@ arithmetic on values was changed, and that is no tiling, fusion or recomputation
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Sequence, Set
 
@@ -118,4 +119,51 @@ def another(methods: Sequence[str], before: str, after: str, language: str, kind
         wanted = _SHOWS.get(method)
         if wanted and not differs & set(wanted) and kinds <= {"the code", "numbers of the formula"}:
             return f"the {', '.join(wanted)} are the parent's"
+    return ""
+
+
+def splits_a_sum(before: str, after: str, language: str) -> str:
+    """The buffer of partial results that a kernel has and its parent does not: what one kernel of the file writes and
+    another one, or the host, adds; empty for none. That is a split of a sum, whatever it is called."""
+    old, new = (_partial(text, language) for text in (before, after))
+    return "" if old else new
+
+
+def _partial(text: str, language: str) -> str:
+    if language == "cuda":
+        spelled = " ".join(token.text for token in live(lex(text).tokens))
+        launches = re.findall(r"(\w+) < < < [^;]*? > > > \( ([^;]*) \) ;", spelled)
+        made = set(re.findall(r"cudaMalloc(?:Async)? \( (?:\( void \* \* \) )?& (\w+)", spelled))
+        made |= set(re.findall(r"(\w+) = torch : : (?:empty|zeros)\w*", spelled))
+        calls = [(name, set(re.findall(r"\w+", given))) for name, given in launches]
+        return next((one for one in sorted(made) if len({name for name, given in calls if one in given}) > 1), "")
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    made = {
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        and re.search(r"(?:^|\.)(?:new_)?(?:empty|zeros|full)(?:_like)?$", ast.unparse(node.value.func))
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }  # fmt: skip
+    calls, added = list[tuple[str, set[str]]](), set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
+            given = [*node.args, *(keyword.value for keyword in node.keywords)]
+            calls.append((ast.unparse(node.func.value), {one.id for one in given if isinstance(one, ast.Name)}))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in (
+            "sum",
+            "add",
+            "einsum",
+            "mean",
+        ):
+            added |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    read = {name for name, given in calls for one in given if one in made}
+    for one in sorted(made):
+        kernels = {name for name, given in calls if one in given}
+        if len(kernels) > 1 or (kernels & read and one in added):
+            return str(one)
     return ""

@@ -59,6 +59,15 @@ def test_two_methods_with_their_ablations_are_let_run(open_run: valid.ValidRun) 
                 )
             },
         ),
+        (
+            "ablations",
+            {
+                "ablations": ablations(
+                    mufu_ex2_softmax=valid.kernel(4, 75, FIRST),
+                    warp_shuffle_sync=valid.kernel(4, 78, "    f(x, num_warps=8)\n" + SECOND),
+                )
+            },
+        ),
         ("ablations", {"methods": ("mufu_ex2_softmax",)}),
         ("ablations", {"branches": (Branch(name="wide", kernel=valid.kernel(4, 66)),)}),
     ],

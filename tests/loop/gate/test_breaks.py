@@ -17,6 +17,7 @@ from kbs.evidence.citation import lines_hash
 from loop.gate.report import GateReport, run_gate
 from loop.gate.rules import RULES
 from loop.journal.events import HintsRead
+from loop.planning.hints import parse_hints
 from loop.planning.methods import Method, Methods
 from loop.proposals import evidence
 from loop.proposals.proposal import Branch, Expected, Query, Selected, Skipped
@@ -251,6 +252,17 @@ way("a rate above every throughput", "above-ceiling", says("It computes at 9000 
 way("no metric", "expected-metric",
     proposes(hypothesis={"expected": (Expected(metric="goodness", direction="up", size="much"),)}))  # fmt: skip
 
+SPLIT = "x.sum()\n    part = torch.empty(4)\n    one[(1,)](x, part)\n    other[(1,)](part, x)"
+
+
+def _forbids(run: ValidRun, method: str, said: str) -> GateReport:
+    """A kernel with a hint to the caches under another method, and what is said of it, where HINTS.md forbids one."""
+    body = f"    f(x, eviction_policy='evict_last')\n    {said}\n    return x.softmax(-1) + 4 - 4\n"
+    found = context(run.root, run.wiki, run.home, 4, "proposal", run.proposal(kernel=kernel(4, 70, body)))
+    found.__dict__["hints"] = parse_hints(f"- forbid: {method}\n", found.methods.ids)
+    return run_gate(found)
+
+
 # --- the change -------------------------------------------------------------------------------------------------------
 
 
@@ -287,6 +299,8 @@ way("an unknown method", "unknown-method", proposes(methods=("make_it_fast",)))
 way("an unknown skipped method", "unknown-method", proposes(skipped=(Skipped(method="magic", reason="not here"),)))
 way("a fault as a method", "unknown-method", proposes(methods=("register_spill",)))
 way("a forbidden method", "forbidden-method", proposes(methods=("tensor_core",)))
+way("a forbidden method under another name", "forbidden-method", lambda run: _forbids(run, "cache_modifier_hint", "x"))
+way("a forbidden split of a sum", "forbidden-method", lambda run: _forbids(run, "split_k", SPLIT))
 way("a coarser type", "hint-precision", proposes(kernel=kernel(4, 70, "    return x.to(float16).softmax(-1)\n")))
 way("a method that did not help", "known-failure", proposes(methods=("async_copy",)))
 way("another version", "addressed", lambda run: run.gate(4, "proposal", run.proposal(version=5)))

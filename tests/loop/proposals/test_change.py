@@ -57,6 +57,21 @@ OTHER = {
 }
 
 
+@pytest.mark.parametrize(
+    ("head", "same"),
+    [
+        ("for _ in range(1):", True), ("for _ in tl.static_range(1):", True), ("for _ in range(x, x + 1):", True),
+        ("for _ in range(0, 4, 4):", True), ("for _ in (3,):", True), ("if BLOCK > 0:", True),
+        ("for _ in range(2):", False), ("for _ in range(n):", False), ("if BLOCK > n:", False), ("if n > 0:", False),
+    ],
+)  # fmt: skip
+def test_what_is_done_once_in_any_case_is_no_change(head: str, same: bool) -> None:
+    before = PYTHON.replace("BLOCK: int = 128", "BLOCK: tl.constexpr").replace("_kernel(x, 3,", "_kernel[(1,)](x, 3,")
+    after = before.replace("    offset = x + n  #", f"    offset = x + n\n    {head}\n        offset = offset * 2  #")
+    plain = before.replace("    offset = x + n  #", "    offset = x + n\n    offset = offset * 2  #")
+    assert compare(plain, after, "python", "python").same is same
+
+
 @pytest.mark.parametrize("name", SAME)
 def test_what_does_not_run_is_no_change(name: str) -> None:
     found = compare(PYTHON, SAME[name](PYTHON), "python", "python")

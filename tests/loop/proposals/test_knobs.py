@@ -76,6 +76,46 @@ def test_a_size_of_tiles_by_its_name(name: str, kind: str) -> None:
     assert {one.kind for one in differing(text, text.replace("= 64", "= 128"), "python")} == {kind}
 
 
+TILES = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(a, c, M, N, BM: tl.constexpr, BN: tl.constexpr):
+    i = tl.program_id(0)
+    rm = i * BM + tl.arange(0, BM)
+    rn = tl.program_id(1) * BN + tl.arange(0, BN)
+    row = tl.load(a + rm, mask=rm < M)
+    tl.store(c + rn, tl.sum(row, 0), mask=rn < N)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kinds"),
+    [
+        ("    i = tl.program_id(0)", "    i = tl.program_id(0) // 4", {"order of tiles", "the code"}),
+        (
+            "    i = tl.program_id(0)",
+            "    i = tl.swizzle2d(tl.program_id(0), 0, 4, 4, 2)",
+            {"order of tiles", "the code"},
+        ),
+        ("tl.program_id(1) * BN", "tl.program_id(0) * BN", {"order of tiles", "the code"}),
+        ("    row = ", "    part = rm // 4\n    tl.store(c + part, rm, mask=rm < M)\n    row = ", {"the code"}),
+        ("tl.sum(row, 0)", "tl.sum(row + row, 0)", {"the code"}),
+        ("    rm = i * BM", "    rm = tl.program_id(0) * BM * 2", {"the code"}),
+    ],
+)
+def test_the_order_of_tiles_is_told_apart_from_the_code(old: str, new: str, kinds: set[str]) -> None:
+    assert old in TILES
+    assert {one.kind for one in differing(TILES, TILES.replace(old, new), "python")} == kinds
+
+
+def test_the_order_of_blocks_of_cuda_is_told_apart() -> None:
+    tiled = CUDA.replace("int i = threadIdx.x;", "int b = blockIdx.x; int i = b * TILE + threadIdx.x;")
+    other = tiled.replace("b * TILE", "(b % 4) * TILE")
+    assert {one.kind for one in differing(tiled, other, "cuda")} == {"order of tiles", "the code"}
+
+
 def test_a_new_kernel_brings_its_own_settings() -> None:
     other = TRITON.replace("kernel(", "fused(").replace("kernel[", "fused[").replace("num_warps=4", "num_warps=16")
     assert {one.kind for one in differing(TRITON, other, "python")} == {"the code"}

@@ -8,7 +8,7 @@ from evaluator.source.cpp_tokens import lex
 from loop.proposals.change import compare
 from loop.proposals.programs.cancelling import cancelling
 from loop.proposals.programs.cuda_essence import live
-from loop.proposals.programs.shape import another
+from loop.proposals.programs.shape import another, splits_a_sum
 
 CUDA = """#include <cuda_runtime.h>
 constexpr int BLOCK = 256;
@@ -131,3 +131,41 @@ def test_a_term_that_cancels_in_cuda_is_told() -> None:
     assert list(cancelling("float t = s - v ; v = s - t ;", "cuda"))
     assert list(cancelling("v = ( v + 4096.0f ) - 4096.0f ;", "cuda"))
     assert not list(cancelling("v = s - ( t - v ) ;", "cuda"))
+
+
+SECOND = """
+
+@triton.jit
+def gather(p, y, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(y + i, tl.load(p + i, mask=i < n) + tl.load(p + n + i, mask=i < n), mask=i < n)
+"""
+
+
+@pytest.mark.parametrize(
+    ("launches", "buffer"),
+    [
+        (
+            "    part = torch.empty(2, n)\n    kernel[(2,)](x, part, n, B=256)\n    gather[(1,)](part, y, n, B=256)\n",
+            "part",
+        ),
+        ("    part = x.new_zeros(2, n)\n    kernel[(2,)](x, part, n, B=256)\n    y.copy_(part.sum(0))\n", "part"),
+        ("    part = torch.empty(2, n)\n    kernel[(2,)](x, part, n, B=256)\n", ""),
+        ("    kernel[(2,)](x, y, n, B=256)\n    gather[(1,)](x, y, n, B=256)\n", ""),
+    ],
+)
+def test_partial_results_that_are_added_later_are_a_split(launches: str, buffer: str) -> None:
+    head, run = TRITON.split("def run")
+    after = head + SECOND.lstrip() + "\n\ndef run" + run.replace("    kernel[(1,)](x, y, n, B=256)\n", launches)
+    assert splits_a_sum(TRITON, after, "python") == buffer
+    assert splits_a_sum(after, after, "python") == ""
+
+
+def test_a_split_of_a_sum_is_told_in_cuda() -> None:
+    after = CUDA.replace(
+        "row_sum<<<n, BLOCK>>>(x, y, n);",
+        """float* part; cudaMalloc(&part, 4 * n);
+    row_sum<<<n, BLOCK>>>(x, part, n); add<<<1, BLOCK>>>(part, y, n);""",
+    )
+    assert splits_a_sum(CUDA, after, "cuda") == "part"
+    assert splits_a_sum(CUDA, CUDA, "cuda") == ""
