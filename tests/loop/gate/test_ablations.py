@@ -81,7 +81,7 @@ def measured(base: Path) -> valid.ValidRun:
     """A run whose version 4 has two methods, each of them left out once."""
     run = valid.build(base, discipline="budget")
     bench = valid.GpuTools(run.home, run.record, wiki=run.wiki)
-    parts = valid.RealParts(RunFolder(run.root), run.record, bench, wiki=run.wiki)
+    parts: Any = valid.RealParts(RunFolder(run.root), run.record, bench, wiki=run.wiki)
     with Driver.open(run.root, bench, run.home, parts) as driver:
         driver.advance()
         taken = driver.submit(proposed(run), b"{}")
