@@ -200,7 +200,10 @@ def nvcc_flags(request: Request) -> tuple[str, ...]:
     major, minor = torch.cuda.get_device_capability(request.device)
     feature = "a" if major >= 9 else ""  # wgmma, TMA and their successors exist for the exact architecture alone
     headers = (f"-I{folder}" for folder in header_folders(request))
-    return (f"-arch=sm_{major}{minor}{feature}", "-O3", "-std=c++17", *headers, *request.nvcc_flags)
+    exact = f"{major}{minor}{feature}"
+    # `-arch=sm_90a` alone: nvcc 13.0 compiles for plain sm_90 as well, which has no wgmma.
+    target = f"-gencode=arch=compute_{exact},code=sm_{exact}"
+    return (target, "-O3", "-std=c++17", *headers, *request.nvcc_flags)
 
 
 def header_folders(request: Request) -> list[Path]:

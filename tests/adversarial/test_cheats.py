@@ -151,7 +151,15 @@ def torch_folder() -> Path:
 @pytest.mark.parametrize("file", sorted(path.name for path in CHEATS.glob("*.cu")))
 def test_cuda_cheats_compile(file: str, tmp_path: Path) -> None:
     """A cheat that does not compile would be rejected for the wrong reason."""
-    command = ["nvcc", "-arch=sm_90a", "--shared", "-Xcompiler", "-fPIC", "-o", str(tmp_path / "solve.so")]
+    command = [
+        "nvcc",
+        "-gencode=arch=compute_90a,code=sm_90a",
+        "--shared",
+        "-Xcompiler",
+        "-fPIC",
+        "-o",
+        str(tmp_path / "solve.so"),
+    ]
     done = subprocess.run([*command, str(CHEATS / file)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

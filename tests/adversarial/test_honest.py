@@ -92,7 +92,15 @@ def test_command_exits_with_zero(run: Callable[..., Any], tmp_path: Path) -> Non
 @pytest.mark.parametrize("file", [row.file for row in ROWS if row.file.endswith(".cu")])
 def test_cuda_compiles(file: str, tmp_path: Path) -> None:
     """Kernels that only a GPU can run are compiled at least."""
-    words = ["nvcc", "-arch=sm_90a", "--shared", "-Xcompiler", "-fPIC", "-o", str(tmp_path / "solve.so")]
+    words = [
+        "nvcc",
+        "-gencode=arch=compute_90a,code=sm_90a",
+        "--shared",
+        "-Xcompiler",
+        "-fPIC",
+        "-o",
+        str(tmp_path / "solve.so"),
+    ]
     done = subprocess.run([*words, str(HONEST / file)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

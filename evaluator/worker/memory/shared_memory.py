@@ -39,7 +39,7 @@ def filler(nvcc: str, flags: list[str], folder: Path) -> Callable[[], None] | st
     """
     source, library = folder / "shared_memory.cu", folder / "shared_memory.so"
     source.write_text(_SOURCE, "utf-8")
-    architecture = [flag for flag in flags if flag.startswith("-arch")]
+    architecture = [flag for flag in flags if flag.startswith("-gencode")]
     words = [nvcc, *architecture, "-shared", "-Xcompiler", "-fPIC", "-o", str(library), str(source)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:

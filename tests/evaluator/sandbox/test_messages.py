@@ -253,7 +253,8 @@ def test_the_architecture_is_that_of_the_device(
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: asked.append(device) or capability)
-    assert nvcc_flags(request(CU, device="cuda:1")) == (f"-arch={arch}", "-O3", "-std=c++17")
+    target = f"-gencode=arch={arch.replace('sm', 'compute')},code={arch}"
+    assert nvcc_flags(request(CU, device="cuda:1")) == (target, "-O3", "-std=c++17")
     assert asked == ["cuda:1"]
 
 
