@@ -1,4 +1,4 @@
-"""What a search finds: the span of a wiki page or a record of the log, and whole sections; and the facets that it filters by.
+"""What a search finds: a passage of a wiki page, a whole section, a record of the log; and the facets for filters.
 
 A section that lists asks is found by its heading and its asks too: each is an `AskedAs` in the index, with a
 vector of its own, and points at the passages.

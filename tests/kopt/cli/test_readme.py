@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kopt.cli.schema import COMMANDS
+from tests.conftest import Run
 
 ROOT = Path(__file__).parents[3]
 PARTS = {
@@ -45,6 +48,17 @@ def test_the_commands_of_the_readme_exist() -> None:
     typed = [words.split()[1] for words in named if words.startswith("kopt ") and words.split()[1].islower()]
     assert len(typed) > 20
     assert set(typed) <= groups
+
+
+def test_the_answer_of_the_readme_is_what_the_command_prints(kopt: Callable[..., Run]) -> None:
+    store = (ROOT / "README.md").read_text("utf-8").partition("## The store")[2].partition("\n## ")[0]
+    (words,) = re.findall(r"`kopt ([^`]*)` prints", store)
+    (shown,) = re.findall(r"(?s)```\n(.*?)```", store)
+    printed = iter(kopt(*shlex.split(words), env={"KOPT_BASE_LOG": "true"}).out.splitlines())
+    for line in shown.splitlines():
+        assert line in printed, f"{line!r} is not printed, or not in this order"
+    assert " <- gpu-wiki/" in shown
+    assert " <- log/" in shown
 
 
 def test_the_latest_first_runs_have_every_figure_of_the_readme() -> None:
