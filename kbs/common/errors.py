@@ -11,7 +11,9 @@ Abstentions, rejected citations and failed gates are outcomes, not errors: they 
 
 from __future__ import annotations
 
+import copyreg
 from enum import IntEnum
+from typing import Any
 
 
 class ExitCode(IntEnum):
@@ -38,6 +40,10 @@ class KoptError(Exception):
         self.hint = hint
         self.warnings: list[str] = []
         """What the user should know of beside it, such as a wiki that was not used."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled whole: a pool of processes that cannot read what a worker raised is broken, or waits for ever."""
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]  # typeshed lacks it
 
 
 class UsageError(KoptError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import hashlib
@@ -9,6 +10,7 @@ import os
 import re
 import secrets
 import shutil
+import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -146,3 +148,15 @@ def write_error(error: OSError, path: Path) -> KoptError:
         code="not_writable",
         hint="Choose an existing folder that you can write to; KOPT_HOME sets where kopt keeps its own files.",
     )
+
+
+def own_folder(prefix: str) -> Path:
+    """A new temporary folder that is deleted when this process ends, and not when one that it has forked does."""
+    folder, owner = Path(tempfile.mkdtemp(prefix=prefix)), os.getpid()
+
+    def delete() -> None:
+        if os.getpid() == owner:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(delete)
+    return folder

@@ -10,8 +10,8 @@ and its download are never reached.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
+import ctypes
 import hashlib
 import importlib.util
 import json
@@ -19,7 +19,8 @@ import logging
 import os
 import shutil
 import sqlite3
-import tempfile
+import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +29,10 @@ from typing import Any
 import numpy as np
 
 from kbs.common.errors import ConfigurationError, KoptError
+from kbs.common.files import own_folder
 from kbs.index.chroma_server import Server
 from kbs.index.encoder import Vectors
+from kbs.index.sqlite_file import tables_damaged
 
 BATCH = 5_000
 """Chroma 1.5 takes at most 5,461 records a call."""
@@ -91,21 +94,42 @@ class Known:
 
 
 @dataclass
-class _Open:
+class OpenReader:
+    """A collection that is open."""
+
     client: Any
     collection: Any
     known: Known
 
 
-_OPEN: dict[tuple[str, str], _Open] = {}
+OPEN: dict[tuple[str, str], OpenReader] = {}
 """(where, collection) → what this process has open for reading."""
+_OF_PARENT: list[Any] = []
 
 
 def close_all() -> None:
     """Close all that this process has open for reading; the next search opens it again."""
-    for there in [_OPEN.pop(key) for key in list(_OPEN)]:
+    for there in [OPEN.pop(key) for key in list(OPEN)]:
         with contextlib.suppress(Exception):
             there.client.close()
+
+
+def _leave_to_parent() -> None:
+    """Open all anew in a forked process: Chroma's threads are its parent's alone, and a query would wait for them.
+
+    What the parent had is kept even while Python ends: to end it waits for its threads too.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_OF_PARENT))
+    _OF_PARENT.extend(OPEN.values())
+    OPEN.clear()
+    if (module := sys.modules.get("chromadb.api.shared_system_client")) is not None:
+        shared = module.SharedSystemClient
+        _OF_PARENT.append(shared._identifier_to_system)
+        shared._identifier_to_system, shared._identifier_to_refcount = {}, {}
+        shared._refcount_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 class VectorIndex:
@@ -188,13 +212,13 @@ class VectorIndex:
 
     def close(self) -> None:
         """Close what this process has open for reading."""
-        there = _OPEN.pop((self.place, self.name), None)
+        there = OPEN.pop((self.place, self.name), None)
         if there is not None:
             with contextlib.suppress(Exception):
                 there.client.close()
 
     def _reader(self, known: Known) -> Any:
-        there = _OPEN.get((self.place, self.name))
+        there = OPEN.get((self.place, self.name))
         if there is not None and there.known.tokens == known.tokens:
             if self.server is None:
                 return there.collection
@@ -217,7 +241,7 @@ class VectorIndex:
             with contextlib.suppress(Exception):
                 client.close()
             raise
-        _OPEN[self.place, self.name] = _Open(client, collection, known)
+        OPEN[self.place, self.name] = OpenReader(client, collection, known)
         return collection
 
     def _found(self, client: Any, known: Known) -> Any:
@@ -296,7 +320,12 @@ class VectorIndex:
                 )
             if not os.access(folder, os.W_OK):
                 folder = _beside(folder)
-        _check_tables(folder / "chroma.sqlite3")
+        if tables_damaged(folder / "chroma.sqlite3"):  # Chroma's native part would end the process
+            raise LostCollectionError(
+                f"the Chroma index {folder} cannot be used: its database is damaged",
+                code="chroma_damaged",
+                hint="Run `kopt ingest`.",
+            )
         import chromadb
         from chromadb.config import Settings
 
@@ -384,23 +413,6 @@ def _hash(file: Path) -> str:
         return hashlib.file_digest(stream, "blake2b").hexdigest()[:32]
 
 
-def _check_tables(file: Path) -> None:
-    """Chroma's native part ends the process where it cannot print what SQLite says of a damaged list of tables."""
-    if not file.exists():
-        return
-    try:
-        with contextlib.closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as db:
-            db.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        if "locked" in str(error):
-            return
-        raise LostCollectionError(
-            f"the Chroma index {file.parent} cannot be used: its database is damaged",
-            code="chroma_damaged",
-            hint="Run `kopt ingest`.",
-        ) from error
-
-
 def _claim(collection: Any, token: str) -> None:
     collection.modify(metadata={**(collection.metadata or {}), "token": token})
 
@@ -408,8 +420,7 @@ def _claim(collection: Any, token: str) -> None:
 def _beside(folder: Path) -> Path:
     """A folder that Chroma can open in place of one that cannot be written: its small SQLite file copied, the vectors
     linked. It is deleted when the process ends."""
-    copy = Path(tempfile.mkdtemp(prefix="kopt-chroma-"))
-    atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    copy = own_folder("kopt-chroma-")
     for entry in folder.iterdir():
         if entry.is_dir():
             (copy / entry.name).symlink_to(entry.absolute(), target_is_directory=True)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import errno
 import functools
 import os
 import shutil
 import sqlite3
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -18,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from kbs.common.errors import IndexBusyError, KoptError
-from kbs.common.files import write_error
+from kbs.common.files import own_folder, write_error
 from kbs.common.locks import file_lock
 from kbs.evidence.citation import Citation, lines_hash
 
@@ -146,8 +144,7 @@ def _whole(path: Path) -> Path:
     log = path.with_name(f"{path.name}-wal")
     if not log.exists() or not log.stat().st_size:
         return path
-    folder = Path(tempfile.mkdtemp(prefix="kopt-index-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = own_folder("kopt-index-")
     for file in (path, log):
         shutil.copyfile(file, folder / file.name)
     with contextlib.closing(sqlite3.connect(folder / path.name)) as db:
@@ -305,3 +302,15 @@ def batches(items: list[Any], size: int) -> Iterator[list[Any]]:
     """Batches: a statement has a limit of values."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
+
+
+def tables_damaged(path: Path) -> bool:
+    """Whether SQLite cannot read the list of tables of a file that is there; not where another process holds it."""
+    if not path.exists():
+        return False
+    try:
+        with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+            db.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        return "locked" not in str(error)
+    return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from kopt.python.session import File, check_texts, file, opened, public, settings, sizes, within, words
@@ -23,8 +22,11 @@ def bench(
     plan: Literal["signal", "verdict"] = "verdict",
     device: str | None = None,
     dims: Mapping[str, int] | str | None = None,
+    workloads: File | None = None,
+    vary: str | Sequence[str] = (),
     inputs: File | None = None,
     entry: str | None = None,
+    allow_library: bool = False,
     tolerance: tuple[float, float] | None = None,
     baselines: str | Sequence[str] = ("eager", "compile"),
     restarts: int = 5,
@@ -40,6 +42,8 @@ def bench(
 
     Kernel and reference run in the sandbox, in processes of their own. `ref`: left out, the kernel itself at float64.
     `device`: cuda:N or cpu; left out, the first GPU, else cpu, which takes no times. `tolerance`: (atol, rtol).
+    `workloads`: a file with sizes a line, `{"M": 4096}`, at each of which it must be correct; `vary`: names of sizes
+    that may be any, so that odd and prime ones are tested too. `allow_library`: it may call PyTorch and cuBLAS.
     `seconds`: of timed runs per workload; `call_seconds`: of one call at most. `receipt`: its file; left out, one in
     the home folder. `progress` is called with what is being done, how much is done, and of how much.
 
@@ -58,19 +62,23 @@ def bench(
     if tolerance is not None and not (isinstance(tolerance, Sequence) and len(tolerance) == 2):
         raise TypeError("tolerance is a pair: (atol, rtol)")
     within("restarts", restarts, 2, 50)
-    within("seconds", seconds, 0.1, 3600)
-    within("call_seconds", call_seconds, 0.1, 3600)
-    chosen, kept = device or first_device(), file(receipt)
+    within("seconds", seconds, 0.1, 3600.0)
+    within("call_seconds", call_seconds, 0.1, 3600.0)
+    check_texts(plan=plan, **{name: one for name, one in {"device": device, "entry": entry}.items() if one is not None})
+    chosen, kept = device or first_device(), file("receipt", receipt)
     check_device(chosen)
     if kept is not None:
         check_chosen(kept)
     loaded, variables = settings(home, wikis, workspace), passed_environment(())
     with opened(loaded) as engine, server_for(chosen, "", variables) as server:
         request = make_request(
-            Path(kernel),
-            ref=file(ref),
-            against=file(against),
-            inputs=file(inputs),
+            file("kernel", kernel),
+            ref=file("ref", ref),
+            against=file("against", against),
+            inputs=file("inputs", inputs),
+            workloads=file("workloads", workloads),
+            vary=words("vary", vary),
+            allow_library=allow_library,
             plan=plan,
             device=chosen,
             python=server.python,
@@ -121,10 +129,10 @@ def diagnose(
     from kopt.services.work_counts import ProblemFiles
 
     check_texts(bytes=bytes, operations=operations, peak=peak, gpu=gpu, launch=launch)
-    made = file(inputs)
+    made = file("inputs", inputs)
     files = ProblemFiles(
-        kernel=file(kernel),
-        reference=file(ref),
+        kernel=file("kernel", kernel),
+        reference=file("ref", ref),
         inputs=None if made is None else read_inputs(made),
         dims=sizes(dims),
         entry=entry,
@@ -132,7 +140,7 @@ def diagnose(
         operations=operations,
     )
     with opened(settings(home, wikis, workspace), progress) as engine:
-        told = diagnose_report(engine, Path(report), files, launch=launch, gpu=gpu, peak=peak)
+        told = diagnose_report(engine, file("report", report), files, launch=launch, gpu=gpu, peak=peak)
         data = DiagnoseData.of(told.measured.report.name, told.measured.chosen, told.found, told.past)
         return Diagnosis.made(data, "abstained" if data.bottleneck == "unknown" else "ok", engine.warnings)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kbs.common.errors import UsageError
-from kopt.python.session import File, check_texts, file, opened, public, settings, sizes, within, words
+from kopt.python.session import File, check_texts, file, files, opened, public, settings, sizes, within, words
 
 if TYPE_CHECKING:
     from ingest.progress import Progress
@@ -67,9 +67,9 @@ def ask(
     of_problem = {"inputs": inputs, "bytes": bytes, "operations": operations, "peak": peak}
     of_kernel = {"launch": launch, "entry": entry, **of_problem}
     read = sizes(dims)
-    files = _files(profile, kernel, ref, read, of_kernel, of_problem)
+    own = _files(profile, kernel, ref, read, of_kernel, of_problem)
     with opened(settings(home, wikis, workspace, results=k), progress) as engine:
-        found = find_answer(engine, Asked(question, words("gpu", gpu), dtype, read, words("kind", kind), files))
+        found = find_answer(engine, Asked(question, words("gpu", gpu), dtype, read, words("kind", kind), own))
         answer = found.answer
         engine.warn(answer.warnings)
         text, pack = answer_text(answer, long=long), None
@@ -159,14 +159,12 @@ def cite(
     `profile`: profiles and receipts that the text cites. The status is `rejected` where any citation fails, and
     `abstained` where there is none. Raises `UsageError`, `ConfigurationError`, `IndexBusyError`.
     """
-    from pathlib import Path
-
     from kopt.python.results.knowledge import Citations
     from kopt.services.knowledge.citations import check
     from kopt.services.results.answering.citations import CiteData
 
     check_texts(text=text)
-    profiles = [Path(one) for one in ([profile] if isinstance(profile, str | Path) else profile)]
+    profiles = files("profile", profile)
     with opened(settings(home, wikis, workspace), progress) as engine:
         data = CiteData.of(check(engine, text, profiles))
         if not data.citations:
@@ -187,27 +185,28 @@ def _files(
     of_kernel: Mapping[str, Any],
     of_problem: Mapping[str, Any],
 ) -> KernelFiles | None:
-    for given, options, what in (
-        (profile or kernel or ref, of_kernel, "profile, kernel or ref"),
-        (ref, of_problem, "ref"),
+    given = [one for one in (profile, kernel, ref) if one is not None]
+    for there, options, what in (
+        (bool(given), of_kernel, "profile, kernel or ref"),
+        (ref is not None, of_problem, "ref"),
     ):
         stray = [name for name, value in options.items() if value]
-        if given is None and stray:
+        if stray and not there:
             raise UsageError(f"{stray[0]} is of no use without {what}", code="no_kernel", hint=f"Give {what}.")
-    if not (profile or kernel or ref):
+    if not given:
         return None
     from kopt.services.bench.request import read_inputs
     from kopt.services.user_kernel.analysis import KernelFiles
     from kopt.services.work_counts import ProblemFiles
 
-    made = file(of_kernel["inputs"])
+    made = file("inputs", of_kernel["inputs"])
     problem = ProblemFiles(
-        kernel=file(kernel),
-        reference=file(ref),
+        kernel=file("kernel", kernel),
+        reference=file("ref", ref),
         inputs=None if made is None else read_inputs(made),
         dims=dims,
         entry=of_kernel["entry"],
         bytes=of_kernel["bytes"],
         operations=of_kernel["operations"],
     )
-    return KernelFiles(problem, file(profile), of_kernel["launch"], of_kernel["peak"])
+    return KernelFiles(problem, file("profile", profile), of_kernel["launch"], of_kernel["peak"])

@@ -5,13 +5,15 @@ from __future__ import annotations
 import atexit
 import inspect
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, wraps
 from numbers import Real
+from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, SupportsIndex, TypeVar, overload
 
 from ingest.progress import Progress, no_progress
 from kbs.common.errors import KoptError, UsageError
@@ -31,10 +33,12 @@ def settings(
     home: File | None, wikis: File | Sequence[File] | None, workspace: File | None, **flags: Any
 ) -> LoadedSettings:
     """The settings in force, with what the caller gives in place of environment and files. ConfigurationError."""
-    named = [wikis] if isinstance(wikis, str | Path) else wikis
-    folders = None if named is None else [str(_full(one)) for one in named]
+    folders = None if wikis is None else [str(_full(one)) for one in files("wikis", wikis)]
+    own, working = file("home", home), file("workspace", workspace)
+    if working is not None and not _full(working).is_dir():
+        raise UsageError(f"there is no folder {working}", code="file_not_found", hint="Choose another workspace.")
     given = {**flags, "wikis": folders}
-    return load_settings(given, None if workspace is None else _full(workspace), None if home is None else _full(home))
+    return load_settings(given, None if working is None else _full(working), None if own is None else _full(own))
 
 
 @contextmanager
@@ -68,11 +72,16 @@ def public(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        listens = kwargs.get("progress")
+        if listens is not None and not callable(listens):
+            raise TypeError(f"progress is a function, not {type(listens).__name__}")
         try:
             return function(*args, **kwargs)
         except KoptError as error:
             error.message, error.hint = (re.sub(_OPTION, parameter, text) for text in (error.message, error.hint))
             error.args = (error.message,)
+            if error.hint and error.hint not in getattr(error, "__notes__", ()):
+                error.add_note(error.hint)  # a traceback, which is what a script shows, has notes and no hint
             raise
 
     return called
@@ -90,9 +99,25 @@ def _full(path: File) -> Path:
     return Path(path).expanduser().absolute()
 
 
-def file(path: File | None) -> Path | None:
-    """A path that the caller gives."""
-    return None if path is None else Path(path)
+@overload
+def file(name: str, path: File) -> Path: ...
+@overload
+def file(name: str, path: File | None) -> Path | None: ...
+def file(name: str, path: File | None) -> Path | None:
+    """A path that the caller gives as the argument `name`. TypeError for anything else, UsageError for an empty one."""
+    if path is None:
+        return None
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"{name} is a path, not {type(path).__name__}")
+    if not str(path):  # which would be the working folder
+        raise UsageError(f"{name} is empty", code="file_not_found", hint=f"Give a path, or leave {name} out.")
+    return Path(path)
+
+
+def files(name: str, given: File | Sequence[File]) -> list[Path]:
+    """One path, or several. TypeError for anything else."""
+    several = [given] if isinstance(given, str | os.PathLike) or not isinstance(given, Iterable) else given
+    return [file(name, one) for one in several]
 
 
 def check_texts(**given: str) -> None:
@@ -106,23 +131,34 @@ def words(name: str, given: str | Sequence[str]) -> tuple[str, ...]:
     """One word, or several. TypeError for anything else."""
     if isinstance(given, str):
         return (given,) if given else ()
-    if not isinstance(given, Iterable) or not all(isinstance(one, str) for one in given):
+    several = tuple(given) if isinstance(given, Iterable) else (given,)  # what can be read once alone is read once
+    if not isinstance(given, Iterable) or not all(isinstance(one, str) for one in several):
         raise TypeError(f"{name} is a str, or several, not {given!r:.80}")
-    return tuple(given)
+    return several
 
 
 def sizes(dims: Mapping[str, int] | str | None) -> dict[str, int]:
     """Sizes, checked; a text as it is typed in a terminal is read too. UsageError `dims_invalid`."""
-    try:
-        return read_dims(dims if isinstance(dims, str) else json.dumps(dict(dims)) if dims else None)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"cannot read the sizes: {error}", code="dims_invalid", hint='dims={"M": 4096}') from error
+    if dims is None or isinstance(dims, str):
+        return read_dims(dims)
+    hint = 'Example: dims={"M": 4096}.'
+    if not isinstance(dims, Mapping):
+        raise TypeError(f"dims is a dict, such as {{'M': 4096}}, not {dims!r:.80}")
+    for name, size in dims.items():
+        if not (isinstance(name, str) and isinstance(size, SupportsIndex) and not isinstance(size, bool)):
+            wrong = f"the size {name}={size!r:.80} is not a positive integer"
+            raise UsageError(wrong, code="dims_invalid", hint=hint)
+    return read_dims(json.dumps({name: index(size) for name, size in dims.items()}))  # of numpy too
 
 
 def within(name: str, value: float, least: float, most: float) -> None:
-    """UsageError `argument_invalid` where a number is out of bounds, TypeError for what is no number."""
-    if not isinstance(value, Real):
-        raise TypeError(f"{name} is a number, not {type(value).__name__}")
+    """UsageError `argument_invalid` where a number is out of bounds, TypeError for what is no number.
+
+    Where the bounds are int, so is the number.
+    """
+    whole = isinstance(least, int)
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex if whole else Real):
+        raise TypeError(f"{name} is {'an int' if whole else 'a number'}, not {type(value).__name__}")
     if not least <= value <= most:
         raise UsageError(
             f"{name}={value} is not between {least} and {most}", code="argument_invalid", hint=f"Choose another {name}."

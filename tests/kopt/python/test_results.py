@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import BaseModel
 
@@ -80,6 +81,15 @@ def test_a_kernel_is_checked_and_its_receipt_kept(tmp_path: Path) -> None:
     assert (wrong.status, wrong.verdict) == ("rejected", "incorrect")
     assert Path(wrong.receipt).is_relative_to(tmp_path / "home")
     assert "incorrect" in wrong._repr_html_()
+    library, sizes = tmp_path / "library.py", tmp_path / "sizes.jsonl"
+    library.write_text((FILES / "ref.py").read_text("utf-8").replace("class Model(", "class ModelNew("), "utf-8")
+    sizes.write_text('{"M": 8, "N": 16}\n{"M": 3, "N": 5}\n', "utf-8")
+    assert kopt.bench(library, FILES / "ref.py", **given).verdict == "cheating"
+    let = kopt.bench(library, FILES / "ref.py", allow_library=True, workloads=sizes, vary="N", **given)
+    assert let.verdict == "accepted", let.reason
+    kept = Path(let.receipt).read_text("utf-8")
+    assert all(f'"N":{n}' in "".join(kept.split()) for n in (5, 16))
+    assert not any("--vary" in one for one in let.not_checked)
     with pytest.raises(kopt.UsageError, match=r"not timed|no time"):
         kopt.diagnose(receipt, home=tmp_path / "home")
 
@@ -119,6 +129,17 @@ def test_a_wrong_type_is_a_type_error_that_names_the_argument(home: Path) -> Non
         ("metric", lambda: kopt.spec("h100-sxm", any_of(["hbm_bandwidth"]), home=home)),
         ("tolerance", lambda: kopt.bench("k.py", tolerance=any_of(1e-3), home=home)),
         ("bottleneck", lambda: kopt.recommend("softmax", bottleneck=any_of(None), home=home)),
+        ("dims", lambda: kopt.recommend("softmax", dims=any_of((4096, 64)), home=home)),
+        ("limit", lambda: kopt.recommend("softmax", limit=any_of(True), home=home)),
+        ("restarts", lambda: kopt.bench("k.py", restarts=any_of(2.5), home=home)),
+        ("device", lambda: kopt.bench("k.py", device=any_of(0), home=home)),
+        ("kernel", lambda: kopt.bench(any_of(print), device="cpu", home=home)),
+        ("report", lambda: kopt.diagnose(any_of(5), home=home)),
+        ("profile", lambda: kopt.ask("x", profile=any_of(b"p.csv"), home=home)),
+        ("profile", lambda: kopt.cite("x", profile=any_of(5), home=home)),
+        ("wikis", lambda: kopt.spec("h100-sxm", wikis=any_of([5]), home=home)),
+        ("home", lambda: kopt.spec("h100-sxm", home=any_of(5))),
+        ("progress", lambda: kopt.spec("h100-sxm", home=home, progress=any_of(True))),
     ):
         with pytest.raises(TypeError, match=f"^{name} is "):
             call()
@@ -131,8 +152,21 @@ def test_one_may_be_given_where_several_may_and_errors_name_the_arguments(home: 
     )
     with pytest.raises(kopt.ConfigurationError, match="nowiki"):
         kopt.spec("h100-sxm", wikis=tmp_path / "nowiki", home=home)
-    with pytest.raises(kopt.UsageError, match=r"^unknown bottleneck 'mem'$"):
+    with pytest.raises(kopt.UsageError, match=r"^unknown bottleneck 'mem'\n"):
         kopt.recommend("softmax", bottleneck="mem", home=home)
+    names = ("h100-sxm", "h200")
+    assert kopt.spec((name for name in names), "hbm_bandwidth", home=home).specs == (  # type: ignore[arg-type]
+        kopt.spec(names, "hbm_bandwidth", home=home).specs
+    )
+    measured = {"M": np.int64(64), "N": np.int32(128)}
+    assert kopt.recommend("softmax", dims=measured, home=home) == (  # type: ignore[arg-type]
+        kopt.recommend("softmax", dims="M=64,N=128", home=home)
+    )
+    for empty in ("home", "workspace"):  # of a variable that is not set: never the working folder
+        with pytest.raises(kopt.UsageError, match=f"^{empty} is empty"):
+            kopt.spec("h100-sxm", **{"home": home, empty: ""})  # type: ignore[arg-type]
+    with pytest.raises(kopt.UsageError, match="no folder"):
+        kopt.spec("h100-sxm", home=home, workspace=tmp_path / "nowhere")
     named = kopt.search("bandwidth", product="H100", k=3, home=home)
     assert {one.page for one in named.passages} <= {f"hardware/h100-{kind}" for kind in ("sxm", "pcie", "nvl")}
     assert named.passages

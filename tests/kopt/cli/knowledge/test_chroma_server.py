@@ -21,7 +21,7 @@ import pytest
 from chromadb.api.shared_system_client import SharedSystemClient
 
 from ingest.progress import UpdateResult
-from kbs.index.chroma import _OPEN, Writer
+from kbs.index.chroma import OPEN, Writer
 from kopt.services.engine import Engine
 from kopt.services.knowledge import answers
 from kopt.services.settings import load_settings
@@ -76,9 +76,9 @@ class ChromaServer:
 def connections() -> Iterator[None]:
     """Chroma leaves connections to the garbage collector, after an error also those that were closed: it runs here."""
     yield
-    for there in list(_OPEN.values()):
+    for there in list(OPEN.values()):
         there.client.close()
-    _OPEN.clear()
+    OPEN.clear()
     SharedSystemClient.clear_system_cache()
     gc.collect()
 
