@@ -19,6 +19,13 @@ _GAP = 2
 _LONGEST = 4000
 """Characters of a text that are looked through."""
 _SETTING = re.compile(r"([A-Za-z_][\w.-]{0,60})\s*=\s*(-?\w(?:[\w.^*-]|\+(?!\w{1,60}\s*=)){0,60})")
+_SPOKEN = re.compile(
+    r"((?:[({,]|\b(?:with|using|at)\b)\s*(?:an?\s+|the\s+)?)"
+    r"((?:tile|block|grid|chunk)[ _-]sizes?|num[ _-](?:warps|stages)|unroll[ _-]factor|threads[ _-]per[ _-]block)"
+    r"(?:\s*:\s*|\s+(?:of\s+)?)(\d[\dx×*^]{0,40})(?![\w%.]|\s*(?:→|->|=>))",
+    re.IGNORECASE,
+)
+"""`tiling (tile size 32)` and `tiling with a tile size of 32` say how it was set, as `tile-size=32` does."""
 _BEFORE = re.compile(r"\s*=\s*[\w.]{1,60}\s*(?:→|->|=>)\s*(?=\w)")
 """In `num_stages=3→4` the new value counts."""
 _WORD = re.compile(r"[^\W_]+")
@@ -98,13 +105,18 @@ class MethodNames:
         return _in(self._strong, " ; ".join(_settings(text)))
 
 
+def _spelled(text: str) -> str:
+    """A text in which settings that are said in words stand as they are set: `with tile_size=32`."""
+    return _SPOKEN.sub(lambda said: f"{said[1]}{method_name(said[2])}={said[3]}", text[:_LONGEST])
+
+
 def _settings(text: str) -> dict[str, str]:
-    plain = _BEFORE.sub("=", text[:_LONGEST])
+    plain = _BEFORE.sub("=", _spelled(text))
     return {method_name(name): value.rstrip(".") for name, value in _SETTING.findall(plain)}
 
 
 def _in(names: _Names, text: str) -> tuple[str, ...]:
-    plain = _INSTEAD.sub(" ", _SETTING.sub(" ", text[:_LONGEST]))
+    plain = _INSTEAD.sub(" ", _SETTING.sub(" ", _spelled(text)))
     first = _SENTENCE.split(plain)[0]
     for part in (_AIM.split(first)[0], first, plain):
         found = names.find(part)

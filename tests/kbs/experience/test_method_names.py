@@ -21,11 +21,19 @@ NAMES = MethodNames()
         "Shared memory tiling with tile-size=16",
         "tiling_smem(tile_size=16)",
         "Tile the inputs in shared memory, tile-size = 16",
+        "Shared memory tiling (tile size 16)",
+        "shared memory tiling, with a tile size of 16",
     ],
 )
 def test_one_method_in_many_spellings(text: str) -> None:
     found = NAMES.read(text)
     assert (found.methods, dict(found.parameters)) == (("tiling_smem",), {"tile_size": "16"})
+
+
+def test_a_size_that_is_what_was_changed_is_no_setting() -> None:
+    assert NAMES.read("Increase tile size 16→32").methods == ("launch_config",)
+    assert NAMES.read("block size 256 and vectorized loads").methods == ("launch_config", "vectorized_access")
+    assert NAMES.read("wide loads, tile size 5.5 MB").parameters == ()
 
 
 @pytest.mark.parametrize(
