@@ -21,8 +21,10 @@ from kbs.index.store import Store
 
 BATCH = 64
 """Texts embedded between two commits: what a kill can cost."""
-_LOOKED_UP = 4096
-"""Texts that are looked up at once among the vectors that came with kopt, and held in memory."""
+_LOOKED_UP = 100_000
+"""Hashes of texts that are looked up at once among the vectors that came with kopt."""
+_READ = 4096
+"""Texts that are read at once, and held in memory."""
 KEPT_UNUSED = 30 * 24 * 3600
 """Seconds that the vector of a text that no page has any more is kept: the page may come back, or another have it."""
 MOST_UNUSED = 200_000
@@ -49,18 +51,18 @@ class VectorUpdate:
         return Known(tokens, max(0, store.vector_count() - store.pending_count()), store.meta("vector_files"))
 
     def _embed(self, store: Store, encoder: Encoder, progress: Progress, result: UpdateResult) -> None:
-        model = encoder.identity
-        total, done = store.missing_count(model), 0
-        while some := store.missing_embeddings(model, _LOOKED_UP):
-            carried = carried_vectors(model, {key for key, _ in some})
+        model, after = encoder.identity, ""
+        # All that came with kopt first, so that the rate and the time left are those of what is embedded.
+        while keys := store.missing_keys(model, after, _LOOKED_UP):
+            carried, after = carried_vectors(model, set(keys)), keys[-1]
             with store.transaction():
                 store.put_embeddings(model, carried.items())
             result.carried += len(carried)
-            done += len(carried)
-            rest = [(key, text) for key, text in some if key not in carried]
-            for start in range(0, len(rest), BATCH):
+        total, done = store.missing_count(model), 0
+        while some := store.missing_embeddings(model, _READ):
+            for start in range(0, len(some), BATCH):
                 progress("embedding texts", done, total)
-                part = rest[start : start + BATCH]
+                part = some[start : start + BATCH]
                 vectors = encoder.encode([text for _, text in part])
                 made = zip((key for key, _ in part), (v.tobytes() for v in vectors), strict=True)
                 with store.transaction():

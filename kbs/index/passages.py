@@ -275,6 +275,16 @@ class Passages(IndexFile):
         )
         return [(str(a), str(b)) for a, b in rows]
 
+    def missing_keys(self, model: str, after: str, limit: int) -> list[str]:
+        """Keys of texts that have no vector of this model yet, in their order, from the first one after `after`."""
+        rows = self.db.execute(
+            "SELECT DISTINCT t.embedding_key FROM pending n JOIN passages t ON t.passage = n.passage"
+            " LEFT JOIN embeddings e ON e.key = t.embedding_key AND e.model = ?"
+            " WHERE e.id IS NULL AND t.embedding_key > ? ORDER BY t.embedding_key LIMIT ?",
+            (model, after, limit),
+        )
+        return [str(key) for (key,) in rows]
+
     def missing_count(self, model: str) -> int:
         """How many texts have no vector of this model yet."""
         found = self.db.execute(

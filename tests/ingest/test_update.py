@@ -625,6 +625,34 @@ def test_carried_vectors_are_used_in_place_of_embedding(
     assert carried_vectors(encoder.identity, {"0" * 64}) == {}
 
 
+def test_progress_counts_what_is_embedded_and_nothing_that_was_carried(
+    tmp_path: Path, page: MakePage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    team = Team(tmp_path / "team", tmp_path / "home", page)
+    team.write("new", "# New\n\nA sentence that no vector came with.")
+    fresh: list[str] = []
+
+    def all_but_the_new(model: str, keys: set[str]) -> Mapping[str, bytes]:
+        with team.index.open() as store:
+            texts = dict(store.missing_embeddings(model, 1000))
+        fresh.extend(key for key in keys if "no vector came with" in texts[key])
+        kept = sorted(keys - set(fresh))
+        vectors = team.encoder.encode([texts[key] for key in kept])
+        return dict(zip(kept, (vector.tobytes() for vector in vectors), strict=True))
+
+    monkeypatch.setattr(ingest.vectors, "carried_vectors", all_but_the_new)
+    told: list[tuple[str, int, int]] = []
+    team.index.update(
+        [team.wiki], vocabulary(), team.encoder, progress=lambda step, done, total: told.append((step, done, total))
+    )
+    count = len(fresh)
+    assert count
+    assert [one for one in told if one[0] == "embedding texts"] == [
+        *(("embedding texts", 0, count), ("embedding texts", count, count))
+    ]
+    team.assert_sound()
+
+
 @pytest.mark.parametrize("content", [None, b"", b"garbage", b"PK\x03\x04 no archive"])
 def test_damaged_carried_vectors_are_as_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None

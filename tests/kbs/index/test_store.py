@@ -303,6 +303,9 @@ def test_vectors_are_kept_by_the_text(store: Store) -> None:
     assert {key for key, _ in store.missing_embeddings("m", 1000)} == wanted
     assert store.missing_count("m") == len(wanted)
     assert len(store.missing_embeddings("m", 2)) == 2
+    keys = store.missing_keys("m", "", 1000)
+    assert keys == sorted(wanted)
+    assert [*store.missing_keys("m", "", 2), *store.missing_keys("m", keys[1], 1000)] == keys
     vectors = embed(store)
     assert store.missing_embeddings("m", 1000) == []
     assert store.missing_count("other") == len(wanted)
