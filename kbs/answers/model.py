@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from kbs.common.json_model import JsonDataclass, JsonNumber
 from kbs.evidence.citation import Citation
@@ -74,7 +74,10 @@ class Claim(JsonDataclass):
     """Product or technique id that it is about, where that is one."""
     note: str = ""
     """Beside the text: how far the value can be trusted, and what its page has it from."""
-    evidence: Annotated[tuple[FileEvidence, ...], Field(serialization_alias="exhibits")] = ()
+    evidence: Annotated[
+        tuple[FileEvidence, ...],
+        Field(validation_alias=AliasChoices("exhibits", "evidence"), serialization_alias="exhibits"),
+    ] = ()
     """What it rests on in the user's own files."""
     judgements: Annotated[tuple[Judgement, ...], Field(exclude=True)] = ()
     """Thresholds of cited rows that it says are reached, or not."""

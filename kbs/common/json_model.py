@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, PlainSerializer, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-_PRINTED = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
+_PRINTED = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True, serialize_by_alias=True)
 
 
 class JsonDataclass:

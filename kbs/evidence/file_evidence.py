@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Literal, Protocol
 
-from pydantic import Field, computed_field
+from pydantic import Field, computed_field, model_validator
 
 from kbs.common.json_model import JsonDataclass, JsonNumber
 from kbs.common.visible_text import visible
@@ -50,6 +50,14 @@ class FileEvidence(JsonDataclass):
         if self.kind == "log":
             return f"log/{self.hash}"
         return f"{self.file}: {self.place}"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, given: object) -> object:
+        """As it was printed: `reference` follows from the rest, and the name was left out."""
+        if not isinstance(given, dict) or "reference" not in given:
+            return given
+        return {"name": "", **{key: value for key, value in given.items() if key != "reference"}}
 
     @property
     def line(self) -> str:

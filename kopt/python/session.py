@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 File = str | Path
 P = ParamSpec("P")
 T = TypeVar("T")
-_OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
+OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
+"""An option of a command, which here is a parameter."""
 
 
 def settings(
@@ -78,7 +79,7 @@ def public(function: Callable[P, T]) -> Callable[P, T]:
         try:
             return function(*args, **kwargs)
         except KoptError as error:
-            error.message, error.hint = (re.sub(_OPTION, parameter, text) for text in (error.message, error.hint))
+            error.message, error.hint = (re.sub(OPTION, parameter, text) for text in (error.message, error.hint))
             error.args = (error.message,)
             if error.hint and error.hint not in getattr(error, "__notes__", ()):
                 error.add_note(error.hint)  # a traceback, which is what a script shows, has notes and no hint

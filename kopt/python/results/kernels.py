@@ -14,6 +14,8 @@ from kopt.services.results.profiles import DiagnoseData, JudgementData
 class Benchmark(Result, BenchData):
     """The verdict on a kernel, its times, and the receipt's file."""
 
+    _function = "bench"
+
     def _blocks(self) -> Iterator[Block]:
         yield Paragraph(f"{self.verdict}, {self.improvement}: {self.reason}", strong=True)
         if self.timing is not None:
@@ -36,12 +38,14 @@ class Benchmark(Result, BenchData):
             )
         if self.not_checked:
             yield Paragraph("Not checked")
-            yield Items(self.not_checked)
+            yield Items([self._in_python(one) for one in self.not_checked])
         yield Paragraph(f"receipt: {self.receipt}")
 
 
 class Diagnosis(Result, DiagnoseData):
     """What bounds a kernel, and the symptoms that its profile shows."""
+
+    _function = "diagnose"
 
     def _blocks(self) -> Iterator[Block]:
         degraded = " (degraded: no counters)" if self.grade == "degraded" else ""
@@ -71,11 +75,13 @@ class Diagnosis(Result, DiagnoseData):
             yield Paragraph("Similar past outcomes")
             yield Items([one.line for one in self.past])
         if self.notes:
-            yield Items(self.notes)
+            yield Items([self._in_python(one) for one in self.notes])
 
 
 class Recommendations(Result, RecommendData):
     """Methods that helped in similar experiments, and those that failed."""
+
+    _function = "recommend"
 
     def _blocks(self) -> Iterator[Block]:
         said = f"nothing is recommended: {self.why}" if self.why else f"{len(self.recommended)} methods to try"

@@ -21,13 +21,16 @@ AskData.model_rebuild()  # it names a class that stands below it, which is not l
 class Answer(Result, AskData):
     """An answer: its claims with their citations, and the passages that were found."""
 
+    _function = "ask"
+
     def _blocks(self) -> Iterator[Block]:
         if self.evidence is not None:
             yield Verbatim(self.answer)
             return
         items: list[str] = []
-        first = True
-        for line in [*self.answer.split("\n"), ""]:
+        first, quoted = True, [one.text for one in self.passages]
+        for said in [*self.answer.split("\n"), ""]:
+            line = said if " <- " in said else self._in_python(said, quoted)  # a citation line is what `cite` reads
             item = _ITEM.match(line)
             if item:
                 items.append(line[item.end() :])
@@ -42,6 +45,8 @@ class Answer(Result, AskData):
 
 class Passages(Result, SearchData):
     """Passages of pages and records of the log, the best first."""
+
+    _function = "search"
 
     def _blocks(self) -> Iterator[Block]:
         if not self.passages:
@@ -59,6 +64,8 @@ class Passages(Result, SearchData):
 
 class Specs(Result, SpecData):
     """Hardware values, each with the line that states it; or the GPUs that have a page."""
+
+    _function = "spec"
 
     def _blocks(self) -> Iterator[Block]:
         found = f"{len(self.gpus)} GPUs" if self.gpus else f"{len(self.specs)} found, {len(self.gaps)} missing"
@@ -83,6 +90,8 @@ class Specs(Result, SpecData):
 
 class Citations(Result, CiteData):
     """Citations, and whether each holds."""
+
+    _function = "cite"
 
     def _blocks(self) -> Iterator[Block]:
         yield Paragraph(f"{self.ok} ok, {self.failed} failed", strong=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Literal, Self
+import inspect
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import ClassVar, Literal, Self
 
 from kbs.common.json_model import JsonModel
 from kopt.python.results.display import Block, Items, Paragraph, html, markdown, plain
+from kopt.python.session import OPTION
 
 Status = Literal["ok", "abstained", "rejected"]
 
@@ -18,6 +21,9 @@ class Result(JsonModel):
     """`ok`; `abstained`: the evidence does not say; `rejected`: a citation fails, or a kernel is not accepted."""
     warnings: list[str]
     """What you should know of: wikis that are left out, an index that is not up to date …"""
+
+    _function: ClassVar[str]
+    """The function of `import kopt` that gives it."""
 
     @classmethod
     def made(cls, data: JsonModel, status: Status, warnings: Sequence[str]) -> Self:
@@ -32,7 +38,24 @@ class Result(JsonModel):
         yield from self._blocks()
         if self.warnings:
             yield Paragraph("Warnings")
-            yield Items(self.warnings)
+            yield Items([self._in_python(one) for one in self.warnings])
+
+    def _in_python(self, text: str, quoted: Collection[str] = ()) -> str:
+        """What kopt says, with the function's parameters in place of a command's options: `dims=`, `long=True`.
+
+        Options that stand in what is `quoted` are left as they are.
+        """
+        import kopt
+
+        own = inspect.signature(getattr(kopt, self._function)).parameters
+
+        def parameter(found: re.Match[str]) -> str:
+            of = own.get(found[1].replace("-", "_"))
+            if of is None or any(found[0] in one for one in quoted):
+                return found[0]
+            return f"{of.name}={True if of.default is False else ''}"
+
+        return OPTION.sub(parameter, text)
 
     def _repr_html_(self) -> str:
         return html(self._shown())

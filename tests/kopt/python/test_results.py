@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,11 @@ def beside(result: BaseModel) -> tuple[Any, Any, Any]:
     return data, data.pop("status"), data.pop("warnings")
 
 
+def beside_data(envelope: Mapping[str, Any]) -> dict[str, Any]:
+    """What a result has that stands beside `data` in the envelope."""
+    return {name: envelope[name] for name in ("status", "warnings")}
+
+
 @pytest.mark.slow
 def test_every_function_gives_what_its_command_prints(
     home: Path, run: Callable[..., Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -54,11 +61,14 @@ def test_every_function_gives_what_its_command_prints(
         (lambda: kopt.cite(WRONG, home=home), ["cite", WRONG]),
         (lambda: kopt.cite("nothing is cited", home=home), ["cite", "nothing is cited"]),
         (lambda: kopt.diagnose(report, dims=sizes, bytes="8*M*N", home=home), ["diagnose", report, *typed]),
+        (lambda: kopt.ask("why is it slow", profile=report, home=home), ["ask", "why is it slow", "--profile", report]),
         (lambda: kopt.recommend("softmax", home=home), ["log", "recommend", "--kernel", "softmax"]),
     ]
     for call, words in pairs:
         result, envelope = call(), run(home, *words, "--json", cwd=tmp_path).json
         assert beside(result) == (envelope["data"], envelope["status"], envelope["warnings"]), words
+        assert json.loads(result.model_dump_json()) == {**envelope["data"], **beside_data(envelope)}
+        assert json_value(type(result).model_validate_json(result.model_dump_json())) == json_value(result)
         assert result._repr_html_().startswith("<div")
         assert result._repr_markdown_()
         assert str(result)
@@ -192,3 +202,20 @@ def test_what_changes_is_seen_by_the_next_call(home: Path, tmp_path: Path, page:
     with opened(settings(home, [wiki], None)) as engine:
         assert [one.name for one in engine.wikis] == ["gpu-wiki", "mine"]
     assert "fortnights" not in str(kopt.search("zorkulation of warps", k=3, home=home, workspace=tmp_path))
+
+
+def test_texts_name_parameters_where_a_terminal_has_options(
+    home: Path, tmp_path: Path, page: Callable[..., str]
+) -> None:
+    asked = kopt.ask("is softmax memory-bound on H100", home=home)
+    assert {"--dims", "--long"} <= set(re.findall(r"--[a-z]+", asked.answer))  # as `--json` has it
+    for text in (str(asked), asked._repr_html_(), asked._repr_markdown_().replace("\\", "")):
+        assert "give yours with dims=" in text
+        assert "more lines: long=True" in text
+        assert not re.search(r"(?<!\w)--(dims|long|profile)\b", text)
+    wiki = tmp_path / "mine" / "technique"
+    wiki.mkdir(parents=True)
+    body = "Zorkulation of warps is seen with `zork --profile all`.[^src]\n\n[^src]: src"
+    (wiki / "mine.md").write_text(page("technique/mine", body, title="Zorkulation"), "utf-8")
+    quoted = kopt.ask("what is zorkulation of warps", home=home, wikis=wiki.parent)
+    assert "zork --profile all" in str(quoted)

@@ -194,8 +194,8 @@ class CountedData(JsonModel):
     """90 % of the nearest ceiling."""
 
 
-def _symptom_id(finding: Finding) -> str:
-    return finding.symptom.id
+def _symptom_id(finding: Finding | str) -> str:
+    return finding if isinstance(finding, str) else finding.symptom.id
 
 
 class KernelData(JsonModel):
