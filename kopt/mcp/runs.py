@@ -196,7 +196,8 @@ def run_submit(
         data, notes = hand_in(at, document, typed, show=show)
     code = ExitCode.OK if data.outcome in ("passed", "shown") else ExitCode.REJECTED
     place = str if typed is None else partial(_argument, kernel=kernel or "source")
-    return Done(data, _text(submit_lines(data, place)), code, notes)
+    fix = str if typed is None else _fix
+    return Done(data, _text(submit_lines(data, place, fix_of=fix)), code, notes)
 
 
 @tool("run status", "runs.RunData")
@@ -223,6 +224,16 @@ def _argument(file: str, kernel: str) -> str:
     from kopt.services.runs.handing_in import typed_place
 
     return typed_place(file, kernel).removeprefix("--").replace("keep-if", "keep_if")
+
+
+def _fix(text: str) -> str:
+    """How a broken rule is mended by these arguments: `with ask`."""
+    from kopt.services.runs.handing_in import TYPED, typed_fix
+
+    text = typed_fix(text)
+    for option in TYPED.values():
+        text = text.replace(f"with {option}", f"with {option.removeprefix('--').replace('-', '_')}")
+    return text
 
 
 def _text(lines: Iterable[str]) -> str:

@@ -163,5 +163,9 @@ def read_version(text: str) -> int:
     """`v3` or `3` as a number. UsageError `version_invalid`."""
     match = re.fullmatch(r"v?(\d{1,4})", text.strip(), re.ASCII)
     if not match:
-        raise UsageError(f"{text!r} is not a version", code="version_invalid", hint="Versions are v0, v1, v2, ...")
+        raise UsageError(
+            f"{text!r} is not a version",
+            code="version_invalid",
+            hint="Versions are v0, v1, v2, ...; a run's folder is given with --run.",
+        )
     return int(match[1])

@@ -123,8 +123,19 @@ def differing(before: str, after: str, language: str) -> tuple[Differs, ...]:
                 sorted({x for x in several if "=" not in x[1] or _named(x) in names}) for several in (one, other)
             )
         if one != other:
-            found.append(Differs(kind, next(iter(sorted(set(one) ^ set(other), key=str)), ("",))[-1][:80]))
+            first = next(iter(sorted(set(one) ^ set(other), key=str)), ("", ""))[-1]
+            found.append(Differs(kind, (_where(one, other) if kind == "the code" else first)[:80]))
     return tuple(found)
+
+
+def _where(one: Sequence[tuple[str, str]], other: Sequence[tuple[str, str]]) -> str:
+    """Which statements of two programs differ, or the first words of the other that do."""
+    named = dict.fromkeys(name for whole, name in (*other, *one) if ((whole, name) in one) != ((whole, name) in other))
+    if any(named):
+        return ", ".join(filter(None, named))
+    before, after = (" ".join(whole for whole, _ in several).split() for several in (one, other))
+    at = next((n for n, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]), 0)
+    return " ".join(after[at : at + 8])
 
 
 def folded(node: ast.AST) -> ast.AST:
@@ -165,14 +176,15 @@ class _Parts:
     """Functions of the device."""
     settings: list[tuple[Kind, str, str]]
     """(kind, function that it is of, or empty, setting)"""
-    code: list[str]
+    code: list[tuple[str, str]]
+    """(what a statement or token is called, the whole of it)"""
     masked: bool = False
     """Whether accesses have masks."""
 
     def of(self, kind: Kind, functions: set[str]) -> list[tuple[str, str]]:
         """The settings of a kind, of functions that both kernels have."""
         if kind == "the code":
-            return [("", one) for one in self.code]
+            return [(whole, name) for name, whole in self.code]
         return sorted(
             (where, said) for one, where, said in self.settings if one == kind and (not where or where in functions)
         )
@@ -276,8 +288,14 @@ def _python(tree: ast.Module) -> _Parts:
     stripped.wide = _follow_from(tree, r"\barange\b")
     stripped.settings += [("order of tiles", where, said) for where, said in _orders(tree, kernels)]
     made = stripped.visit(tree)
-    code = [ast.dump(one) for one in made.body if not isinstance(one, ast.Pass)]
+    code = [(_called(one), ast.dump(one)) for one in made.body if not isinstance(one, ast.Pass)]
     return _Parts(kernels, stripped.settings, code, stripped.masked)
+
+
+def _called(statement: ast.stmt) -> str:
+    """`function softmax_kernel`, `class ModelNew`, or the statement as it would be typed."""
+    kind = {ast.FunctionDef: "function", ast.AsyncFunctionDef: "function", ast.ClassDef: "class"}.get(type(statement))
+    return f"{kind} {getattr(statement, 'name', '')}" if kind else ast.unparse(statement)
 
 
 def _follow_from(tree: ast.AST, made: str) -> set[str]:
@@ -359,7 +377,7 @@ def _cuda(tokens: Sequence[Token]) -> _Parts:
             code.append(token.text)
         at += 1
     settings += [("order of tiles", "", said) for said in _cuda_orders(" ".join(one.text for one in tokens))]
-    return _Parts(functions, settings, [" ".join(code)])
+    return _Parts(functions, settings, [("", " ".join(code))])
 
 
 def _cuda_orders(code: str) -> Iterator[str]:

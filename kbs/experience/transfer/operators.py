@@ -15,14 +15,15 @@ def operation_of(counted: Mapping[str, int]) -> str:
 
     `counted`: operator → how many operations it does. An operation is known by one operator, `log_softmax`, or by
     several that stand together, `exp+sum+div`. Those of more operators go before those of fewer, whose operators they
-    take.
+    take from other operations; forms of one operation may share them.
     """
     forms = [(tuple(form.split("+")), id) for id, known in vocabulary().operations.items() for form in known.operators]
-    left, work = set(counted), dict[str, int]()
+    left, own = set(counted), dict[str, set[str]]()
     for parts, id in sorted(forms, key=lambda form: (-len(form[0]), form)):
-        if left.issuperset(parts):
-            work[id] = work.get(id, 0) + sum(counted[part] for part in parts)
+        if left.union(own.get(id, ())).issuperset(parts):
+            own.setdefault(id, set()).update(parts)
             left.difference_update(parts)
+    work = {id: sum(counted[part] for part in parts) for id, parts in own.items()}
     if not work:
         return ""
     best = max(work, key=lambda id: (work[id], id))

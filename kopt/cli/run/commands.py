@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kbs.common.errors import ExitCode, UsageError
-from kbs.common.visible_text import visible
+from kbs.common.visible_text import visible, visible_lines
 from kopt.cli.command import command
 from kopt.cli.options import YesFlag
 from kopt.cli.output import JsonFlag, Reply, progress_bar, tell
@@ -150,7 +150,7 @@ def submit(
     the gate refuses it (this does not count as an attempt), if it is not accepted, or if the version fails.
     """
     from kopt.services.runs.devices.choice import Choice
-    from kopt.services.runs.handing_in import typed_place
+    from kopt.services.runs.handing_in import typed_fix, typed_place
     from kopt.services.runs.submission import hand_in
 
     if words.given == (proposal is not None):
@@ -165,7 +165,8 @@ def submit(
         said, notes = hand_in(at, data, None if typed is None else (typed[0], typed[2]), show=show)
         code = ExitCode.OK if said.outcome in ("passed", "shown") else ExitCode.REJECTED
         place = partial(typed_place, kernel=str(typed[1])) if typed else str
-        return _reply(said, text.submit_lines(said, place, Path.cwd()), notes, code)
+        lines = text.submit_lines(said, place, Path.cwd(), typed_fix if typed else str)
+        return _reply(said, lines, notes, code)
 
 
 def _read(place: str) -> bytes:
@@ -368,7 +369,7 @@ def apply(
         if not difference:
             return _reply(data, [f"{target} is already v{best}"], at.notes, ExitCode.ABSTAINED)
         if dry_run:
-            return _reply(data, [difference], at.notes)
+            return Reply(data, print_lines(visible_lines(difference).splitlines()), warnings=at.notes)
         if not _confirmed(difference, f"Write v{best} to {target}?", yes=yes, json=json):
             return _reply(data, ["nothing was written"], at.notes, ExitCode.ABSTAINED)
         at.driver.apply(target, expect)

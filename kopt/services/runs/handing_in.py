@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 from evaluator.source.source_file import SourceFile, is_cuda, read_source
@@ -108,6 +109,13 @@ def typed_place(file: str, kernel: str) -> str:
         return kernel
     option = next((option for field_name, option in TYPED.items() if field.startswith(field_name)), "")
     return option or file
+
+
+def typed_fix(text: str) -> str:
+    """How a broken rule is mended by whoever typed options: `with --ask` for ``under `evidence.queries` ``."""
+    for field, option in TYPED.items():
+        text = re.sub(rf"\bunder `{re.escape(field.removeprefix('hypothesis.'))}`", f"with {option}", text)
+    return text
 
 
 def to_skip(engine: Engine, view: View, request: NextRequest) -> dict[str, list[str]]:

@@ -94,7 +94,8 @@ class _ById:
 def _stated(of: _ById) -> tuple[tuple[Quantity, ...], tuple[Quantity, ...]]:
     """(every figure of a receipt, those that say how many times faster something was)"""
     document = of.receipt.model_dump(mode="json", exclude={"plan"})
-    return tuple(receipt_figures(document, "")), tuple(_ratios(document, inside=False))
+    timed = {name: part for name, part in document.items() if name != "correctness"}  # its ratios are those of errors
+    return tuple(receipt_figures(document, "")), tuple(_ratios(timed, inside=False))
 
 
 def launch_figures(launch: Launch) -> Iterator[Quantity]:

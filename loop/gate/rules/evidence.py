@@ -109,7 +109,7 @@ def evidence_queries(context: GateContext) -> Iterator[Broken]:
     for about in MANDATORY:
         if about not in asked:
             message = f"it has no query about {about if about == 'experience' else f'the {about}'}"
-            fix = f"Add a query with `about: {about}` under evidence.queries."
+            fix = f"Add a query with `about: {about}` under `evidence.queries`."
             yield broken(context.in_version("searches.jsonl"), message, fix)
 
 
@@ -179,5 +179,5 @@ def evidence_found(context: GateContext) -> Iterator[Broken]:
             continue
         nothing = f"; these queries found nothing: {', '.join(repr(text) for text in empty[:3])}" if empty else ""
         message = f"no query of v{context.version} found {reference.wiki or 'log'}/{reference.target}{nothing}"
-        fix = "Add a query under evidence.queries that finds it, or select evidence that was found."
+        fix = "Add a query that finds it under `evidence.queries`, or select evidence that was found."
         yield broken(f"{context.proposal_file}#evidence.selected[{number}]", message, fix)

@@ -143,7 +143,8 @@ def _held_against_methods(context: GateContext, proposal: Proposal) -> Iterator[
         own.add("launch settings")  # a tile of another size is shared among another number of warps
     for one in found:
         if one.kind not in own:
-            message = f"{one.kind} differ from v{proposal.parent} ({one.example}), which {declared} does not change"
+            differ = "differs" if one.kind == "the code" else "differ"
+            message = f"{one.kind} {differ} from v{proposal.parent} ({one.example}), which {declared} does not change"
             fix = "Undo that change, and make it in the next version; or declare the method that it is."
             yield broken(context.kernel_file, message, fix)
     old_code = code_without_comments(before or "", context.kernel_name(proposal.parent) or "kernel.py")
@@ -154,9 +155,9 @@ def _held_against_methods(context: GateContext, proposal: Proposal) -> Iterator[
     for method in proposal.methods:
         wanted = method_kinds.needed((method,), language)
         if found and not wanted & {one.kind for one in found} and {one.kind for one in found} <= own:
-            message = (
-                f"only {' and '.join(one.kind for one in found)} differ from v{proposal.parent}: that is not {method}"
-            )
+            kinds_found = [one.kind for one in found]
+            differ = "differs" if kinds_found == ["the code"] else "differ"
+            message = f"only {' and '.join(kinds_found)} {differ} from v{proposal.parent}: that is not {method}"
             yield broken(context.kernel_file, message, "Declare the method that the change really is.")
     kinds = {one.kind for one in found}
     why = shape.another(proposal.methods, before, proposal.kernel, language, kinds) if before is not None else ""

@@ -290,6 +290,7 @@ way(
 way("an issue that counts parts", "unsourced-spec", says("The device has #144 SMs."))
 way("what an SM keeps", "unsourced-spec", says("An SM keeps 64 warps resident."))
 way("a ratio as an adverb", "loose-number", says("L2 is fivefold faster than the memory behind it."))
+way("the ratio of an error as a speedup", "loose-number", says("It runs 1.5 times as fast as before."))
 way("a share in words", "loose-number", says("In v0 nine in ten warps wait at the barrier."))
 way("a promise of half", "loose-number", says("More warps keep more loads under way, which cuts the time in half."))
 way("two methods under single", "discipline", proposes(methods=("mufu_ex2_softmax", "ldmatrix_stmatrix")))

@@ -207,3 +207,13 @@ def test_any_text_is_compared(text: str, language: str) -> None:
     assert differing(text, text, language) == ()
     differing(TRITON if language == "python" else CUDA, text, language)
     list(spoken(text))
+
+
+def test_the_code_that_differs_is_named_as_its_author_would() -> None:
+    other = TRITON.replace("tl.exp(value)", "tl.exp2(value * 1.44)")
+    [found] = differing(TRITON, other, "python")
+    assert found.example == "function kernel"
+    [found] = differing(f"{TRITON}\nwarm(1)\n", TRITON, "python")
+    assert found.example == "warm(1)"
+    [found] = differing(CUDA, CUDA.replace("x[i] *= 2", "x[i] += x[i]"), "cuda")
+    assert found.example.startswith("+ = x [ i ] ;")

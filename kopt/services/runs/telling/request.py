@@ -169,7 +169,9 @@ def _refused(request: NextRequest) -> Iterator[str]:
     for refused in request.refused:
         for broken in refused.broken:
             place = f"{broken.file}:{broken.line}" if broken.line else broken.file
-            yield f"{refused.submission}. {broken.rule}: {place}: {broken.message} {broken.fix}"
+            yield f"{refused.submission}. {broken.rule}: {place}: {broken.message}"
+            if broken.fix:
+                yield f"   {broken.fix}"
 
 
 def _left(request: NextRequest) -> str:

@@ -130,9 +130,13 @@ def version_lines(version: runs.VersionData) -> Iterator[str]:
 
 
 def submit_lines(
-    found: runs.RunSubmitData, place_of: Callable[[str], str] = str, here: Path | None = None
+    found: runs.RunSubmitData,
+    place_of: Callable[[str], str] = str,
+    here: Path | None = None,
+    fix_of: Callable[[str], str] = str,
 ) -> Iterator[str]:
-    """What came of a proposal. `place_of`: where what stands at a broken place was typed; `here` as for a run."""
+    """What came of a proposal. `place_of`: where what stands at a broken place was typed, and `fix_of`: how a fix is
+    typed; `here` as for a run."""
     words = {
         "shown": "would be evaluated",
         "refused": "refused",
@@ -149,7 +153,7 @@ def submit_lines(
         place = place_of(broken.file)
         yield labelled(broken.rule, f"{place}{f':{broken.line}' if broken.line else ''}: {broken.message}".rstrip(": "))
         if broken.mend:
-            yield labelled("", broken.mend)
+            yield labelled("", fix_of(broken.mend))
     if found.run.waiting_for:
         yield f"next: {found.run.waiting_for.replace(found.run.folder, near(found.run.folder, here))}"
 

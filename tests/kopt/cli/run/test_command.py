@@ -158,8 +158,9 @@ def test_apply_shows_the_difference_and_writes_the_best(
     target.write_text(KERNEL, "utf-8")
     shown = run(home, "run", "apply", "--to", str(target), "--dry-run", cwd=folder)
     assert shown.code == 0
-    assert "-" in shown.out
-    assert "num_warps" in shown.out
+    lines = shown.out.splitlines()
+    assert [lines[0], lines[1]] == [f"--- {target}", "+++ v3/kernel.py"]
+    assert any(line.startswith("+") and "num_warps" in line for line in lines), "as a difference is read, line by line"
     unasked = run(home, "run", "apply", "--to", str(target), "--json", cwd=folder)
     assert (unasked.code, unasked.json["errors"][0]["code"]) == (2, "not_accepted")
     assert target.read_text("utf-8") == KERNEL

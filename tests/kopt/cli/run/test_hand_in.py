@@ -63,6 +63,12 @@ def test_from_showing_to_submitting(person: Person) -> None:
     assert data["proposal"]["evidence"]["selected"][0]["quote"]
     assert person.journal == before
     assert not (person.root / "v1/refused").exists()
+    unfound = ("--evidence", "gpu-wiki/hardware/t4.md:L30", "--show")
+    refused = person.submit("--method", "launch_config", "--why", WHY, *unfound)
+    assert "Add a query that finds it with --ask" in refused.out
+    assert "evidence.queries" not in refused.out
+    other = person.submit("--method", "launch_config", "--why", WHY, "--show", kernel=WARPS.replace("* 2", "* 4"))
+    assert "the code differs from v0 (function" in other.out
 
     # the page of the method is found, and may be cited
     page = person.submit("--method", "launch_config", "--why", WHY, "--evidence", METHOD_PAGE, "--show")
