@@ -298,7 +298,7 @@ def _kernelbench(
         raise _reference_form(reference, Form.KERNELBENCH, missing)
     if missing:
         raise UsageError(
-            f"no reference was given, and {holder} lacks {', '.join(missing)}",
+            f"no other reference was given, and {holder} lacks {', '.join(missing)}",
             code="inputs_missing",
             hint="Give the reference with --ref REF.py.",
         )

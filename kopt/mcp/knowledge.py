@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kbs.common.errors import ExitCode
+from kbs.common.errors import ExitCode, UsageError
 from kbs.common.visible_text import visible, visible_lines
 from kopt.mcp.problem import NO_DIMS, Bytes, Dims, Entry, File, Launch, Operations, Peak, problem_files
 from kopt.mcp.tool import Call, Done, tool
@@ -135,6 +135,9 @@ def spec(
     from kopt.services.results.answering.citations import SpecData
 
     engine = call.engine()
+    if not gpu and (metric or qualifier):
+        hint = "Name it, or several, as `gpu`; with no argument at all every GPU is listed."
+        raise UsageError("no GPU is named", code="gpu_missing", hint=hint)
     if not gpu:
         listed = SpecData.of_gpus(documented(engine), engine.terms)
         told = "\n".join(f"{one.gpu}  {one.name}  {one.page}" for one in listed.gpus)

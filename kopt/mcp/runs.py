@@ -1,4 +1,4 @@
-"""Tools of a run: start, next, submit, status."""
+"""Tools of a run: start, next, submit, status, resume, final, report."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from kopt.mcp.problem import NO_DIMS, Dims, Entry, File, Inputs
 from kopt.mcp.tool import Call, Done, tool
 
 if TYPE_CHECKING:
+    from kopt.services.runs.service import Driving
     from loop.proposals.request import NextRequest
 
 Run = Annotated[
@@ -211,6 +212,61 @@ def run_status(call: Call, run: Run = "") -> Done:
     data = RunData.of(view.folder, view.record, view.state)
     torn = ["the journal's last line is incomplete: `kopt run resume` sets it aside"] if view.torn else []
     return Done(data, _text(run_lines(data)), warnings=[*engine.warnings, *torn])
+
+
+@tool("run resume", "runs.RunData", lane="measure", writes=True)
+def run_resume(call: Call, run: Run = "") -> Done:
+    """Continue a run that was interrupted, as by a call that was taken back, until it needs a proposal, or to its end.
+
+    Recorded work is not repeated. Status `abstained` if nothing is left to do. Takes minutes.
+    """
+    from kopt.services.runs.service import driving
+
+    with driving(call.roots.run(run), call.progress, _steps(call)) as at:
+        before = len(at.driver.state.entries)
+        at.driver.advance(at.steps)
+        return _stands(at, idle=len(at.driver.state.entries) == before)
+
+
+@tool("run final", "runs.RunData", lane="measure", writes=True)
+def run_final(
+    call: Call,
+    run: Run = "",
+    why: Annotated[str, Field(description="Why it ends before its limits: what was tried.", max_length=2000)] = "",
+) -> Done:
+    """End a run: restore the best version, measure it again against version 0, and write the reports.
+
+    Where it may still try versions it is stopped first, for the reason in `why`. Then run_report. Takes minutes.
+    """
+    from kopt.services.runs.service import driving
+
+    with driving(call.roots.run(run), call.progress, _steps(call)) as at:
+        before = len(at.driver.state.entries)
+        at.driver.stop(why)
+        at.driver.final(at.steps)
+        return _stands(at, idle=len(at.driver.state.entries) == before)
+
+
+@tool("run report", "runs.RunReportData")
+def run_report(call: Call, run: Run = "") -> Done:
+    """The final report; before the run ends, the report as it would be now, with nothing measured again."""
+    from kopt.services.results.runs import RunReportData
+    from kopt.services.runs.service import look, report_of
+
+    engine, view = look(call.roots.run(run))
+    page, finished = report_of(view)
+    notes = [] if finished else ["the run has not ended: this is its current state, with nothing measured again"]
+    data = RunReportData.of(view, page, finished=finished)
+    return Done(data, visible_lines(page).rstrip(), warnings=[*engine.warnings, *notes])
+
+
+def _stands(at: Driving, *, idle: bool) -> Done:
+    """How a run stands after something was done; `idle`: nothing was."""
+    from kopt.services.runs.submission import standing
+    from kopt.services.runs.telling.state import run_lines
+
+    data, code, errors = standing(at, idle=idle)
+    return Done(data, _text(run_lines(data)), code, at.notes, errors)
 
 
 def _after(_: NextRequest) -> Iterator[str]:

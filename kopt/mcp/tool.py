@@ -113,6 +113,7 @@ class Tool:
         for key in ("message", "hint"):
             text = re.sub(rf"\bkopt ({commands}){_NO_MORE}", lambda found: found[1].replace(" ", "_"), made[key])
             made[key] = re.sub(r"(?<![\w-])--([a-z][a-z-]*)", option, text)
+        made["hint"] = _of_this_tool(made["hint"])
         return made
 
     def listed(self) -> Listed:
@@ -155,6 +156,13 @@ class Tool:
         }
         made = {"type": "object", "properties": properties, "required": list(properties)}
         return dict(_without({**made, "$defs": parts} if parts else made, "title", "description"))
+
+
+def _of_this_tool(hint: str) -> str:
+    """A hint without the sentences on options that are no arguments here, unless it has no others."""
+    said = re.split(r"(?<=[.!?]) (?=[A-Z])", hint)
+    kept = [one for one in said if not re.search(r"(?<![\w-])--[a-z]", re.sub(r"`[^`]*`", "", one))]
+    return " ".join(kept or said)
 
 
 def _without(schema: Any, *keys: str, named: bool = False) -> Any:

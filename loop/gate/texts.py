@@ -58,6 +58,8 @@ def proposal_texts(context: GateContext) -> Iterator[Text]:
 def _sentences_of(file: str, proposal: Proposal) -> Iterator[Text]:
     said, evidence = proposal.hypothesis, proposal.evidence
     for name in ("current_evidence", "decision_link", "single_change", "rationale", "risk", "decision_rule"):
+        if name == "decision_link" and said.decision_link == said.rationale:
+            continue  # one sentence typed: what is wrong with it is told once
         yield Text(f"{file}#hypothesis.{name}", getattr(said, name))
     places = [(f"hypothesis.expected[{n}].size", f"{one.metric}: {one.size}") for n, one in enumerate(said.expected)]
     places += [(f"evidence.ncu_facts[{n}]", fact) for n, fact in enumerate(evidence.ncu_facts)]

@@ -189,8 +189,7 @@ def _hypothesis(files: VersionFiles, version: VersionState) -> list[str]:
     if proposal is None:
         return [*lines, f"{NOT_THERE}: no attempt at it was accepted.", ""]
     said = proposal.hypothesis
-    told = [f"change: {said.single_change}", f"why: {said.rationale}", f"because: {said.decision_link}"]
-    lines += [*bullets(told), ""]
+    lines += [*bullets([f"change: {said.single_change}", f"because: {said.decision_link}"]), ""]
     rows = [(one.metric, one.expected, one.observed, one.outcome) for one in movements(files)]
     head = ("metric", "foretold", f"measured, v{proposal.parent} -> v{version.number}", "outcome")
     return [*lines, *table(head, rows)]

@@ -100,7 +100,6 @@ def _compose(said: Words, version: int, parent: Parent, look: Look, *, timed: bo
     wrong += [f"--ask “{text}” is too short for a question" for text in said.ask if len(text.strip()) < 3]
     if wrong:
         raise incomplete(wrong)
-    method = ", ".join(said.methods)
     return Proposal(
         version=version,
         parent=parent.version,
@@ -110,7 +109,7 @@ def _compose(said: Words, version: int, parent: Parent, look: Look, *, timed: bo
         skipped=skipped,
         hypothesis=Hypothesis(
             current_evidence=_current(parent),
-            decision_link=f"What the cited lines say leads to {method}; the rationale says how.",
+            decision_link=said.why.strip(),  # the report tells it
             single_change=said.change.strip() or _change(said, parent),
             rationale=said.why.strip(),
             expected=expected,

@@ -18,6 +18,7 @@ from kopt.mcp.server import listed, make_server
 from kopt.mcp.tool import TOOLS
 from tests.conftest import ROOT, Run
 from tests.kopt.mcp.client import call, over_stdio, refused, said
+from tests.kopt.run_workspace import KERNEL
 
 QUESTIONS = (
     "why is my softmax memory-bound on H100",
@@ -220,6 +221,11 @@ def test_errors_have_the_text_of_the_command_line(home: Path, run: Callable[...,
         assert said(done) == (
             "threads must be given without kernel\nExample: occupancy gpu h100-sxm regs 72 smem 48KB threads 256"
         )
+        # what is wrong is not that `metric` is left aside, and a hint has no option that is no argument
+        assert await refused(client, "spec", metric="hbm_bandwidth") == "gpu_missing"
+        (home / "bare.py").write_text(KERNEL, "utf-8")
+        done = await client.call_tool("occupancy", {"gpu": "h100-sxm", "kernel": "bare.py"})
+        assert said(done).endswith("\nGive the reference with ref REF.py.")
         assert await refused(client, "occupancy", smem="48 pages") == "value_invalid"
         assert await refused(client, "ask", question="a", dims="M") == "dims_invalid"
         assert await refused(client, "search", query="a", k=10**9) == "arguments_invalid"

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
-from mcp import Client
+from mcp import Client, MCPError
 
 from tests.conftest import Run
-from tests.kopt.mcp.client import call, over_stdio, refused
-from tests.kopt.run_workspace import WRONG, answer, workspace
+from tests.kopt.mcp.client import call, over_http, over_stdio, refused, said, served
+from tests.kopt.run_workspace import KERNEL, WRONG, answer, workspace
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
 BEGIN = {"device": "cpu", "accept_unmeasured": True}
@@ -96,6 +98,47 @@ def test_three_iterations_by_mcp_alone(home: Path, tmp_path: Path, run: Callable
     assert run(home, "run", "gate", "--final", cwd=root).code == 0
     assert run(home, "run", "verify", cwd=root).code == 0
     assert (root / "runs" / "kernel-001" / "final_report.md").is_file()
+
+
+def test_a_run_goes_on_after_its_server_was_killed(home: Path, tmp_path: Path, run: Callable[..., Run]) -> None:
+    """What an agent without a terminal does when the server dies in the middle of a hand-in: resume, end, report."""
+    root = workspace(tmp_path / "work")
+    typed = {"source": KERNEL.replace("num_warps=1", "num_warps=2"), "method": "launch_config", "why": "More warps."}
+
+    async def hand_in(address: str, server: subprocess.Popen[str]) -> None:
+        async def kill(progress: float, total: float | None, message: str | None) -> None:
+            del progress, total
+            if "checking" in (message or ""):
+                server.kill()
+
+        async with over_http(address) as client:
+            await call(client, "run_start", **BEGIN, iterations=3, accept=True)
+            with pytest.raises(MCPError):
+                await client.call_tool("run_submit", typed, progress_callback=kill)
+
+    async def go_on(address: str) -> None:
+        async with over_http(address) as client:
+            stopped = await call(client, "run_next")
+            assert stopped["status"] == "abstained"
+            done = await client.call_tool("run_submit", typed)
+            assert said(done).endswith("`run_resume` continues.")
+            went_on = await call(client, "run_resume")
+            assert (went_on["status"], went_on["data"]["phase"]) == ("ok", "propose")
+            assert (await call(client, "run_resume"))["status"] == "abstained"
+            early = await client.call_tool("run_report", {})
+            assert "warning: the run has not ended" in said(early)
+            ended = await call(client, "run_final", why="one change was enough")
+            assert ended["data"]["phase"] == "finished"
+            assert (await call(client, "run_final"))["status"] == "abstained"
+            report = said(await client.call_tool("run_report", {}))
+            assert "one change was enough" in report
+            assert report == (root / "runs/kernel-001/final_report.md").read_text("utf-8").rstrip()
+
+    with served(home, root) as server:
+        anyio.run(hand_in, server.address, server.process)
+    with served(home, root) as server:
+        anyio.run(go_on, server.address)
+    assert run(home, "run", "gate", "--final", cwd=root).code == 0
 
 
 def test_a_kernel_is_checked_and_the_receipt_read_again(home: Path, tmp_path: Path, run: Callable[..., Run]) -> None:

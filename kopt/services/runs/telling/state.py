@@ -167,7 +167,7 @@ def _proposal_lines(made: Proposal) -> Iterator[str]:
         ("change", said.single_change),
         ("why", said.rationale),
         ("now", said.current_evidence),
-        ("link", said.decision_link),
+        ("link", "" if said.decision_link == said.rationale else said.decision_link),
         ("risk", said.risk),
         ("keep if", said.decision_rule),
         ("different", made.circumstances),

@@ -110,6 +110,7 @@ def test_what_next_says_to_type_works(person: Person) -> None:
     assert shown.code == 0, shown.out + shown.err
     assert person(*words[1:]).code == 0
     assert "v1 from v0, launch_config: passed and kept" in person("run", "next").out
+    assert f"because: {WHY}" in person("run", "report").out, "a report tells why, in the words that were typed"
 
 
 def test_what_is_refused_names_what_was_typed(person: Person) -> None:
