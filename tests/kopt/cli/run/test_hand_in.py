@@ -63,12 +63,6 @@ def test_from_showing_to_submitting(person: Person) -> None:
     assert data["proposal"]["evidence"]["selected"][0]["quote"]
     assert person.journal == before
     assert not (person.root / "v1/refused").exists()
-    unfound = ("--evidence", "gpu-wiki/hardware/t4.md:L30", "--show")
-    refused = person.submit("--method", "launch_config", "--why", WHY, *unfound)
-    assert "Add a query that finds it with --ask" in refused.out
-    assert "evidence.queries" not in refused.out
-    other = person.submit("--method", "launch_config", "--why", WHY, "--show", kernel=WARPS.replace("* 2", "* 4"))
-    assert "the code differs from v0 (function" in other.out
 
     # the page of the method is found, and may be cited
     page = person.submit("--method", "launch_config", "--why", WHY, "--evidence", METHOD_PAGE, "--show")
@@ -122,6 +116,19 @@ def test_what_is_refused_names_what_was_typed(person: Person) -> None:
     assert not (person.root / "v1/refused").exists()
     assert person.submit("--method", "more_warps", "--why", WHY).code == 4
     assert (person.root / "v1/refused/s1/proposal.json").exists()
+    unfound = ("--evidence", "gpu-wiki/hardware/t4.md:L30", "--show")
+    refused = person.submit("--method", "launch_config", "--why", WHY, *unfound)
+    assert "Add a query that finds it with --ask" in refused.out
+    assert "evidence.queries" not in refused.out
+    other = person.submit(
+        "--method",
+        "launch_config",
+        "--why",
+        WHY,
+        "--show",
+        kernel=WARPS.replace("tl.maximum(v, 0.0) * 2.0", "tl.maximum(v * 2.0, 0.0)"),
+    )
+    assert "the code differs from v0 (function scaled_relu)" in other.out
     same = person.submit("--method", "launch_config", "--why", WHY, kernel=f"{KERNEL}\n# the same\n")
     assert same.code == 4
     assert " v1.py:1: " in same.out
