@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -35,6 +36,8 @@ from wiki.asks import AsksComment, asks_comment
 from wiki.page import MAX_PAGE_BYTES, Block, BlockKind, FrontMatter, Page, PageSection, Problem, split_lines
 from wiki.tables import Row, read_table
 
+# A program that logs all at DEBUG would get some thousand lines a question of it.
+logging.getLogger("markdown_it").setLevel(logging.INFO)
 MAX_NESTING = 40
 """Deeper nested lists and quotations are refused, so that a hostile page cannot exhaust the stack."""
 ASKS = "section-asks"

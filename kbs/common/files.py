@@ -160,3 +160,14 @@ def own_folder(prefix: str) -> Path:
 
     atexit.register(delete)
     return folder
+
+
+def writable_copy(folder: Path, prefix: str) -> Path:
+    """A folder of this process in place of one that cannot be written: its files copied, its folders linked."""
+    copy = own_folder(prefix)
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            (copy / entry.name).symlink_to(entry.absolute(), target_is_directory=True)
+        else:
+            shutil.copyfile(entry, copy / entry.name)
+    return copy

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from kbs.common.errors import ConfigurationError, KoptError
-from kbs.common.files import own_folder
+from kbs.common.files import writable_copy
 from kbs.index.chroma_server import Server
 from kbs.index.encoder import Vectors
 from kbs.index.sqlite_file import tables_damaged
@@ -100,8 +100,12 @@ class OpenReader:
     client: Any
     collection: Any
     known: Known
+    asking: int = 0
+    """Queries that are under way in other threads."""
 
 
+_LOCK = threading.Condition()
+"""Chroma is opened and closed by one thread at a time, and closed when no other asks."""
 OPEN: dict[tuple[str, str], OpenReader] = {}
 """(where, collection) → what this process has open for reading."""
 _OF_PARENT: list[Any] = []
@@ -109,9 +113,20 @@ _OF_PARENT: list[Any] = []
 
 def close_all() -> None:
     """Close all that this process has open for reading; the next search opens it again."""
-    for there in [OPEN.pop(key) for key in list(OPEN)]:
-        with contextlib.suppress(Exception):
-            there.client.close()
+    for key in list(OPEN):
+        _close(key)
+
+
+def _close(key: tuple[str, str]) -> None:
+    with _LOCK:
+        there = OPEN.get(key)
+        if there is None:
+            return
+        _LOCK.wait_for(lambda: not there.asking, _PATIENCE)
+        if OPEN.get(key) is there:
+            del OPEN[key]
+            with contextlib.suppress(Exception):
+                there.client.close()
 
 
 def _leave_to_parent() -> None:
@@ -119,6 +134,8 @@ def _leave_to_parent() -> None:
 
     What the parent had is kept even while Python ends: to end it waits for its threads too.
     """
+    global _LOCK
+    _LOCK = threading.Condition()
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(_OF_PARENT))
     _OF_PARENT.extend(OPEN.values())
     OPEN.clear()
@@ -154,8 +171,7 @@ class VectorIndex:
 
         `vector` has shape (dim,). Raises `VectorIndexError`.
         """
-        with self._errors():
-            collection = self._reader(known)
+        with self._errors(), self._reading(known) as collection:
             chosen = {"ids": list(ids)} if ids is not None else {}
             found = collection.query(
                 query_embeddings=[vector.tolist()], n_results=count, include=["distances"], **chosen
@@ -199,7 +215,8 @@ class VectorIndex:
         """Raises `VectorIndexError` if the collection is not what its index knows of it."""
         with self._errors():
             self.close()
-            self._reader(known)
+            with self._reading(known):
+                pass
 
     def ids(self) -> set[str]:
         """Ids of all passages that have a vector here."""
@@ -212,19 +229,29 @@ class VectorIndex:
 
     def close(self) -> None:
         """Close what this process has open for reading."""
-        there = OPEN.pop((self.place, self.name), None)
-        if there is not None:
-            with contextlib.suppress(Exception):
-                there.client.close()
+        _close((self.place, self.name))
 
-    def _reader(self, known: Known) -> Any:
-        there = OPEN.get((self.place, self.name))
-        if there is not None and there.known.tokens == known.tokens:
-            if self.server is None:
-                return there.collection
-            # Others may write to a server: its collection is looked at again, which costs one request.
-            there.collection = self._found(there.client, known)
-            return there.collection
+    @contextlib.contextmanager
+    def _reading(self, known: Known) -> Iterator[Any]:
+        """The collection, which no other thread closes meanwhile."""
+        with _LOCK if self.server is None else contextlib.nullcontext():  # a server that is slow holds nobody else up
+            there = OPEN.get((self.place, self.name))
+            old = there is not None and there.known.tokens == known.tokens
+            if there is None or not old:
+                there = self._opened(known)
+            with _LOCK:
+                there.asking += 1
+        try:
+            if old and self.server is not None:
+                # Others may write to a server: its collection is looked at again, which costs one request.
+                there.collection = self._found(there.client, known)
+            yield there.collection
+        finally:
+            with _LOCK:
+                there.asking -= 1
+                _LOCK.notify_all()
+
+    def _opened(self, known: Known) -> OpenReader:
         self.close()
         self._check_files(known)
         client = self._client(reading=True)
@@ -241,8 +268,8 @@ class VectorIndex:
             with contextlib.suppress(Exception):
                 client.close()
             raise
-        OPEN[self.place, self.name] = OpenReader(client, collection, known)
-        return collection
+        OPEN[self.place, self.name] = made = OpenReader(client, collection, known)
+        return made
 
     def _found(self, client: Any, known: Known) -> Any:
         collection = client.get_collection(self.name, embedding_function=None)
@@ -319,7 +346,7 @@ class VectorIndex:
                     f"there is no Chroma index in {folder}", code="chroma_missing_index", hint="Run `kopt ingest`."
                 )
             if not os.access(folder, os.W_OK):
-                folder = _beside(folder)
+                folder = writable_copy(folder, "kopt-chroma-")
         if tables_damaged(folder / "chroma.sqlite3"):  # Chroma's native part would end the process
             raise LostCollectionError(
                 f"the Chroma index {folder} cannot be used: its database is damaged",
@@ -415,15 +442,3 @@ def _hash(file: Path) -> str:
 
 def _claim(collection: Any, token: str) -> None:
     collection.modify(metadata={**(collection.metadata or {}), "token": token})
-
-
-def _beside(folder: Path) -> Path:
-    """A folder that Chroma can open in place of one that cannot be written: its small SQLite file copied, the vectors
-    linked. It is deleted when the process ends."""
-    copy = own_folder("kopt-chroma-")
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            (copy / entry.name).symlink_to(entry.absolute(), target_is_directory=True)
-        else:
-            shutil.copyfile(entry, copy / entry.name)
-    return copy

@@ -7,15 +7,18 @@ import os
 import random
 import shutil
 import sqlite3
+import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from kbs.common.errors import ConfigurationError
-from kbs.index.chroma import Known, LostCollectionError, VectorIndex, VectorIndexError
+from kbs.index.chroma import OPEN, Known, LostCollectionError, VectorIndex, VectorIndexError, close_all
 from kbs.index.chroma_server import Server
 from kbs.index.encoder import Vectors
 
@@ -56,6 +59,43 @@ def test_query_finds_the_nearest_with_their_cosine(index: VectorIndex) -> None:
     chosen = sorted(vectors)[10:20]
     there = index.query(asked, 3, FIRST, chosen)
     assert [id for id, _ in there] == sorted(chosen, key=lambda id: -float(read(vectors[id]) @ asked))[:3]
+
+
+def test_one_thread_closes_when_the_query_of_another_is_over(
+    index: VectorIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors = made(10)
+    fill(index, vectors)
+    asked = read(vectors["p0003"])
+    index.query(asked, 1, FIRST)
+    there = OPEN[index.place, index.name]
+    under_way, go_on, order = threading.Event(), threading.Event(), list[str]()
+    query, close = there.collection.query, there.client.close
+
+    def slow_query(**words: Any) -> Any:
+        under_way.set()
+        assert go_on.wait(30)
+        order.append("asked")
+        return query(**words)
+
+    def noted_close() -> None:
+        order.append("closed")
+        close()
+
+    monkeypatch.setattr(there, "collection", SimpleNamespace(query=slow_query))
+    monkeypatch.setattr(there.client, "close", noted_close)
+    with ThreadPoolExecutor(2) as threads:
+        found = threads.submit(index.query, asked, 1, FIRST)
+        assert under_way.wait(30)
+        closed = threads.submit(close_all)
+        with pytest.raises(TimeoutError):
+            closed.result(0.2)
+        go_on.set()
+        assert found.result(30)[0][0] == "p0003"
+        closed.result(30)
+    assert order == ["asked", "closed"]
+    assert not OPEN
+    assert index.query(asked, 1, FIRST)[0][0] == "p0003"
 
 
 def test_what_is_changed_is_changed_and_the_rest_stays(index: VectorIndex) -> None:

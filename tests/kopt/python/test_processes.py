@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import pickle
@@ -75,6 +76,13 @@ def test_a_folder_is_deleted_by_the_process_that_made_it(tmp_path: Path, monkeyp
     assert folder.exists()
     end()
     assert not folder.exists()
+
+
+def test_a_program_that_logs_all_hears_nothing_of_pages(caplog: pytest.LogCaptureFixture, home: Path) -> None:
+    with caplog.at_level(logging.DEBUG):
+        assert kopt.search("bank conflict", k=1, home=home).passages
+        assert kopt.spec("h100-sxm", "hbm_bandwidth", home=home).specs
+    assert not [one.name for one in caplog.records if one.name.startswith(("markdown_it", "chromadb"))]
 
 
 def _status(question: str, home: Path) -> str:
