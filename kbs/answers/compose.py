@@ -65,6 +65,8 @@ SOLVERS: tuple[Solver, ...] = (
     remedies.remedies,
 )
 """In the order of preference where two account for as much."""
+_REPEATED = 300
+"""Characters."""
 FINAL = frozenset({"unknown_product", "wrong_premise"})
 """Refusals that hold whatever the user's files say."""
 LEADS = 0.75
@@ -198,6 +200,7 @@ def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: LogE
         _unknown(question, knowledge, answer)
         return
     for name in question.unknown_products:
+        answer.read.append(f"no GPU named {name} is known")
         answer.gaps.append(f"kopt knows no GPU named {name}: nothing here is about it.{_nearest(name, knowledge)}")
     if question.form is Form.EXPERIENCE:
         from kbs.answers.solvers.experience import answer_from_experience  # as above
@@ -329,17 +332,22 @@ def _refuse(
     unknown, strange = _strange(question, knowledge, found)
     if strange:
         answer.reason = "not_understood"
-        said = f" I do not know {', '.join(unknown)}." if unknown else ""
+        said = f" I do not know {_some(', '.join(unknown))}." if unknown else ""
         text = f"Not understood.{said} Ask about GPUs and their kernels, such as “why is my transpose memory-bound”."
         answer.add("", [Claim(text, ClaimKind.ABSENCE)])
     else:
         answer.reason = "not_in_wiki"
-        what = ", ".join(unknown or terms) or "this"
+        what = _some(", ".join(unknown or terms) or "this")
         answer.add("", [Claim(f"Not known: I found no line about {what}.", ClaimKind.ABSENCE)])
         if hits:
             nearest = dict.fromkeys(hit.section.title for hit in hits[:3])
             answer.gaps.append(f"The nearest pages are {', '.join(nearest)}.")
-    answer.gaps.append(f"Looked for: {', '.join(terms) or question.text}.")
+    answer.gaps.append(f"Looked for: {_some(', '.join(terms) or question.text)}.")
+
+
+def _some(text: str) -> str:
+    """Words of the question as an answer repeats them: not all of a page that was pasted."""
+    return text if len(text) <= _REPEATED else f"{text[:_REPEATED]} …"
 
 
 def _strange(question: Question, knowledge: Knowledge, found: SectionResult) -> tuple[list[str], bool]:

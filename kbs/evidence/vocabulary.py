@@ -351,7 +351,12 @@ class Vocabulary:
         )
 
     def nearest_products(self, name: str, preferred: Iterable[str], count: int = 3) -> list[str]:
-        """Ids of the products whose names are nearest to `name`: the preferred ones if any is near, else any."""
+        """Ids of the products whose names are nearest to `name`: the preferred ones if any is near, else any. The name
+        of an architecture is near to its products."""
+        preferred = list(preferred)
+        whole = self.resolve("architecture", name)
+        if of_it := [id for id in preferred if self.products[id].architecture in whole and not is_capability(id)]:
+            return of_it[:count]
         for chosen in ([self.products[id] for id in preferred], list(self.products.values())):
             spelled: dict[str, str] = {}
             for product in chosen:

@@ -13,6 +13,8 @@ from kbs.evidence.vocabulary import Vocabulary, words
 _CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 _MARKS = str.maketrans("，。？！：；（）、“”‘’％＋－／＝", ",.?!:;(),\"\"''%+-/=")
 _WORD = re.compile(r"(?<![\w.-])[A-Za-z]{5,24}(?![\w.-])")
+_LETTER_O = re.compile(r"(?<![\w.-])(?P<before>[A-Za-z]{1,3}-?)(?P<digits>\d[\dO]*O[\dO]*)(?![\w.-])", re.IGNORECASE)
+"""A name like that of a GPU in which the letter O stands for a zero: H1OO."""
 _NEAR = 2
 """Errors that a word of eight letters or more may have; a shorter one may have one."""
 _LONG = 8
@@ -43,6 +45,10 @@ def corrected(
             meant = _meant(word.lower(), vocabulary, known)
             if meant:
                 made[word] = meant
+    for match in _LETTER_O.finditer(text):
+        word, number = match.group(0), match["before"] + match["digits"].upper().replace("O", "0")
+        if vocabulary.resolve("product", number) and not vocabulary.resolve("product", word):
+            made[word] = number
     for word, meant in made.items():
         text = re.sub(rf"(?<![\w.-]){re.escape(word)}(?![\w.-])", meant, text)
     return text, tuple(made.items())

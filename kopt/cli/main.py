@@ -64,6 +64,10 @@ _COMMANDS = {
 """Commands and groups of commands, in the order of the help: module under `kopt.cli`, and name in it."""
 
 
+_DEEPEST = 2
+"""Words of a command in a group: `run start`."""
+
+
 def application(names: Iterable[str] = _COMMANDS) -> typer.Typer:
     """The command line with these commands, of which only the modules are imported."""
     app = typer.Typer(
@@ -140,13 +144,29 @@ def _next(context: Any, message: str) -> str:
     """What to type in place of wrong words."""
     if context is not None and context.parent is not None:
         _, extra, rest = message.partition("unexpected extra argument(s) (")
-        if extra and any("--run" in one.opts for one in context.command.params):
-            return f"A run is named with --run: {context.command_path} --run {rest.rstrip('.').removesuffix(')')}"
+        options = {option for one in context.command.params for option in one.opts}
+        stray = rest.rstrip(".").removesuffix(")")
+        if extra and "--run" in options:
+            return f"A run is named with --run: {context.command_path} --run {stray}"
+        if extra and "--ref" in options and stray.endswith(".py"):
+            return f"A reference is named with --ref: {context.command_path} --ref {stray}"
+        reads_pipes = any("standard input" in (getattr(one, "help", None) or "") for one in context.command.params)
+        if message.startswith("Missing argument") and reads_pipes:
+            return f"Give - to read a pipe; see `{context.command_path} --help`."
         return f"See `{context.command_path} --help`."
     words = [_as_text(word) for word in sys.argv[1:]]
+    if words and any(f"--{words[0]}" in one.opts for one in context.command.params if context is not None):
+        return f"It is an option: kopt --{words[0]}"
     if len(words) > 1 and not words[0].startswith("-") and "Did you mean" not in message and words[0] not in _COMMANDS:
         return f"To ask a question: kopt ask {shlex.join(words)}"
     return "See `kopt --help`."
+
+
+def _help_words(words: list[str]) -> list[str]:
+    """`help COMMAND` as `COMMAND --help`, in every other case the words themselves."""
+    if words[:1] == ["help"] and (len(words) == 1 or words[1] in _COMMANDS) and len(words) <= _DEEPEST + 1:
+        return [*words[1:], "--help"]
+    return words
 
 
 def _named(context: Any) -> str:
@@ -167,6 +187,7 @@ def main() -> None:
     """Run the command line; what is wrong with the words themselves is said in the envelope too, with exit code 2."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a text with a letter that it cannot have is still shown
+    sys.argv[1:] = _help_words(sys.argv[1:])
     try:
         if any(word != _as_text(word) for word in sys.argv[1:]):
             raise typer.BadParameter("a word of the command is not UTF-8 text")

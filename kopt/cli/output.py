@@ -52,8 +52,9 @@ def deliver(command: str, as_json: bool, debug: bool, work: Callable[[], Reply],
         if debug or debug_requested():
             traceback.print_exc()
         fail(command, as_json, error.exit_code, error.code, error.message, error.hint, error.warnings)
-    except KeyboardInterrupt:
-        hint = "Run the command again: it goes on where it was."
+    except (KeyboardInterrupt, typer.Abort) as ended:
+        asked = isinstance(ended, typer.Abort)
+        hint = "Nothing is done without an answer." if asked else "Run the command again: it goes on where it was."
         fail(command, as_json, ExitCode.FAILURE, "interrupted", "interrupted", hint)
     except Exception as error:
         if debug or debug_requested():

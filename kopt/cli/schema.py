@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json as json_module
 import sys
+from difflib import get_close_matches
 from typing import Annotated, Any
 
 import typer
@@ -115,7 +116,8 @@ def schema(
         elif name in COMMANDS:
             sys.stdout.write(json_module.dumps(json_schema(printed_type(name)), indent=2) + "\n")
         else:
-            hint = f"Commands: {', '.join(COMMANDS)}. Documents: {', '.join(DOCUMENTS)}."
+            near = get_close_matches(name, [*COMMANDS, *DOCUMENTS], n=3)
+            hint = f"Did you mean {', '.join(near)}?" if near else "`kopt schema` lists what has one."
             fail("schema", False, ExitCode.USAGE, "command_unknown", f"{name!r} prints no JSON", hint)
 
 

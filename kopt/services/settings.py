@@ -236,8 +236,11 @@ def _read_file(path: Path, home: Path, allowed: frozenset[str]) -> dict[str, Any
             f"{path} is not valid TOML: {error}", code="settings_file", hint="Fix or remove the file."
         ) from error
     except OSError as error:
+        inside = isinstance(error, NotADirectoryError)  # KOPT_HOME is a file
         raise ConfigurationError(
-            f"cannot read {path}: {error.strerror}", code="settings_file", hint="Check its permissions."
+            f"{path.parent} is not a folder" if inside else f"cannot read {path}: {error.strerror}",
+            code="settings_file",
+            hint="KOPT_HOME must name a folder that you can write to." if inside else "Check its permissions.",
         ) from error
     for name in content:
         if name not in Settings.model_fields:

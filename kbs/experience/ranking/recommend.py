@@ -12,12 +12,14 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kbs.common.json_model import JsonDataclass
+from kbs.evidence.vocabulary import vocabulary
 from kbs.experience.experiment import NO_TRIAL, Outcome
 from kbs.experience.ranking.similarity import CIRCUMSTANCES, FACTORS, Situation, like_ops, similarities
 from kbs.experience.ranking.trials import PLACE, Trials, code, days, short
@@ -325,7 +327,10 @@ def _nothing_near(
     if not len(rows):
         return "the log has no record that counts"
     if not similarity.any():
-        return f"no record is of {asked.op}, or of an operation like it"
+        recorded = [op for op in vocabulary().operations if op != asked.op and short(op) in rows["op"]]
+        near = get_close_matches(asked.op, recorded, n=1)
+        meant = f"; there are some of {near[0]}" if near else ""
+        return f"no record is of {asked.op}, or of an operation like it{meant}"
     best = max(np.flatnonzero(similarity == similarity.max()).tolist(), key=lambda place: rows["id"][place])
     factors: Sequence[tuple[float, str]] = sorted((float(alike[name][best]), name) for name in FACTORS)
     far = ", ".join(f"{name} {value:.2f}" for value, name in factors[:3] if value < 1)

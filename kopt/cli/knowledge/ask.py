@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,9 +21,16 @@ if TYPE_CHECKING:
     from kopt.services.user_kernel.analysis import KernelFiles
 
 
+_PIPED = 1_000_000
+"""Bytes that are read of a question from a pipe: many times as many as a question may have."""
+
+
 @command("ask", reads_wikis=True, paged=True)
 def ask(
-    question: Annotated[list[str], typer.Argument(help="What you want to know; quotation marks are not needed.")],
+    question: Annotated[
+        list[str],
+        typer.Argument(help="What you want to know, without quotation marks; - reads it from standard input."),
+    ],
     about: QuestionOptions,
     problem: ProblemOptions,
     how: AnswerOptions,
@@ -68,7 +76,7 @@ def ask(
     with engine(results=about.k) as eng:
         gpus, kinds = tuple(about.gpu or ()), tuple(about.kind or ())
         model = how.asked_model(eng)
-        asked = Asked(" ".join(question), gpus, about.dtype, dims, kinds, files, about.before(eng))
+        asked = Asked(_asked(question), gpus, about.dtype, dims, kinds, files, about.before(eng))
         found = find_answer(eng, asked)
         answer = found.answer
         eng.warn([*answer.warnings, *remember(eng, asked, found)])
@@ -111,6 +119,11 @@ def ask(
         wording=WordingData.of(worded) if worded else None,
     )
     return Reply(data, show, code, warnings, errors)
+
+
+def _asked(words: Sequence[str]) -> str:
+    """The question; a lone `-` stands for standard input."""
+    return sys.stdin.buffer.read(_PIPED).decode("utf-8", "replace") if list(words) == ["-"] else " ".join(words)
 
 
 def _headed(lines: Sequence[str]) -> Iterator[tuple[str, bool]]:
@@ -168,14 +181,14 @@ def search(
     wiki: Annotated[list[str] | None, typer.Option("--wiki", help="Name of a wiki, or log.")] = None,
     operation: Annotated[list[str] | None, typer.Option("--operation", help="Operation, such as softmax.")] = None,
     product: Annotated[
-        list[str] | None, typer.Option("--product", autocompletion=gpus, help="GPU, such as h100-sxm.")
+        list[str] | None, typer.Option("--product", "--gpu", autocompletion=gpus, help="GPU, such as h100-sxm.")
     ] = None,
     dtype: Annotated[list[str] | None, typer.Option("--dtype", help="Element type of past experiments.")] = None,
     method: Annotated[list[str] | None, typer.Option("--method", help="Method of past experiments.")] = None,
     outcome: Annotated[
         list[str] | None, typer.Option("--outcome", help="Outcome of past experiments: success, ...")
     ] = None,
-    k: Annotated[int | None, typer.Option("--k", min=1, max=100, help="Number of passages to show.")] = None,
+    k: Annotated[int | None, typer.Option("--k", "-k", min=1, max=100, help="Number of passages to show.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show the score of each stage.")] = False,
 ) -> Reply:
     """Find passages of the wikis and past experiments, by words and meaning.

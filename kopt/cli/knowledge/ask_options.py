@@ -27,7 +27,7 @@ class QuestionOptions:
         str, typer.Option("--dtype", autocompletion=dtypes, help="Element type, such as fp32 or bf16.")
     ] = ""
     kind: Annotated[list[str] | None, typer.Option("--kind", help="Search only pages of this kind. Repeatable.")] = None
-    k: Annotated[int | None, typer.Option("--k", min=1, max=100, help="Number of passages to consider.")] = None
+    k: Annotated[int | None, typer.Option("--k", "-k", min=1, max=100, help="Number of passages to consider.")] = None
     follow: Annotated[
         bool, typer.Option("--continue", help="Follow up on the question asked before in this folder.")
     ] = False

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _NAME = 4096
 """Characters of a path; a text of more is none."""
+_RECORD = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
+"""The id of a record of the log."""
 MAX_TEXT = 20_000_000
 """Characters; more than any report has."""
 
@@ -62,6 +64,8 @@ def cite(
     data = CiteData.of(checked)
     if not checked:
         said = "No citation was found in the text, so nothing was checked. `kopt cite --help` shows their form."
+        if content == text and re.fullmatch(r"[\w.-]+", text):
+            said = f"There is no file {text}, and no citation in that word. `kopt cite --help` shows their form."
         return Reply(data, print_lines([said]), ExitCode.ABSTAINED, warnings)
     return Reply(data, print_lines(checked_lines(checked)), ExitCode.REJECTED if data.failed else ExitCode.OK, warnings)
 
@@ -135,7 +139,9 @@ def show(
     from kbs.evidence.citation import EvidenceKind, parse_reference
     from kopt.cli.log.commands import entry_reply
 
-    text = " ".join(reference)
+    text = " ".join(reference).strip()
+    if _RECORD.fullmatch(text):
+        return entry_reply(text)
     named = parse_reference(text)
     if named is not None and named.kind is EvidenceKind.LOG:
         return entry_reply(named.target)

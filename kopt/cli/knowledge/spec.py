@@ -16,6 +16,7 @@ from kopt.cli.terminal.completion import spec_words
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from kbs.evidence.spec import Spec
     from kbs.evidence.vocabulary import Vocabulary
     from kopt.services.engine import Engine
     from kopt.services.knowledge.specs import FoundSpecs
@@ -55,7 +56,7 @@ def spec(
         if list_gpus or not asked:
             return _gpus(eng, asked)
         compare = asked[0] == "compare"
-        gpus, metric = (asked[1:], "") if compare else (asked[:1], " ".join(asked[1:]))
+        gpus, metric = (_each(asked[1:], eng.terms), "") if compare else _first(asked, eng.terms)
         found, answered = ask_specs(eng, gpus, metric, qualifier, others=every, compare=compare)
         terms, warnings = eng.terms, list(eng.warnings)
         data = SpecData.of(found, terms)
@@ -69,6 +70,28 @@ def spec(
         print_lines(_lines(found, terms, rows=not compare and not table, wide=not console.is_terminal))(console)
 
     return Reply(data, show, ExitCode.OK if answered else ExitCode.ABSTAINED, warnings)
+
+
+def _first(words: Sequence[str], terms: Vocabulary) -> tuple[list[str], str]:
+    """([the GPU that the first words name], the metric that the others do): `h100 sxm hbm bandwidth`."""
+    count = _length(words, terms)
+    return [" ".join(words[:count])], " ".join(words[count:])
+
+
+def _each(words: Sequence[str], terms: Vocabulary) -> list[str]:
+    """The GPUs that words name, each in as many as it takes: `h100 sxm vs h200`, `h100,h200`."""
+    left = [part for word in words for part in word.split(",") if part.strip() and part.casefold() not in _BETWEEN]
+    found: list[str] = []
+    while left:
+        count = _length(left, terms)
+        found.append(" ".join(left[:count]))
+        left = left[count:]
+    return found
+
+
+def _length(words: Sequence[str], terms: Vocabulary) -> int:
+    """How many of the first words name a GPU together; 1 where none do."""
+    return next((n for n in range(len(words), 1, -1) if terms.resolve("product", " ".join(words[:n]))), 1)
 
 
 def _gpus(eng: Engine, called: Sequence[str]) -> Reply:
@@ -98,6 +121,8 @@ def _lines(found: FoundSpecs, terms: Vocabulary, *, rows: bool, wide: bool) -> I
             yield gap
 
 
+_BETWEEN = frozenset({"and", "with", "to", "vs", "vs.", "versus"})
+"""Words that people put between the GPUs of a comparison."""
 _WHOLE = len("source-reported")
 """Columns of the longest confidence, which a narrow terminal must not cut."""
 
@@ -125,7 +150,7 @@ def _show_tables(console: Console, found: FoundSpecs, terms: Vocabulary) -> None
         sources: dict[str, dict[str, None]] = {}
         for row in specs:
             name = terms.metrics[row.metric].name + (f" ({row.qualifier})" if row.qualifier else "")
-            value = f"{row.value} {row.unit}".strip() if row.published else "not published"
+            value = _value(row)
             sources.setdefault(row.source.title, {})[row.source.place] = None
             number = list(sources).index(row.source.title) + 1
             confidence = row.confidence if row.recommended else f"{row.confidence}, not recommended"
@@ -146,6 +171,10 @@ def _show_tables(console: Console, found: FoundSpecs, terms: Vocabulary) -> None
     )
 
 
+def _value(row: Spec) -> str:
+    return f"{row.value} {row.unit}".strip() if row.published else "not published"
+
+
 def _show_comparison(console: Console, found: FoundSpecs, terms: Vocabulary) -> None:
     from rich.table import Table
     from rich.text import Text
@@ -159,7 +188,7 @@ def _show_comparison(console: Console, found: FoundSpecs, terms: Vocabulary) -> 
         cells = []
         for product in found.products:
             row = rows.get((product, metric, qualifier))
-            cells.append(f"{row.value} {row.unit}".strip() + f" [L{row.citation.line_start}]" if row else "UNKNOWN")
+            cells.append(f"{_value(row)} [L{row.citation.line_start}]" if row else "UNKNOWN")
         name = terms.metrics[metric].name + (f" ({qualifier})" if qualifier else "")
         table.add_row(*(Text(visible(cell)) for cell in (name, *cells)))
     console.print(table)

@@ -325,7 +325,10 @@ def export(
             console.print(f"{count} experiments written to {output}", markup=False)
 
     data = ExportData(file=str(output or ""), format=format, experiments=count)
-    return Reply(data, show, warnings=[str(problem) for problem in found.problems()])
+    warnings = [str(problem) for problem in found.problems()]
+    if not count:
+        warnings.append("no record of this log is exported; records that ship with kopt stay with it")
+    return Reply(data, show, warnings=warnings)
 
 
 @log.command("import")

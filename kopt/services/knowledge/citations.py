@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 
 _CITATION = frozenset({"wiki", "path", "line_start", "line_end", "hash", "quote"})
 """Fields of a citation in JSON."""
+_FINDS = "`kopt search WORDS` finds pages."
+_LINES = re.compile(r"(?P<page>\S.*?)(?::L?|#L?)(?P<a>[1-9]\d{0,8})(?:-L?(?P<b>[1-9]\d{0,8}))?")
+"""A page's name and its lines as editors and websites write them: `softmax:36`, `kernel/softmax.md#L36-L40`."""
 _NAMED = 10
 """Pages that an error names."""
 _ELSEWHERE = {
-    "log": "`kopt show log/ID` shows a record of the experience log.",
+    "log": "`kopt show log/ID` shows a record of the experience log, and `kopt log list` lists them.",
     "profile": "It is in the profile's own file; `kopt cite LINE --profile FILE` checks a line that cites it.",
     "receipt": "It is in the receipt's own file; `kopt cite LINE` checks a line that cites it.",
 }
@@ -153,12 +156,14 @@ def read_lines(library: Wikis, text: str, context: int = 0) -> PageLines:
         wiki, path, start, end = reference.wiki, reference.target, reference.line_start, reference.line_end
         lines = library.lines(wiki, path)
     else:
-        wiki, path = find_page(library, text)
+        named = _LINES.fullmatch(text.strip())
+        wiki, path = find_page(library, named["page"] if named else text)
         lines = library.lines(wiki, path)
-        start, end = 1, len(lines or ())
-    if lines is None or start > len(lines) or end > len(lines):
-        why = f"{path} ends at line {len(lines)}" if lines is not None else "there is no such page"
-        raise UsageError(f"cannot show {text}: {why}", code="not_found", hint="`kopt search WORDS` finds pages.")
+        start, end = (int(named["a"]), int(named["b"] or named["a"])) if named else (1, len(lines or ()))
+    if lines is None or not start <= end <= len(lines):
+        why = "there is no such page" if lines is None else f"{path} ends at line {len(lines)}"
+        why = f"line {start} comes after line {end}" if start > end > 0 else why
+        raise UsageError(f"cannot show {text}: {why}", code="not_found", hint=_FINDS)
     first, last = max(1, start - context), min(len(lines), end + context)
     return PageLines(
         wiki=wiki,
@@ -208,11 +213,18 @@ def find_page(library: Wikis, text: str) -> tuple[str, str]:
     stated = {row.method: (page.wiki, page.path) for page in method_pages(library) for row in methods_of(page)}
     if (method := wanted.rpartition("method/")[2].replace("-", "_")) in stated:
         return stated[method]
+    if within := [name for name in ids if name.startswith(f"{wanted.rstrip('/')}/")]:
+        more = f" and {len(within) - _NAMED} more" if len(within) > _NAMED else ""
+        raise UsageError(
+            f"{text} is a folder of {len(within)} pages",
+            code="page_ambiguous",
+            hint=f"Name one of them: {', '.join(sorted(within)[:_NAMED])}{more}",
+        )
     near = nearest_pages(library, wanted)
     raise UsageError(
         f"no page {text}",
         code="not_found",
-        hint=f"Did you mean {', '.join(near)}?" if near else "`kopt search WORDS` finds pages.",
+        hint=f"Did you mean {', '.join(near)}?" if near else _ELSEWHERE.get(wanted.rstrip("/"), _FINDS),
     )
 
 

@@ -57,7 +57,7 @@ class OccupancyQuery:
             if missing:
                 named = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
                 raise UsageError(
-                    f"{named} must be given without --kernel",
+                    f"{named} must be given where there is no --kernel",
                     code="kernel_missing",
                     hint="Example: kopt occupancy --gpu h100-sxm --regs 72 --smem 48KB --threads 256",
                 )

@@ -203,13 +203,15 @@ def gate_look(engine: Engine, view: View, version: int | None, *, final: bool) -
         profiled = [one.number for one in state.versions if one.profiled is not None]
         number = version if version is not None else (profiled[-1] if profiled else -1)
         if number not in profiled:
-            which = f"v{number}" if version is not None else "no version"
+            which = f"v{number} is not" if version is not None else "no version is"
             raise UsageError(
-                f"{which} is not profiled yet: the gate looks at whole versions"
+                f"{which} profiled yet: the gate looks at whole versions"
                 if version is None or version < len(state.versions)
                 else f"the run has no v{number}",
                 code="version_unknown",
-                hint=f"Whole ones are {', '.join(f'v{n}' for n in profiled) or 'none yet'}.",
+                hint=f"Whole ones are {', '.join(f'v{n}' for n in profiled)}."
+                if profiled
+                else "See `kopt run status`.",
             )
     stage: Stage = "final" if final else "version"
     home = engine.settings.home

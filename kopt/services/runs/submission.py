@@ -21,6 +21,8 @@ def wanted(engine: Engine, view: View) -> RunNextData:
     phase = view.state.phase(view.record)
     awaited = phase is Phase.PROPOSE
     go_on = waiting_for(view.record, phase, view.folder)
+    if phase is Phase.BASELINE_FAILED:
+        go_on = "the kernel itself was not accepted: mend it, and begin another run"
     why = f"no proposal is wanted: the run is at `{phase.value}`" + (f"; {go_on}" if go_on else "")
     return RunNextData(
         run=view.record.id,

@@ -219,7 +219,8 @@ def test_errors_have_the_text_of_the_command_line(home: Path, run: Callable[...,
         assert said(done).startswith("search: query is missing; there is no argument q\nIts arguments: query (needed),")
         done = await client.call_tool("occupancy", {"gpu": "h100-sxm", "regs": 72})
         assert said(done) == (
-            "threads must be given without kernel\nExample: occupancy gpu h100-sxm regs 72 smem 48KB threads 256"
+            "threads must be given where there is no kernel\n"
+            "Example: occupancy gpu h100-sxm regs 72 smem 48KB threads 256"
         )
         # what is wrong is not that `metric` is left aside, and a hint has no option that is no argument
         assert await refused(client, "spec", metric="hbm_bandwidth") == "gpu_missing"

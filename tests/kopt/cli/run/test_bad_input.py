@@ -153,6 +153,8 @@ def test_a_kernel_that_is_wrong_to_begin_with(run: Callable[..., Run], home: Pat
     assert (Path(done.json["data"]["run"]["folder"]) / "v0" / "kernel.py").exists()
     assert "nothing to improve on" in run(home, "run", "status", cwd=folder).out
     assert error(run(home, "run", "extend", "2", "--json", cwd=folder)) == (2, "baseline_failed")
+    assert "mend it, and begin another run" in run(home, "run", "next", cwd=folder).out
+    assert "no version is profiled yet" in run(home, "run", "gate", cwd=folder).err
 
 
 @pytest.mark.parametrize(
