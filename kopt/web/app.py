@@ -43,6 +43,10 @@ PAGES: tuple[tuple[str, Handler], ...] = (
 )
 
 
+OTHERWISE = {"/ask": "/", "/search": "/wiki", "/receipts": "/bench", "/experiments": "/log"}
+"""Addresses that people type by what a page is about, and the page."""
+
+
 def make_app(desk: Desk, port: int, token: str) -> ASGIApp:
     """The application behind its guard, for a port of this machine."""
 
@@ -65,10 +69,19 @@ def make_app(desk: Desk, port: int, token: str) -> ASGIApp:
         del request
         return RedirectResponse("/static/icon.svg")
 
+    async def elsewhere(request: Request) -> Response:
+        query = f"?{request.url.query}" if request.url.query else ""
+        return RedirectResponse(f"{OTHERWISE[request.url.path]}{query}", 302)
+
     static = StaticFiles(directory=str(Path(str(resources.files("kopt.web"))) / "static"))
     routes = [Route(path, functools.partial(_handled, handler, desk), methods=["GET"]) for path, handler in PAGES]
     app = Starlette(
-        routes=[*routes, Route("/favicon.ico", icon), Mount("/static", static)],
+        routes=[
+            *routes,
+            *(Route(path, elsewhere) for path in OTHERWISE),
+            Route("/favicon.ico", icon),
+            Mount("/static", static),
+        ],
         exception_handlers={KoptError: wrong, HTTPException: missing, Exception: failed},
     )
     return Guard(app, port, token, desk.refusal)

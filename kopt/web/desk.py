@@ -41,6 +41,8 @@ NAVIGATION = (
     ("doctor", "/doctor", "Doctor"),
 )
 _STATUS = {ExitCode.USAGE: 400, ExitCode.CONFIGURATION: 500}
+_HINTS = {"log_unknown": "The list has every experiment."}
+"""What to do next on a page, where the error itself names commands."""
 NOT_FOUND = ("not_found", "run_unknown", "version_unknown", "log_unknown", "file_not_found")
 """Codes of errors that say that there is no such page."""
 
@@ -118,7 +120,7 @@ class Desk:
     def error(self, request: Request, error: KoptError) -> HTMLResponse:
         """The page of an error of kopt: what happened, and what to do next."""
         status = 404 if error.code in NOT_FOUND else _STATUS.get(error.exit_code, 500)
-        return self.refusal(request, status, error.message, error.hint)
+        return self.refusal(request, status, error.message, _HINTS.get(error.code, error.hint))
 
     def refusal(self, request: Request, status: int, message: str, hint: str) -> HTMLResponse:
         """A page that says why there is no other."""

@@ -96,7 +96,7 @@ class Guard:
             request,
             401,
             "This browser has not been let in.",
-            "Open the address with its token that `kopt web` printed.",
+            "Open the address with its token that `kopt web` printed; each start makes a new one.",
         )
 
     def _known(self, headers: Headers) -> bool:

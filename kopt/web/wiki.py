@@ -14,10 +14,12 @@ from kbs.common.errors import UsageError
 from kbs.common.visible_text import visible
 from kopt.services.engine import Engine
 from kopt.services.knowledge.answers import search
+from kopt.services.knowledge.citations import find_page
 from kopt.services.publishing.addresses import PICTURES
 from kopt.services.publishing.pictures import read_picture
 from kopt.services.viewing.wikis import Listed, listed, rendered
 from kopt.web.desk import Desk
+from kopt.web.linking import address_of, page_address
 
 TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg",
          ".gif": "image/gif", ".webp": "image/webp"}  # fmt: skip
@@ -46,7 +48,8 @@ async def page(desk: Desk, request: Request) -> Response:
     if PurePosixPath(path).name == "README.html":  # a wiki's own list of its pages
         return RedirectResponse("/wiki", 302)
     if not path.endswith(".html"):
-        return RedirectResponse(f"{request.url.path.rstrip('/')}.html", 302)
+        place = await desk.run("files", lambda: _place(desk.engine(), path))
+        return RedirectResponse(place or f"{request.url.path.rstrip('/')}.html", 302)
 
     def work() -> Mapping[str, Any]:
         engine = desk.engine()
@@ -56,6 +59,17 @@ async def page(desk: Desk, request: Request) -> Response:
                 "beside": _beside(wikis, found.wiki, found.path)}  # fmt: skip
 
     return await desk.page(request, "page.html", work)
+
+
+def _place(engine: Engine, path: str) -> str:
+    """Where a citation leads that stands in the address, or the name of a page or of a folder; empty where nothing is
+    so called."""
+    if cited := address_of(path):
+        return cited
+    try:
+        return page_address(*find_page(engine.library, path)) if path else "/wiki"
+    except UsageError as error:
+        return "/wiki" if error.code == "page_ambiguous" else ""
 
 
 def _beside(wikis: Mapping[str, Mapping[str, list[Listed]]], wiki: str, path: str) -> list[Listed]:

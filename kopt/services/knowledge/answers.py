@@ -183,8 +183,12 @@ def read_filters(terms: Vocabulary, store: Store, filters: Mapping[str, Sequence
     return found
 
 
+_IN_C = {"half": "fp16", "single": "fp32", "float": "fp32", "double": "fp64", "int": "int32", "long": "int64"}
+"""Element types as C and CUDA name them: words that a question may mean otherwise."""
+
+
 def _dtype(engine: Engine, text: str) -> str:
-    found = next((mention.id for mention in engine.terms.find(text, "dtype")), "")
+    found = _IN_C.get(text.strip().lower()) or next((one.id for one in engine.terms.find(text, "dtype")), "")
     if text and not found:
         raise UsageError(
             f"{text!r} is not an element type",

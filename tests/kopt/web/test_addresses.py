@@ -1,0 +1,55 @@
+"""Addresses as people type them: a citation, a page's name, a folder, what a page is about."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.testclient import TestClient
+
+SOFTMAX = "/wiki/gpu-wiki/kernel/softmax.html"
+
+
+@pytest.mark.parametrize(
+    ("typed", "place"),
+    [
+        ("/wiki/gpu-wiki/kernel/softmax.md:L36", f"{SOFTMAX}#L36"),
+        ("/wiki/gpu-wiki/kernel/softmax.md", SOFTMAX),
+        ("/wiki/kernel/softmax", SOFTMAX),
+        ("/wiki/softmax", SOFTMAX),
+        ("/wiki/", "/wiki"),
+        ("/wiki/gpu-wiki", "/wiki"),
+        ("/wiki/gpu-wiki/kernel/", "/wiki"),
+        ("/ask?q=what%20is%20a%20bank%20conflict", "/?q=what%20is%20a%20bank%20conflict"),
+        ("/search?q=bank", "/wiki?q=bank"),
+        ("/receipts", "/bench"),
+        ("/experiments", "/log"),
+    ],
+)
+def test_an_address_that_is_typed_leads_to_its_page(client: TestClient, typed: str, place: str) -> None:
+    done = client.get(typed, follow_redirects=False)
+    assert (done.status_code, done.headers["location"]) == (302, place)
+    assert client.get(typed).status_code == 200
+
+
+def test_what_is_not_there_is_told_with_the_list_of_its_kind(client: TestClient) -> None:
+    for address, all_of in (("/log/nope", "/log"), ("/runs/nope", "/runs"), ("/bench/nope", "/bench")):
+        done = client.get(address)
+        assert done.status_code == 404
+        assert f'<a class="button" href="{all_of}">' in done.text
+    assert "kopt log list" not in client.get("/log/nope").text
+    assert "Did you mean" in client.get("/wiki/gpu-wiki/kernel/softmx").text
+    assert client.get("/nothing").status_code == 404
+
+
+def test_what_was_read_otherwise_is_told_once(client: TestClient) -> None:
+    assert "(read “H1OO” as “H100”)" in client.get("/?q=what is the memory bandwidth of the H1OO SXM").text
+    assert "(no GPU named h1000 is known)" in client.get("/?q=why is softmax slow&gpu=h1000").text
+
+
+@pytest.mark.parametrize(("typed", "read"), [("half", "fp16"), ("float", "fp32"), ("double", "fp64")])
+def test_an_element_type_may_be_named_as_in_cuda(client: TestClient, typed: str, read: str) -> None:
+    asked = "/?q=is softmax memory-bound on H100&dtype="
+    leads = [
+        client.get(asked + dtype).text.partition("Why")[0].partition("claims checked")[2] for dtype in (typed, read)
+    ]
+    assert read.upper() in leads[0]
+    assert leads[0].partition(" ms")[2] == leads[1].partition(" ms")[2]
