@@ -341,7 +341,7 @@ def what_to_try(question: Question, knowledge: Knowledge, bottlenecks: Sequence[
 
 def runs_on(technique: str, question: Question, knowledge: Knowledge) -> bool:
     """Whether a technique exists on a product of the question: its page may name the architectures that it needs."""
-    needed = set(knowledge.store.facet_values(f"technique/{technique}").get("arch", ()))
+    needed = set(knowledge.of_techniques.get(technique, {}).get("arch", ()))
     present = {knowledge.vocabulary.products[product].architecture for product in question.products}
     return not needed or not present or bool(needed & present)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -36,6 +36,7 @@ class Knowledge:
     reviewed: Chosen = ALL
     """What says how rare a word is: where there are notes, all but them."""
     _of: dict[str, list[Spec]] = field(default_factory=dict, repr=False)
+    _standing: dict[str, set[str]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def specs(self) -> list[Spec]:
@@ -83,9 +84,18 @@ class Knowledge:
         kin = [id for id in self.documented if is_target(id) and self.vocabulary.products[id].architecture == of]
         return kin[0] if of and len(kin) == 1 else ""
 
-    def stands_for(self, products: Iterable[str]) -> set[str]:
+    def stands_for(self, products: Sequence[str]) -> set[str]:
         """Products, and their compute capabilities and targets: pages of these are about them too."""
-        return {one for id in products for one in (id, self.capability(id), self.target(id)) if one}
+        for id in products:
+            if id not in self._standing:
+                self._standing[id] = {one for one in (id, self.capability(id), self.target(id)) if one}
+        return set[str]().union(*(self._standing[id] for id in products))
+
+    @cached_property
+    def of_techniques(self) -> dict[str, dict[str, list[str]]]:
+        """id of a technique → facet → values of its page."""
+        pages = self.store.facets(f"technique/{id}" for id in self.vocabulary.techniques)
+        return {page.partition("/")[2]: facets for page, facets in pages.items()}
 
     def stated(self, product: str, metric: str) -> list[Spec]:
         """The values of a product, or, where its page has none, those of its compute capability."""

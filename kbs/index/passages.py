@@ -149,7 +149,7 @@ class Passages(IndexFile):
     def asked_count(self, most: int = -1) -> int:
         """How many headings and asks there are that have a vector; `most`: no more are counted."""
         query = "SELECT count(*) FROM (SELECT 1 FROM passages INDEXED BY passages_asked WHERE asked = 1 LIMIT ?)"
-        return int(self.db.execute(query, (most,)).fetchone()[0])
+        return self.number(query, (most,))
 
     def vector_count(self, chosen: Chosen | None = None, *, settled: bool = False) -> int:
         """How many passages, headings and asks there are, or how many of the chosen pages; `settled`: without those
@@ -158,7 +158,7 @@ class Passages(IndexFile):
         return self._count(f"{of_pages}{_SETTLED if settled else ''}", values)
 
     def _count(self, where: str, values: Sequence[str]) -> int:
-        return int(self.db.execute(f"SELECT count(*) FROM passages t WHERE {where}", values).fetchone()[0])
+        return self.number(f"SELECT count(*) FROM passages t WHERE {where}", values)
 
     def knows(self, ids: Collection[str]) -> bool:
         """Whether there is a passage, heading or ask for each id."""
@@ -245,7 +245,7 @@ class Passages(IndexFile):
         where, values = chosen.where() if chosen.filtered else ("TRUE", [])
         pages = "JOIN passages t ON t.id = words.rowid JOIN pages p ON p.id = t.page" if chosen.filtered else ""
         query = f"SELECT count(*) FROM words {pages} WHERE words MATCH ? AND {where}"
-        return int(self.db.execute(query, (_quoted(term), *values)).fetchone()[0])
+        return self.number(query, (_quoted(term), *values))
 
     def ideal_words(self, terms: Sequence[str]) -> float:
         """What `match_words` can score at most for these terms: no passage reaches it, so shares of it compare across

@@ -9,7 +9,7 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -185,6 +185,7 @@ class IndexFile:
     def __init__(self, folder: Path, *, create: bool = False) -> None:
         self.folder = folder
         self.path = folder / FILE_NAME
+        self._numbers: dict[tuple[str, ...], int] | None = None
         if not create and not self.path.exists():
             raise FileNotFoundError(self.path)
         try:
@@ -239,12 +240,22 @@ class IndexFile:
         """Reads inside see one state of the index, whatever others write."""
         try:
             self.db.execute("BEGIN")
+            self._numbers = {}
             yield
         except sqlite3.DatabaseError as error:
             raise damaged(self.path, str(error)) from error
         finally:
+            self._numbers = None
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
+
+    def number(self, query: str, values: Sequence[Any] = ()) -> int:
+        """The number that a query gives; in a snapshot, where it stays the same, it is asked for once."""
+        key = (query, *map(repr, values))
+        known = self._numbers if self._numbers is not None else {}
+        if key not in known:
+            known[key] = int(self.db.execute(query, values).fetchone()[0])
+        return known[key]
 
     def meta(self, key: str, default: str = "") -> str:
         """A fact about the index itself."""

@@ -198,10 +198,6 @@ class Store(Passages, Rows):
                 found.setdefault(str(page_id), {}).setdefault(str(facet), []).append(str(value))
         return found
 
-    def facet_values(self, page_id: str) -> dict[str, list[str]]:
-        """facet → values of a page that is not hidden, in the order of the page."""
-        return self.facets([page_id]).get(page_id, {})
-
     def values_of(self, facet: str) -> list[str]:
         """Every value that visible pages have of a facet."""
         if facet == "wiki":

@@ -253,22 +253,24 @@ class Engine:
 
     def with_store(self, use: Callable[[Store], T], *, vectors: bool) -> T:
         """Call `use` with an index that is up to date; builds or repairs it first if needed."""
-        self._refresh(vectors)
-        rebuilt = False
-        for left in reversed(range(_TRIES)):
+        refreshed = rebuilt = False
+        for left in reversed(range(_TRIES + 1)):
             self._last_try = not left
             try:
                 with self.index.open() as store, _damage(store), store.snapshot():
-                    if self._holds_these(store):
+                    if self._holds_these(store) and (refreshed or self._is_fresh(store, vectors)):
                         return use(store)
-                self._refresh(vectors)  # a command in another workspace may have made it one of its own wikis
             except _MovedError:
                 continue
             except (DamagedIndexError, FileNotFoundError):
                 if rebuilt:
                     raise
-                self.update(vectors=vectors, rebuild=True)
-                rebuilt = True
+                if refreshed:
+                    self.update(vectors=vectors, rebuild=True)
+                    rebuilt = True
+                    continue
+            self._refresh(vectors)  # also later: a command in another workspace may have made it one of its own wikis
+            refreshed = True
         raise IndexBusyError(
             "other commands keep changing the index to the wikis of other workspaces",
             code="index_busy",
@@ -315,15 +317,17 @@ class Engine:
                 found = None, False
             yield found
 
-    def _refresh(self, vectors: bool) -> None:
-        usable = False
-        model = self.model_identity() if vectors else None
+    def _is_fresh(self, store: Store, vectors: bool) -> bool:
         mark = None
         if vectors:
             with self._log() as (log, known):
                 mark = (log.changed("")[0] if log else "") if known else None
+        return self.index.is_fresh(store, self.wikis, self.model_identity() if vectors else None, mark)
+
+    def _refresh(self, vectors: bool) -> None:
+        usable = False
         with suppress(FileNotFoundError, DamagedIndexError), self.index.open() as store, _damage(store):
-            if self.index.is_fresh(store, self.wikis, model, mark):
+            if self._is_fresh(store, vectors):
                 return
             usable = self._holds_these(store) and bool(store.passage_count())
         try:

@@ -58,7 +58,7 @@ def _fits(row: AdviceRow, question: Question, knowledge: Knowledge) -> bool:
     """Whether the technique exists on the GPUs of the question, and is not of other operations alone."""
     if not runs_on(row.technique, question, knowledge):
         return False
-    of = knowledge.store.facet_values(f"technique/{row.technique}").get("operation", ())
+    of = knowledge.of_techniques.get(row.technique, {}).get("operation", ())
     return not (question.operation and of) or question.operation in of
 
 

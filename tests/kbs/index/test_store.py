@@ -103,7 +103,7 @@ def test_counts_and_titles(store: Store) -> None:
     assert store.counts()["rows"] == 3
     assert titles(store) == {"hardware/h100-sxm": "H100 SXM", "kernel/softmax": "Softmax"}
     assert store.page_ids("operation", "softmax") == ["kernel/softmax"]
-    assert store.facet_values("hardware/h100-sxm")["product"] == ["h100-sxm"]
+    assert store.facets(["hardware/h100-sxm"])["hardware/h100-sxm"]["product"] == ["h100-sxm"]
 
 
 def test_a_page_that_is_put_again_is_replaced_whole(store: Store, library: Wikis) -> None:
