@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -62,13 +63,17 @@ def check_report(format: str, output: Path | None, *, json: bool) -> None:
 
 
 def report_lines(format: str, found: Sequence[tuple[Wiki, Problem]]) -> list[str]:
-    """What was found, as annotations of GitHub or as SARIF; files are named from the working folder."""
+    """What was found, as annotations of GitHub or as SARIF; files are named from the checkout of a workflow in which
+    kopt runs, as GitHub reads them, else from the working folder."""
     from wiki.lint import explanations
     from wiki.lint.report import sarif, workflow_commands
 
+    folder, checkout = Path.cwd(), Path(os.environ.get("GITHUB_WORKSPACE", "")).absolute()
+    if os.environ.get("GITHUB_ACTIONS") == "true" and folder.is_relative_to(checkout.resolve()):
+        folder = checkout
     if format == "github":
-        return list(workflow_commands(found, Path.cwd()))
-    return sarif(found, Path.cwd(), explanations(), VERSION).splitlines()
+        return list(workflow_commands(found, folder))
+    return sarif(found, folder, explanations(), VERSION).splitlines()
 
 
 def ingest_wikis(

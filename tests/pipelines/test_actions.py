@@ -136,6 +136,25 @@ def test_lint_annotates_and_fails(tmp_path: Path) -> None:
 
 @pytest.mark.processes
 @pytest.mark.slow
+def test_a_sarif_file_gets_its_folder_or_an_annotation(tmp_path: Path) -> None:
+    workspace = tmp_path / "work"
+    wiki(workspace / "mine", "One", "It takes 3 TB/s.")
+    step = script_of("wiki-lint", "Check the wiki")
+    inputs = {"wiki": "mine", "sarif": "out/of the way/kopt.sarif", "kopt": str(KOPT)}
+    done = run_step("wiki-lint", step, inputs, workspace, tmp_path / "home")
+    assert done.code == 4
+    assert all(map(is_annotation, done.obeyed)), done.obeyed
+    assert json.loads((workspace / inputs["sarif"]).read_text("utf-8"))["runs"]
+    (workspace / "theirs.sarif").write_text("{}", "utf-8")
+    kept = run_step("wiki-lint", step, {**inputs, "sarif": "theirs.sarif"}, workspace, tmp_path / "home")
+    assert kept.code == 1
+    assert kept.obeyed[0] == "::error title=kopt wiki lint::The SARIF file was not written. The log says why."
+    assert kept.obeyed[1:] == done.obeyed
+    assert (workspace / "theirs.sarif").read_text("utf-8") == "{}"
+
+
+@pytest.mark.processes
+@pytest.mark.slow
 @pytest.mark.parametrize("named", ["nowhere", ""])
 def test_a_wiki_that_cannot_be_checked_is_an_annotation(tmp_path: Path, named: str) -> None:
     wiki(tmp_path / "work" / "mine", "One", "It takes 3 TB/s.")

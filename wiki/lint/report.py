@@ -44,7 +44,7 @@ def sarif(found: Found, folder: Path, rules: Mapping[str, str], version: str) ->
         },
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {
-            "SRCROOT": {"description": {"text": "The folder that kopt ran in."}},
+            "SRCROOT": {"description": {"text": "The checkout of the workflow, or the folder that kopt ran in."}},
             "WIKI": {"description": {"text": "The folder that holds a wiki outside of it."}},
         },
         "results": [_result(wiki, problem, folder, order) for wiki, problem in found],

@@ -296,17 +296,18 @@ def export(
 ) -> Reply:
     """Write experiments as JSON, JSON lines or CSV, which `kopt log import` reads, or for other tools.
 
-    Those that ship with kopt are written with --shipped alone.
-
     For those it is Parquet or MLflow's JSON of runs. An existing file is overwritten only if it is an export in the
     same format. Parquet needs --output, and the extra kopt[parquet]. No export has a key or token that kopt was given.
+
+    Experiments that ship with kopt are written with --shipped alone.
     """
     import sys
 
     from kbs.common.errors import UsageError
     from kopt.services.experience.exports import check_format, export_log
-    from kopt.services.experience.log import open_log
+    from kopt.services.experience.log import open_log, shipped_of
     from kopt.services.results.experiments import ExportData
+    from kopt.services.results.telling.experiments import counted
     from kopt.services.settings import load_settings
 
     check_format(format)
@@ -316,7 +317,12 @@ def export(
         )
     settings = load_settings()
     found = open_log(settings)
-    made, count = export_log(found, filters.read(None if everything else False), format, output, settings)
+    wanted, left_out = filters.read(None if everything else False), []
+    made, count = export_log(found, wanted, format, output, settings)
+    if not count and wanted.shipped is None:
+        with found.index() as index:
+            if shipped := shipped_of(index, wanted):
+                left_out = [f"{counted(shipped)} that ship with kopt are left out; --shipped writes them"]
 
     def show(console: Console) -> None:
         if output is None:
@@ -325,10 +331,7 @@ def export(
             console.print(f"{count} experiments written to {output}", markup=False)
 
     data = ExportData(file=str(output or ""), format=format, experiments=count)
-    warnings = [str(problem) for problem in found.problems()]
-    if not count:
-        warnings.append("no record of this log is exported; records that ship with kopt stay with it")
-    return Reply(data, show, warnings=warnings)
+    return Reply(data, show, warnings=[*map(str, found.problems()), *left_out])
 
 
 @log.command("import")

@@ -8,6 +8,8 @@ import pytest
 
 from kbs.common.errors import UsageError
 from kopt.services.wikis import check_report, report_lines
+from wiki.library import Wiki
+from wiki.page import Problem
 
 
 def test_what_cannot_be_printed_or_written_is_refused(tmp_path: Path) -> None:
@@ -35,3 +37,18 @@ def test_a_report_is_written_over_by_the_next(tmp_path: Path) -> None:
     github.write_text("::error file=a::b\n", "utf-8")
     check_report("github", github, json=False)
     check_report("text", None, json=True)
+
+
+def test_a_workflow_reads_files_from_its_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "docs" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "a.md").write_text("---\nid: x\n---\n", "utf-8")
+    found = [(Wiki("mine", folder), Problem("a.md", 1, "front-matter", "no"))]
+    monkeypatch.chdir(tmp_path / "docs")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    for running, other, named in (("", "", "mine/a.md"), ("true", "", "docs/mine/a.md"), ("true", "/x", "mine/a.md")):
+        monkeypatch.setenv("GITHUB_ACTIONS", running)
+        if other:
+            monkeypatch.setenv("GITHUB_WORKSPACE", other)
+        assert f"file={named}," in report_lines("github", found)[0]
+        assert f'"uri": "{named}"' in "\n".join(report_lines("sarif", found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from kopt.services.knowledge.answer_text import answer_text
 from kopt.services.knowledge.citations import check
 from kopt.services.settings import load_settings
 from scripts import base_log as script
+from tests.conftest import Run
 from tests.kbs.experience.records import measured
 
 
@@ -76,6 +78,20 @@ def test_on_a_fresh_machine_they_are_recommended_and_not_exported(fresh: Path, m
     assert export_log(open_log(), Filter(shipped=True), "json", None, load_settings())[1] == len(base_records())
     monkeypatch.setenv("KOPT_BASE_LOG", "false")
     assert not recommended("softmax", "triton", "h200", "memory", {}, "", 5)[1].recommended
+
+
+def test_an_export_says_that_those_that_ship_are_left_out(run: Callable[..., Run], tmp_path: Path) -> None:
+    def told(*words: str) -> tuple[int, list[str]]:
+        output = ["--output", str(tmp_path / "log.json"), "--json"]
+        said = run(
+            tmp_path / "home", "log", "export", *words, *output, env={"KOPT_BASE_LOG": "true"}, cwd=tmp_path
+        ).json
+        return said["data"]["experiments"], said["warnings"]
+
+    count = len(base_records())
+    assert told() == (0, [f"{count} experiments that ship with kopt are left out; --shipped writes them"])
+    assert told("--own") == told("--op", "gemm", "--kernel", "none") == (0, [])
+    assert told("--shipped") == (count, [])
 
 
 def test_a_fresh_machine_says_what_helped_and_its_citations_hold(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
