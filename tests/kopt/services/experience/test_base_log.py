@@ -64,7 +64,7 @@ def test_what_names_a_machine_or_a_person_does_not_ship(text: str, monkeypatch: 
     with pytest.raises(script.RefusedError, match="names"):
         script.check_private(measured("a", lesson=text))
     script.check_private(measured("a", lesson="1.53x [1.52x, 1.53x] of v0's speed; tl.load(x + i) / scale"))
-    monkeypatch.setattr(script.socket, "gethostname", lambda: "lovelace")
+    monkeypatch.setattr("socket.gethostname", lambda: "lovelace")
     with pytest.raises(script.RefusedError, match="lovelace"):
         script.check_private(measured("a", kernel="softmax-lovelace.py"))
 
