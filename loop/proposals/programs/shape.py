@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 from evaluator.source.cpp_tokens import Kind, lex
 from loop.proposals.programs import essence
@@ -35,6 +35,8 @@ _MATH_NAMES = (
     " __expf __logf __fdividef __frcp_rn __fsqrt_rn __fdiv_rn fabsf sqrt_rn math libdevice"
 )
 _MATH = frozenset(_MATH_NAMES.split())
+_LONGEST = 10_000
+"""Characters of an access with its constants written out: past that, a file makes them grow on purpose."""
 _TYPES = frozenset({"float", "double", "const", "constexpr", "half", "auto", "static"})
 
 
@@ -76,6 +78,7 @@ def _on_device(function: ast.FunctionDef) -> bool:
 def _cuda(text: str) -> dict[str, Counter[str]]:
     tokens = live(lex(text).tokens)
     spelled = [token.text for token in tokens]
+    constants = _constants(spelled)
     found: dict[str, Counter[str]] = {kind: Counter() for kind in ("loops", "accesses", "programs", "grid", "calls")}
     for at, token in enumerate(tokens):
         following = spelled[at + 1 : at + 2]
@@ -84,7 +87,7 @@ def _cuda(text: str) -> dict[str, Counter[str]]:
         elif token.text in ("for", "while", "if"):
             found["loops"][_inside(spelled, at + 1)] += 1
         elif token.text == "[":
-            found["accesses"][f"{spelled[at - 1]} {_inside(spelled, at)}"] += 1
+            found["accesses"][f"{spelled[at - 1]} {_written_out(_inside(spelled, at), constants)}"] += 1
         elif spelled[at : at + 3] == ["<"] * 3:
             found["grid"][" ".join(spelled[at + 3 : at + 40]).partition(">")[0]] += 1
         elif token.text in ("blockIdx", "gridDim", "threadIdx", "blockDim"):
@@ -92,6 +95,26 @@ def _cuda(text: str) -> dict[str, Counter[str]]:
         elif token.kind is Kind.NAME and following == ["("] and token.text not in _MATH | _TYPES:
             found["calls"][token.text] += 1
     return found
+
+
+def _constants(spelled: Sequence[str]) -> dict[str, str]:
+    """What stands behind the names of a `constexpr`: a longer row in shared memory may be a change of one alone."""
+    found: dict[str, str] = {}
+    for at, word in enumerate(spelled):
+        if word == "constexpr" and "=" in (rest := spelled[at : at + 8]) and ";" in spelled[at:]:
+            equal = at + rest.index("=")
+            found[spelled[equal - 1]] = " ".join(spelled[equal + 1 : spelled.index(";", equal)])
+    return found
+
+
+def _written_out(text: str, constants: Mapping[str, str]) -> str:
+    """A text with the values of constants in the place of their names."""
+    for _ in constants:
+        wider = " ".join(f"( {constants[word]} )" if word in constants else word for word in text.split())
+        if wider == text or len(wider) > _LONGEST:
+            break
+        text = wider
+    return text
 
 
 def _inside(spelled: Sequence[str], at: int) -> str:

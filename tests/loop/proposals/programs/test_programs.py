@@ -169,3 +169,39 @@ def test_a_split_of_a_sum_is_told_in_cuda() -> None:
     )
     assert splits_a_sum(CUDA, after, "cuda") == "part"
     assert splits_a_sum(CUDA, CUDA, "cuda") == ""
+
+
+PADDED = """constexpr int CHUNK = 8;
+constexpr int ROW = 64;
+__global__ void turn(const float* x, float* y, int n) {
+    __shared__ float tile[ROW * ROW];
+    tile[threadIdx.y * ROW + threadIdx.x] = x[threadIdx.y * n + threadIdx.x] * SCALE;
+    __syncthreads();
+    y[threadIdx.x * n + threadIdx.y] = tile[threadIdx.x * ROW + threadIdx.y];
+}
+""".replace("SCALE", "0.5f")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("ROW = 64", "ROW = 64 + CHUNK", ""),
+        (
+            "CHUNK = 8;\nconstexpr int ROW = 64",
+            "CHUNK = 8;\nconstexpr int PAD = CHUNK;\nconstexpr int ROW = 64 + PAD",
+            "",
+        ),
+        ("* 0.5f", "/ 2.0f", "only arithmetic on values differs"),
+        ("CHUNK = 8", "CHUNK = 16", "only arithmetic on values differs"),
+    ],
+)
+def test_a_longer_row_in_shared_memory_is_another_access(old: str, new: str, said: str) -> None:
+    """Where the constant of the row's length changes; a constant that no access has changes none."""
+    assert old in PADDED
+    assert another(["bank_conflict"], PADDED, PADDED.replace(old, new), "cuda", {"the code"}) == said
+
+
+def test_constants_that_grow_without_end_are_read() -> None:
+    many = "".join(f"constexpr int C{n} = C{n - 1} * C{n - 1};\n" for n in range(1, 60))
+    text = f"constexpr int C0 = 1;\n{many}{PADDED}".replace("[threadIdx.y * n", "[C59 + threadIdx.y * n")
+    assert another(["bank_conflict"], text, text, "cuda", {"the code"}) == "only arithmetic on values differs"
