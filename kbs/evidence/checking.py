@@ -158,9 +158,11 @@ def check_line(
     if cited.quote:
         if len(words(cited.quote)) < MIN_QUOTED_WORDS:
             return verdict(Status.MISMATCH, f"a quotation needs at least {MIN_QUOTED_WORDS} words", says)
-        if stands_in(cited.quote, says):
+        page = seen("\n".join(library.lines(reference.wiki, reference.target) or ())).split("\n")
+        if stands_in(cited.quote, "\n".join(page[reference.line_start - 1 : reference.line_end])):
             return verdict(Status.OK, says=says)
-        page = library.lines(reference.wiki, reference.target) or ()
+        if stands_in(cited.quote, says):
+            return verdict(Status.MISMATCH, "the quoted words stand in a comment, which no reader sees", says)
         elsewhere = _place(_standing(cited.quote, page), "has them", "have them")
         return verdict(Status.MISMATCH, f"the lines do not have the quoted words{elsewhere}", says)
     if cited.claim is not None and reference.kind is EvidenceKind.NOTE:
@@ -169,6 +171,17 @@ def check_line(
         reason = _claim_against_lines(cited.claim, reference, library, vocabulary)
         return verdict(Status.MISMATCH if reason else Status.OK, reason, says)
     return verdict(Status.OK, NOTHING_CLAIMED, says)
+
+
+_UNSEEN = re.compile(
+    r"(?P<code>^(?:```|~~~).*?(?:^(?:```|~~~)|\Z)|`[^`\n]+`)|<!--.*?(?:-->|\Z)", re.DOTALL | re.MULTILINE
+)
+
+
+@lru_cache(maxsize=8)
+def seen(page: str) -> str:
+    """A page without its comments, which no reader sees (`asks:` is one), on as many lines. Code keeps its own."""
+    return _UNSEEN.sub(lambda found: found["code"] or "\n" * found[0].count("\n"), page) if "<!--" in page else page
 
 
 def stands_in(quote: str, markdown: str) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
 
 from evaluator.profiling.profile import Launch
 from kbs.evidence.checking import plain_text
@@ -40,10 +41,48 @@ _SHARE = re.compile(
     r"|profile)\b)",
     re.IGNORECASE,
 )
+_CLAUSES = re.compile(r",\s+(?=(?:and|but|so|while|whereas|which|yet)\b)|(?<=[;:])\s")
+_QUICK = (
+    r"(?:fast|quick|speedi)er\b|gain(?:s\b(?! nothing)|ed\b)|beat(?:s|en)?\b|outperform\w*|outr[au]n\w*|overt[ao]\w+"
+    r"|sped up|speeds? up|(?:keeps?|kept) (?:up|pace) with"
+    r"|(?:took|takes?|cuts?|shav\w+|knock\w+|sav(?:es?|ed)) (?:[\w/-]+ ){1,6}?off\b"
+    r"|(?:comes?|came|gets?|got|goes|went|is|was) (?:nearer|closer) to (?=[^.;]{0,40}\b(?:peak|limit|roof\w*|ceiling"
+    r"|floor|can do|could do|possible|best|optim\w+)\b)"
+)
+_SLOW = r"slower\b|los(?:es|t|ing) to\b|(?:lags?|falls?|fell) behind|(?:fastest|quickest|slowest)\b|the lead grows"
+_SPEED = re.compile(
+    rf"(?<!\bno )\b(?:(?P<quick>{_QUICK})|{_SLOW}|(?:took|takes|needed|needs) [^.;,]{{0,40}}\bof what\b)",
+    re.IGNORECASE,
+)
+"""A comparison of speeds."""
+_IDLE = r"(?:wait\w*|idl\w+|stall\w*)"
+_LIMITS = re.compile(
+    r"\b(?:is|are|was|were|stays?|remains?)\s+(?:\w+\s+){0,2}?(?:(?:bound|limited|throttled|dominated|starved|choked"
+    r"|held (?:up|back))\s+(?:by|for|on)\b"
+    r"|(?:\w+-)?(?:memory|compute|latency|bandwidth|issue|launch|occupancy)-bound\b)"
+    rf"|\bspen[dt]s?\b[^.;]{{0,60}}?\b{_IDLE}|\bspent\b[^.;]{{0,20}}\b(?:part|half|bulk|share)\b"
+    rf"|\bfor the (?:greater|better|larger|most) part\b[^.;]{{0,20}}\b{_IDLE}"
+    r"|\bbottleneck (?:is|lies|sits|was)\b|\b(?:is|are) (?:the|its|our) bottleneck\b"
+    r"|\bis what (?:costs|limits|binds|bounds)\b"
+    r"|\bstalls?\b[^.;]{0,30}\b(?:ahead of|first|lead|leads|dominate\w*|largest|most)\b",
+    re.IGNORECASE,
+)
+"""What limits a kernel, or where its time goes."""
+_FIGURE = re.compile(r"\d[\d.,]*\s?(?:%|[x×](?!\w)|times\b|-?fold|[mnuµ]?s\b|[kMGT]i?B|cycles?\b|inst\b)|\d\.\d|\d/\d")
+_OTHERS = re.compile(
+    rf"{OTHER_PROGRAM.pattern}|\b(?i:tutorials?|hand-?(?:written|tuned)|published|public|upstream|vendors?|textbook"
+    r"|(?:this|that|the|our|my|his|her|their) (?:card|gpu|chip)|(?:every|any)(?:body|one) else)\b"
+)
+_VERSIONS = re.compile(r"\bv(\d{1,4})\b")
 _SAYS = re.compile(
     r"\b(?:profiles?|profiler|ncu|nsight(?: compute)?|counters?|measurements?"
     r"|receipts?)\b[^.;,]{0,24}?\b(?:shows?|says?|reports?|tells?"
     r"|reveals?|proves?|confirms?|has|have|records?|indicates?|counts?)\b",
+    re.IGNORECASE,
+)
+_PROFILE_SAYS = re.compile(
+    r"\b(?:profiles?|profiler|ncu|nsight(?: compute)?|counters?)\b[^.;,]{0,24}?"
+    r"(?<!to )\b(?:shows?|says?|reports?|tells?|reveals?|proves?|confirms?|has|have|records?|indicates?|counts?)\b",
     re.IGNORECASE,
 )
 _NOT = re.compile(
@@ -63,17 +102,62 @@ _COUNTED: tuple[tuple[str, tuple[str, ...]], ...] = (
 """What a text may say that there is → metrics of which one is above zero if so."""
 
 
-def bare_claims(
-    text: str, launches: Sequence[Launch], quoted: str, *, measured: bool
-) -> Iterator[tuple[int, str, str]]:
-    """(line, what is claimed, what is wrong) of each claim in a text that no figure shows.
+@dataclass(frozen=True)
+class Shown:
+    """What a proposal may lean on without stating a figure."""
 
-    `quoted`: what the selected evidence quotes; `measured`: whether the proposal states a measured share or time.
-    """
+    launches: Sequence[Launch]
+    """The parent's profile."""
+    quoted: str
+    """What the selected evidence quotes."""
+    measured: bool
+    """Whether the proposal states a measured share or time."""
+    timed: Set[int] = frozenset()
+    """Versions that have a time in the journal."""
+    kept: Set[int] = frozenset()
+    """Versions that were kept."""
+
+
+def bare_claims(text: str, shown: Shown) -> Iterator[tuple[int, str, str]]:
+    """(line, what is claimed, what is wrong) of each claim in a text that no figure shows."""
+    before = ""
     for number, line in enumerate(normal(plain(text)).split("\n"), start=1):
         for said in pieces(line):
-            if why := _why_bare(said, launches, quoted, measured=measured):
+            why = _why_bare(said, shown.launches, shown.quoted, measured=shown.measured)
+            if why := why or _why_unmeasured(said, before, shown):
                 yield number, said.strip()[:160], why
+            before = said
+
+
+def _why_unmeasured(said: str, before: str, shown: Shown) -> str:
+    """Why a comparison of speeds, or what is said to limit a kernel, rests on nothing. What may come is free."""
+    if said.rstrip().endswith("?"):
+        return ""
+    for clause in _CLAUSES.split(said):
+        speed, limits = _SPEED.search(clause), _LIMITS.search(clause)
+        found = speed or limits
+        if found is None or _foretold(clause, found.end()) or _FIGURE.search(clause):
+            continue
+        if plain_text(found[0]).casefold() in plain_text(shown.quoted).casefold():
+            continue
+        if speed is None:
+            if not shown.launches and not _NOT.search(clause):
+                return f"“{found[0]}” says what limits a kernel, and its parent has no profile"
+            continue
+        named = [
+            int(number) for number in _VERSIONS.findall(clause) or _VERSIONS.findall(said) or _VERSIONS.findall(before)
+        ]
+        untimed = [number for number in named if number not in shown.timed]
+        if untimed:
+            return f"“{found[0]}” compares speeds, and the journal has no time of v{untimed[0]}"
+        own = set(_VERSIONS.findall(clause))
+        if speed["quick"] and len(own) == 1 and (one := int(own.pop())) not in shown.kept:
+            return f"“{found[0]}” is said of v{one}, which was not kept"
+        if (other := _OTHERS.search(clause)) is not None:
+            return f"“{found[0]}” compares with {other[0]} and states no figure"
+        if not shown.timed and not shown.launches:
+            return f"“{found[0]}” compares speeds, and nothing was timed"
+    return ""
 
 
 def _why_bare(said: str, launches: Sequence[Launch], quoted: str, *, measured: bool) -> str:
@@ -97,6 +181,8 @@ def _why_bare(said: str, launches: Sequence[Launch], quoted: str, *, measured: b
             return f"the profile counts no {match[0]}"
         if not counters and _SAYS.search(said):
             return f"the profile has no count of {match[0]}" if launches else "there is no profile"
+    if not launches and not foretold and _PROFILE_SAYS.search(said) and not _NOT.search(said):
+        return "there is no profile"
     share = _SHARE.search(said)
     if share and not measured and not foretold and share[0].lower() not in quoted.lower():
         return f"“{share[0]}” is a share that only a measurement shows"

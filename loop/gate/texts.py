@@ -12,8 +12,9 @@ from kbs.evidence.citation import EvidenceKind
 from loop.gate.comments import code_without_comments, each_comment, joined, names, strings
 from loop.gate.context import GateContext
 from loop.gate.numbers import sources
-from loop.gate.numbers.accounting import Accountant, Chosen, Given, Mode, OfVersion, Sources, integers
+from loop.gate.numbers.accounting import Accountant, Mode, integers
 from loop.gate.numbers.figures import Figures, equations, exact, written_numbers
+from loop.gate.numbers.grounds import Chosen, Given, OfVersion, Sources
 from loop.planning.step0 import ROOFLINE
 from loop.proposals.proposal import Proposal
 from loop.tools import Targets
@@ -214,13 +215,17 @@ class Ledger:
         versions = self._versions(text.text)
         measured = [self._measured(version) for version in versions]
         launches = [one for n in versions if n <= self.context.version and (one := self.context.launch(n)) is not None]
-        own = [given for one in sources.check_citations(text.text, self.context) for given in self._given(one)]
+        own = [
+            replace(given, claimed=one.cited.claim is not None)
+            for one in sources.check_citations(text.text, self.context)
+            for given in self._given(one)
+        ]
         chosen = _SELECTED.search(text.file)
         if chosen is not None:
             cited = (*self._registered, *own, *self._quoted(int(chosen[1])))
             gains = [given.figures for given in self._quoted(int(chosen[1]))]
         else:
-            cited = self.cited
+            cited = (*self.cited, *(given for given in own if given.claimed))
             several = [given for _, checked in self._selected.values() for one in checked for given in self._given(one)]
             gains = [given.figures for given in own or several]
         diagnoses = (self.context.diagnosis(n) for n in versions)

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Literal, TypedDict
+from typing import Literal
 
-from evaluator.profiling.profile import Launch
 from kbs.evidence.quantities import find_quantities, normal
 from kbs.evidence.units import parse_number, parse_unit, says_the_same
 from kbs.evidence.vocabulary import Vocabulary
 from loop.gate.numbers import references, scope, wording
-from loop.gate.numbers.figures import Figures, pieces
+from loop.gate.numbers.figures import pieces
+from loop.gate.numbers.grounds import Chosen, Given, Sources
 from loop.gate.numbers.names import NameFinder, Words, name_words
 from loop.gate.numbers.plain_text import plain
 from loop.gate.numbers.profiles import beside, metric_names, names, says, shown_of, values_of
@@ -43,82 +43,6 @@ class Unaccounted:
     """The profile's value of that metric; empty if there is none."""
     hedge: str = ""
     """The hedging word beside a spec that is otherwise accounted for."""
-
-
-@dataclass(frozen=True)
-class Given:
-    """Figures of one source."""
-
-    figures: Figures
-    product: str = ""
-    """The GPU that they are of; empty for measurements, and for lines that name none."""
-    said: str = ""
-    """The cited lines, which may say under which conditions they hold; empty for measurements."""
-
-
-class OfVersion(TypedDict):
-    """The fields of `Sources` that a version's own measurements take."""
-
-    launches: Sequence[Launch]
-    measured: Sequence[Figures]
-
-
-@dataclass(frozen=True)
-class Sources:
-    """What the numbers of a text may rest on."""
-
-    launches: Sequence[Launch]
-    """Profiles whose metrics may be quoted, the parent's first."""
-    measured: Sequence[Figures]
-    cited: Sequence[Given]
-    gains: Sequence[Figures]
-    """Where ratios may be from: receipts and the lines that this text cites."""
-    computed: Figures
-    """Results of the text's own arithmetic."""
-    elsewhere: Figures
-    """Results of arithmetic that other texts of the proposal show: of hardware they say nothing."""
-    equations: Sequence[str]
-    """Arithmetic of the text that is right: a number in it needs a source, and is no value of the metric beside it."""
-    product: str
-    """The run's GPU."""
-    words: Set[str]
-    """Identifiers of kernel and reference: digits in them are names."""
-    others: Figures = field(default_factory=Figures)
-    """What receipts measured of other programs than the run's kernels."""
-    logged: Figures = field(default_factory=Figures)
-    """What the records of the experience log say that a query of the version found."""
-    versions: Mapping[int, OfVersion] = field(default_factory=dict)
-    """What the measurements of one version alone say, for sentences that say so of it."""
-
-    def in_equation(self, at: int, text: str) -> bool:
-        """Whether a place of a sentence lies in arithmetic that is shown and right."""
-        for equation in self.equations:
-            start = text.find(equation)
-            if 0 <= start <= at < start + len(equation):
-                return True
-        return False
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """Numbers that are no claims: sizes of the run and constants of its kernels."""
-
-    exactly: frozenset[Decimal]
-    combined: frozenset[Decimal] = field(default_factory=frozenset)
-    """Products and quotients of two of them."""
-
-    @staticmethod
-    def of(sizes: Set[Decimal], constants: Set[Decimal]) -> Chosen:
-        """Also what follows from them in one step."""
-        base = sorted(one for one in (*sizes, *constants, Decimal(32)) if one == one.to_integral() and 1 < one < 10**12)
-        few = base[:150]
-        made = {a * b for a in few for b in few} | {a / b for a in few for b in few if a % b == 0}
-        made |= {size * width for size in made | set(base) for width in map(Decimal, (2, 4, 8))}
-        return Chosen(frozenset(sizes | constants), frozenset(made))
-
-    def has(self, value: Decimal) -> bool:
-        """Whether a value is one of them or follows from two."""
-        return value in self.exactly or value in self.combined or -value in self.exactly
 
 
 Mode = Literal["claims", "limits", "predictions"]
@@ -220,7 +144,7 @@ class Accountant:
         self, said: str, around: tuple[str, str], sources: Sources, mode: Mode, in_table: bool
     ) -> Iterator[tuple[Spoken, bool]]:
         """(number, whether it states something of hardware) of a sentence; parts of names are left out."""
-        unread = wording.UNIT_ALONE.search(said)
+        unread = wording.UNIT_ALONE.search(said) or wording.AS_MANY_PARTS.search(said)
         if unread and mode != "predictions":
             empty = Sentence(said, (), (), *around)
             yield Spoken(empty, unread.start(1), unread.end(1), "0", "", None, unread=True), True
@@ -234,7 +158,9 @@ class Accountant:
             if token.start() < behind or wording.POWER.search(said[max(0, token.start() - 4) : token.start()]):
                 continue
             if token["name"]:
-                if self._hides(token["name"], said[token.end() :], sources):
+                if self._is_no_name(token["name"], said[: token.start()], sentence, sources):
+                    yield Spoken(sentence, token.start(), token.end(), "0", "", None, hidden=True), True
+                elif self._hides(token["name"], said[token.end() :], sources):
                     digits = re.search(r"\d+", token["name"])
                     assert digits is not None
                     yield Spoken(sentence, token.start(), token.end(), digits[0], "", None), True
@@ -262,6 +188,20 @@ class Accountant:
         known = name in sources.words or bool(wording.NAMES.fullmatch(name))
         return max(map(len, digits)) > 2 and not known and not set(re.findall(r"[A-Za-z_]\w*", name)) & sources.words
 
+    def _is_no_name(self, name: str, before: str, sentence: Sentence, sources: Sources) -> bool:
+        """Whether a name is one of an architecture that none is, or, beside hardware, of a version or a size that the
+        run does not have: `SM132`, `bus v384`."""
+        if name in sources.words or self._terms.resolve("product", name):
+            return False
+        if built := wording.ARCHITECTURE.fullmatch(name):
+            return f"cc-{built[1]}-{built[2]}" not in self._terms.products
+        counted = wording.NUMBERED_NAME.fullmatch(name)
+        hardware = bool(wording.THING.search(sentence.text)) or any(one.meaning for one in sentence.names)
+        if counted is None or not hardware or wording.NUMBERED.search(before):
+            return False
+        value = int(counted[2])
+        return value > wording.SMALL and (counted[1] in "vV" or (value & (value - 1)) != 0)
+
     def _is_hardware(self, spoken: Spoken, computed: bool, mode: Mode) -> bool:
         """Whether a number states something of hardware."""
         dimension, value, sentence = spoken.dimension, spoken.value, spoken.sentence
@@ -275,6 +215,10 @@ class Accountant:
         if not dimension and wording.UNIT_AFTER.match(after) and not spoken.is_count_of_times:
             return value > 1
         if wording.OF_THEM.match(after) and sentence.follows_thing:
+            return value > 1
+        if not dimension and wording.AMONG_PARTS.match(after) and wording.COUNTS_OUT.search(spoken.before):
+            return value > 1
+        if spoken.reaches_a_limit and (spoken.is_result or not computed):
             return value > 1
         if not dimension and wording.A_CLOCK.match(after):
             return value > 1
@@ -311,6 +255,11 @@ class Accountant:
         sentence = spoken.text.strip()[:200]
         if spoken.unread:
             return Unaccounted(1, f"the number before {shown}", sentence, True, "", "")
+        if spoken.hidden:
+            name = spoken.text[spoken.start : spoken.end]
+            return Unaccounted(1, f"the figure in the name {name}", sentence, True, "", "")
+        if self._is_of_another(spoken, sources, chosen):
+            return Unaccounted(1, shown, sentence, hardware, "", "")
         if (version := spoken.version) is not None and version in sources.versions:
             sources = replace(sources, **sources.versions[version])
         metric = None if scope.of_other_program(spoken.before) else beside(spoken)
@@ -335,7 +284,8 @@ class Accountant:
         wanted = self._wanted(spoken)
         if spoken.dimension in wording.MEASURED and scope.of_other_program(spoken.before):
             sources = replace(sources, measured=[sources.others], launches=())
-        measured = any(one.has(spoken.readings) for one in sources.measured) or sources.computed.has(spoken.readings)
+        shown_here = sources.computed.has(spoken.readings) and not spoken.reaches_a_limit
+        measured = any(one.has(spoken.readings) for one in sources.measured) or shown_here
         if measured and not (hardware and not spoken.dimension):
             return None
         if not hardware and sources.elsewhere.has(spoken.readings):
@@ -347,6 +297,16 @@ class Accountant:
             hedge = _hedge(spoken) if stated else ""
             return Unaccounted(1, shown, sentence, True, "", "", hedge) if hedge else None
         return Unaccounted(1, shown, sentence, hardware, metric or "", "")
+
+    def _is_of_another(self, spoken: Spoken, sources: Sources, chosen: Chosen) -> bool:
+        """Whether the text cites the number of another GPU than the run's, and the sentence tells it of none."""
+        if spoken.plain.base in chosen.exactly or spoken.sentence.names_product:
+            return False
+        readings = (*spoken.readings, spoken.plain)
+        found = [one for one in sources.cited if one.figures.has(readings)]
+        others = any(one.claimed and one.product not in ("", sources.product) for one in found)
+        ours = any(one.product in ("", sources.product) for one in found)
+        return others and not ours and not any(one.has(readings) for one in sources.measured)
 
     def _given(self, given: Given, spoken: Spoken, wanted: Set[str], product: str) -> bool:
         """Whether a cited line has the number, of the GPU that the clause speaks of."""

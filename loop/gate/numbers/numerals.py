@@ -1,5 +1,5 @@
 """Numbers that a text has in words or in other numerals, as digits: English and other languages, Chinese, Japanese and
-Korean numerals, Roman numerals, hexadecimal and binary ones, shares and multiples.
+Korean numerals, numerals and tallies of any script, Roman numerals, hexadecimal and binary ones, shares and multiples.
 
 A word of another language is read by its parts (`hundertvierundvierzig` is 100 + 4 + 40). Where that gives another
 value than its speaker means (`quatre-vingt`), it is a number all the same, and nothing accounts for it.
@@ -8,6 +8,7 @@ value than its speaker means (`quatre-vingt`), it is a number all the same, and 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -41,6 +42,10 @@ _SMALL_ABROAD = (
     "|sieben sept siete sette sete zeven sju|acht huit ocho otto oito åtta|neun neuf nueve nove negen nio"
     "|zehn dix diez dieci dez tien tio|elf onze once undici elva|zwölf zwoelf douze doce dodici twaalf tolv"
 )
+_CYRILLIC = (
+    "один одна одно|два две|три|четыре|пять|шесть|семь|восемь|девять|десять|одиннадцать|двенадцать|тринадцать"
+    "|четырнадцать|пятнадцать|шестнадцать|семнадцать|восемнадцать|девятнадцать"
+)
 _BIG_ABROAD = {
     20: "zwanzig vingt vingts veinte veinti venti vinte twintig tjugo двадцать dwadzieścia",
     30: "dreißig dreissig trente treinta trenta trinta dertig trettio тридцать trzydzieści",
@@ -57,6 +62,7 @@ _BIG_ABROAD = {
 }
 _ABROAD = {
     **{word: value for value, group in enumerate(_SMALL_ABROAD.split("|"), 1) for word in group.split()},
+    **{word: value for value, group in enumerate(_CYRILLIC.split("|"), 1) for word in group.split()},
     **{word: value for value, group in _BIG_ABROAD.items() for word in group.split()},
     "cent": 100, "mil": 1000, "cien": 100, "cem": 100, "сто": 100, "und": 0,
 }  # fmt: skip
@@ -77,13 +83,30 @@ _EAST = {
     **dict.fromkeys("万萬만", 10**4), **dict.fromkeys("亿億억", 10**8),
 }  # fmt: skip
 _HAN = "〇零一壹二两兩贰三叁四肆五伍六陆七柒八捌九玖十拾百佰千仟万萬亿億"
-_EASTERN = re.compile(rf"百分(?=之)|[{_HAN}]+|[일이삼사오육칠팔구십백천만억]{{3,}}")
+_EASTERN = re.compile(rf"百分(?=之)|[{_HAN}]+")
 _PER_HUNDRED = re.compile(r"百分之\s?(\d+)")
 _PART_EAST = re.compile(r"(?<!\d)(\d{1,4})\s?分之\s*(\d{1,4})")
 _TIMES_EAST = re.compile(r"(?<=\d)\s?(?:倍|배)")
 _SCRIPTS = re.compile(
     r"(?<=[\u3005-\u30ff\u3400-\u9fff\uac00-\ud7af])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=[\u3005-\u30ff\u3400-\u9fff\uac00-\ud7af])"
 )
+
+_KANA = {
+    "いち": 1, "に": 2, "さん": 3, "よん": 4, "し": 4, "ご": 5, "ろく": 6, "ろっ": 6, "なな": 7, "しち": 7, "はち": 8,
+    "はっ": 8, "きゅう": 9, "く": 9, "じゅう": 10, "ひゃく": 100, "びゃく": 100, "ぴゃく": 100, "せん": 1000,
+    "ぜん": 1000, "まん": 10**4, "おく": 10**8,
+}  # fmt: skip
+_KANA_WORD = "|".join(sorted(_KANA, key=len, reverse=True))
+_IN_KANA = re.compile(rf"(?:{_KANA_WORD}){{0,8}}?(?:じゅう|ひゃく|びゃく|ぴゃく|せん|ぜん|まん)(?:{_KANA_WORD}){{0,9}}")
+_KOREAN = {
+    "하나": 1, "둘": 2, "셋": 3, "넷": 4, "다섯": 5, "여섯": 6, "일곱": 7, "여덟": 8, "아홉": 9, "한": 1, "두": 2,
+    "세": 3, "네": 4, "열": 10, "스물": 20, "스무": 20, "서른": 30, "마흔": 40, "쉰": 50, "예순": 60, "일흔": 70,
+    "여든": 80, "아흔": 90,
+}  # fmt: skip
+_KOREAN_TENS = "|".join(word for word, value in _KOREAN.items() if value >= 10)
+_KOREAN_ONES = "|".join(word for word, value in _KOREAN.items() if value < 10)
+_SINO = "일이삼사오육칠팔구십백천만억"
+_IN_KOREAN = re.compile(rf"[{_SINO}]*(?:(?!열){_KOREAN_TENS}|열(?={_KOREAN_ONES}))(?:{_KOREAN_ONES})?|[{_SINO}]{{3,}}")
 
 # --- other numerals ---------------------------------------------------------------------------------------------------
 
@@ -103,6 +126,14 @@ _PARTS_OF = {
     "ninth": 9, "tenth": 10, "twelfth": 12, "sixteenth": 16, "twentieth": 20, "hundredth": 100,
 }  # fmt: skip
 _FRACTION = re.compile(rf"(?<![\d.])(\d{{1,4}})[ \t-]+({'|'.join(_PARTS_OF)})s?\b(?!-)", re.IGNORECASE)
+_GAINS = r"(?:faster|quicker|slower|sooner|shorter|less|more|fewer|off)"
+_PART_GAINED = re.compile(
+    rf"(?P<by>\b(?:gain(?:s|ed)?|speed-?ups?|sav(?:es?|ed|ings?)|loss(?:es)?|lost|improvements?|cuts?|faster|slower|better)"
+    rf"(?:[ \t]+(?:of|by))?[ \t]+)?\b(?:a|an|one)[ \t]+(?:(?:good|full|whole|solid|mere|bare|clear|further)[ \t]+)?"
+    rf"(?P<part>{'|'.join(_PARTS_OF)})\b(?![ \t-]+of\b)(?P<off>[ \t]+{_GAINS}\b)?",
+    re.IGNORECASE,
+)
+"""A part of a time, said as a gain: `a gain of an eighth`, `a good tenth off`."""
 _ONE_PART = re.compile(
     rf"\b(?:a|an|one)[ \t-]+({'|'.join(_PARTS_OF)})(?=[ \t]+of\b)|\b(half)[ \t]+(?:of[ \t]+)?(?=(?:the|its)\b)",
     re.IGNORECASE,
@@ -127,8 +158,38 @@ _MAGNITUDE = re.compile(
 )
 
 
+_MARKS = "|∣ǀ│Il•●○■□▪◆◇★☆✓✔✗/"
+_TALLY = re.compile(
+    rf"(?<!\S)(?P<one>[{re.escape(_MARKS)}])(?P=one){{2,}}(?:[ \t]*(?P=one)+)*(?![\w|/*])(?<!//)(?<!///)"
+)
+_OTHER_NUMERALS = re.compile(r"[^\x00-\u024f\u2070-\u2189\u2460-\u24ff\u3007\u3038-\u303a\u3200-\u9fff\uac00-\ud7af]+")
+
+
+def counted(line: str) -> str:
+    """A line in which tallies (`||||| |||`), and numerals of other scripts than those that are read elsewhere, stand in
+    digits."""
+    line = _TALLY.sub(lambda m: str(m[0].count(m["one"])), line)
+    return line if line.isascii() else _OTHER_NUMERALS.sub(_numerals, line)
+
+
+def _numerals(match: re.Match[str]) -> str:
+    """Runs of numerals that are no digits of a place: tens and hundreds of their own, tally marks, counting rods."""
+    made, total, last = "", 0, 0
+    for one in [*match[0], ""]:
+        value = unicodedata.numeric(one, None) if one and unicodedata.category(one) in ("No", "Nl") else None
+        if value is None or unicodedata.decimal(one, None) is not None:
+            made, total, last = made + (f" {total + last} " if total + last else "") + one, 0, 0
+        elif value >= 100 and last:
+            total, last = total + last * int(value), 0
+        else:
+            last += int(value)
+    return made
+
+
 def in_digits(line: str) -> str:
     """A line with its numbers in digits: `a fifth of` is `1/5 of`, `twice as fast` is `2 times as fast`."""
+    line = _IN_KANA.sub(_in_kana, line)
+    line = _IN_KOREAN.sub(_korean, line)
     line = _SCRIPTS.sub(" ", _EASTERN.sub(_eastern, line))
     line = _TIMES_EAST.sub(" times what", _PART_EAST.sub(r"\2/\1 of", _PER_HUNDRED.sub(r"\1 %", line)))
     line = _BASES.sub(lambda m: str(int(m[0], 0)), line)
@@ -136,6 +197,14 @@ def in_digits(line: str) -> str:
     line = _MAGNITUDE.sub("10 times", line)
     line = _TWICE.sub("2 times", line)
     line = _MULTIPLIES.sub(lambda m: f"makes {_FACTORS[m[1].lower()]} times the ", line)
+    line = _PART_GAINED.sub(
+        lambda m: (
+            f"{m['by'] or ''}1/{_PARTS_OF[m['part'].lower()]} of the time{m['off'] or ''}"
+            if m["by"] or m["off"]
+            else m[0]
+        ),
+        line,
+    )
     line = _ONE_PART.sub(lambda m: f"1/{_PARTS_OF[(m[1] or m[2]).lower()]}{' of ' if m[2] else ''}", line)
     line = _HALVES.sub(r"makes 0.5 times the \1", line)
     line = _FOLD.sub(r"\1 times", line)
@@ -177,8 +246,25 @@ def _abroad(match: re.Match[str]) -> str:
 
 def _eastern(match: re.Match[str]) -> str:
     values = [_EAST.get(one, 100) for one in match[0]]
-    if min(values) >= 100:
-        return match[0]  # a magnitude alone is part of a word
+    return match[0] if min(values) >= 100 else _eastern_value(values)  # a magnitude alone is part of a word
+
+
+def _korean(match: re.Match[str]) -> str:
+    words = re.findall(rf"{_KOREAN_TENS}|{_KOREAN_ONES}|[{_SINO}]", match[0])
+    values = [_EAST.get(one, _KOREAN.get(one, 0)) for one in words]
+    native = sum(value for one, value in zip(words, values, strict=True) if one in _KOREAN)
+    sino = [value for one, value in zip(words, values, strict=True) if one not in _KOREAN]
+    if not native and min(values) >= 100:
+        return match[0]
+    return f" {int(_eastern_value(sino) if sino else 0) + native} "
+
+
+def _in_kana(match: re.Match[str]) -> str:
+    words = re.findall(_KANA_WORD, match[0])
+    return _eastern_value([_KANA[one] for one in words]) if len(words) > 2 else match[0]
+
+
+def _eastern_value(values: Sequence[int]) -> str:
     total = section = digit = 0
     for value in values:
         if value < 10:

@@ -7,8 +7,9 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from collections.abc import Iterator
 
-from loop.gate.numbers.numerals import in_digits
+from loop.gate.numbers.numerals import counted, in_digits
 
 _SUPERSCRIPT = re.compile(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]+")
 _POWERS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
@@ -48,7 +49,7 @@ _LOOKS_LATIN = str.maketrans("АВЕЅІЈКМНОРСТХѕіјаеорсухΑ
 
 def _line(line: str) -> str:
     line = html.unescape(line).replace("\n", " ").replace("\r", " ")
-    line = _TAG.sub("", line)
+    line = counted(_TAG.sub("", line))
     line = _SUPERSCRIPT.sub(lambda m: "^" + m[0].translate(_POWERS), line)
     line = _GROUPED.sub("", line)
     line = "".join(_character(one) for one in unicodedata.normalize("NFKC", line))
@@ -72,3 +73,27 @@ def _character(one: str) -> str:
         return str(digit)
     category = unicodedata.category(one)
     return " " if category == "Zs" else "" if category == "Cf" else one
+
+
+_ALWAYS_HIDDEN = frozenset(
+    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u115f\u1160\u3164\uffa0"
+)
+"""What turns the order of letters round, and letters without a width."""
+
+
+def hidden_characters(text: str) -> Iterator[tuple[int, str]]:
+    """(line, character) of each that no reader sees, and that changes what a word or a number is to a program: inside
+    one of Latin letters or digits, or where it turns the order round. Joiners of other scripts and of emoji stay."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        for at, one in enumerate(line):
+            category = unicodedata.category(one)
+            unseen = category in ("Cf", "Co", "Cn", "Cc") or one in "\u034f\u2800" or "\ufe00" <= one <= "\ufe0f"
+            turns = one in _ALWAYS_HIDDEN or "\U000e0000" <= one <= "\U000e0fff"
+            if turns or (unseen and one not in "\t\r" and _inside_a_word(line, at)):
+                yield number, f"U+{ord(one):04X}"
+
+
+def _inside_a_word(line: str, at: int) -> bool:
+    """Whether Latin letters or digits stand on both sides."""
+    before, after = line[at - 1 : at], line[at + 1 :].lstrip("\u200b\u200c\u200d\u2060\ufeff\u00ad")[:1]
+    return all(one.isalnum() and (one.isascii() or one.isdigit()) for one in (before, after))

@@ -18,6 +18,10 @@ _AXES: tuple[Mapping[str, str], ...] = (
     },
     {"boost": r"boost", "base": r"base(?= clock)"},
     {
+        "tensor": r"tensor|matrix (?:cores?|units?)|wgmma|[hi]?mma|tl\.dot",
+        "vector": r"fp32|fp64|cuda cores?|fma|alus?|vector|scalar",
+    },
+    {
         "fp4": r"n?v?fp4", "fp6": r"fp6", "fp8": r"fp8|e4m3|e5m2", "half": r"bf16|fp16|half precision|half-precision",
         "tf32": r"tf32", "fp32": r"fp32|single precision", "fp64": r"fp64|double precision", "int8": r"int8",
         "int4": r"int4",

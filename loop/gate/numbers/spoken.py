@@ -67,6 +67,8 @@ class Spoken:
     written: str
     suffix: str
     unit: Stated | None
+    hidden: bool = False
+    """Whether it stands in a name that is none: a version that the run does not have, an architecture that none is."""
     unread: bool = False
     """Whether a unit stands there behind a word that is not understood, where a number should be."""
 
@@ -151,6 +153,17 @@ class Spoken:
             return (self.plain,)
         value = self.plain.number.value
         return tuple(exact(value * Decimal(base) ** power, "") for base in (1000, 1024))
+
+    @property
+    def is_result(self) -> bool:
+        """Whether arithmetic that is shown comes to it."""
+        return self.before.rstrip().endswith("=")
+
+    @property
+    def reaches_a_limit(self) -> bool:
+        """Whether its sentence ends in the claim that so much fills a part of the GPU."""
+        counts = not self.dimension or self.dimension in wording.COUNTS or self.dimension == "bytes"
+        return counts and bool(wording.FILLS.search(self.after))
 
     @property
     def is_count_of_times(self) -> bool:

@@ -105,6 +105,32 @@ A_CLOCK = re.compile(
 )
 OF_THEM = re.compile(r"^\s+of\s+(?:them|these|those|it)\b", re.IGNORECASE)
 
+AMONG_PARTS = re.compile(
+    rf"^[^.;:,]{{0,80}}?\bin\s+(?:(?:all|total|whole)\s+)?(?:(?:streaming\s+)?multi-?processors|SMs|CUs|(?:{PART})(?<=s))\b",
+    re.IGNORECASE,
+)
+"""What a count in other things is of: `two packs of cards in multiprocessors`."""
+COUNTS_OUT = re.compile(
+    r"\b(?:carr(?:y|ies)|has|have|holds?|counts?|bears?|boasts?|numbers?|comes? to|amounts? to|adds? up to|makes? up"
+    r"|with)\b",
+    re.IGNORECASE,
+)
+AS_MANY_PARTS = re.compile(
+    rf"\bas\s+many\s+((?:[\w-]+\s+)?(?:{PART}))\s+as\s+(?:an?|the|there\s+are|one|your|my)\s+(?!(?:[\w-]+\s+)?(?:grid|device|gpu"
+    rf"|card|chip|programs?|rows?|columns?|tiles?|blocks?|work|kernel|launch|problem|tensor|input|output|batch|profile)\b)\w",
+    re.IGNORECASE,
+)
+"""A count of parts that is told by something else: `as many SMs as a year has weeks`."""
+FILLS = re.compile(
+    rf"\b(?:every|all|each|the\s+(?:whole|last|full))\b[^.;]{{0,40}}?\b(?:slots?|registers?|warps?|threads?|blocks?|bytes?|room"
+    rf"|capacity|shared\s+memory|budget)\b[^.;]{{0,30}}?\bof\s+(?:an?|the|each|every|one|this)\s+(?:{PART})\b[^.;]{{0,30}}?"
+    rf"\b(?:is|are|be|gets?)\s+(?:\w+\s+)?(?:taken|used|filled|full|occupied|exhausted|gone|spent|busy)\b"
+    rf"|\b(?:fills?|filling|exhausts?|saturates?|uses?\s+up)\s+(?:(?:up|all|out)\s+)?(?:an?|the|each|every|one|this|all)\s+(?:[\w-]+\s+){{0,3}}?"
+    rf"(?:{PART})\b|\b(?:an?|the|each|every|one)\s+(?:{PART})\s+(?:is|are)\s+(?:then\s+|now\s+)?(?:full|filled|exhausted)\b",
+    re.IGNORECASE,
+)
+"""That a limit of hardware is reached: what is counted out before it is that limit."""
+
 # --- gains ------------------------------------------------------------------------------------------------------------
 
 TIMES = re.compile(r"^\s?(?:x|×|X)(?![\w]|\s?\d)|^\s?-?fold\b|^\s?times\b")
@@ -126,7 +152,8 @@ SPEEDUP_BEFORE = re.compile(
 SHARE = re.compile(r"^\s?/\s?(\d+)\s+(?:of|the)\b")
 MEASURABLE = re.compile(
     r"^\s*(?:the|its|all|each|every)?\s*(?:\w+\s+){0,2}?(?:time|runtime|duration|cycles|instructions?|stalls?|peak|latency"
-    r"|bandwidth|throughput|occupancy|issue slots|ceiling|roofline|warps?\s+(?:wait|stall|idle|sit))\b",
+    r"|bandwidth|throughput|occupancy|issue slots|ceiling|roofline|warps?\s+(?:wait|stall|idle|sit)"
+    r"|(?:what|that)\s+(?:\w+\s+){1,3}?(?:takes?|took|needs?|needed|costs?|spends?|spent))\b",
     re.IGNORECASE,
 )
 """Of what a share is measured, and does not follow from the text of a kernel."""
@@ -193,6 +220,8 @@ NAMES = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 """Names of architectures, types and instructions."""
+NUMBERED_NAME = re.compile(r"([xvkB])(\d{1,4})", re.IGNORECASE)
+ARCHITECTURE = re.compile(r"(?:sm|compute)_?(\d{1,2})(\d)[a-z]?", re.IGNORECASE)
 TOKEN = re.compile(
     r"(?P<name>[A-Za-zµ_§][\w§]*(?:[.:@][A-Za-z0-9_]+)*)"
     rf"|(?P<number>{NUMBER})(?P<more>(?:\.\d+)*)(?P<suffix>[kKMGT]i?(?![\w/]))?"

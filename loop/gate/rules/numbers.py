@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from kbs.evidence.quantities import Stated
 from kbs.hardware.profile_metrics import profile_metrics
-from loop.gate.claims import bare_claims
+from loop.gate.claims import Shown, bare_claims
 from loop.gate.constants.hardware import FoundSpec, any_unit, hardware_constants, is_chosen
 from loop.gate.constants.unexplained import hidden, unexplained
 from loop.gate.context import GateContext
@@ -189,7 +189,10 @@ def bare_claim(context: GateContext) -> Iterator[Broken]:
     What it checks: no sentence calls something the fastest that there is, or compares it with a program that the run
     did not write (`ahead of cuDNN`), without a figure or words that the selected evidence quotes; none says that a
     profile shows what its counters do not (`registers spill` where no local access is counted); and none speaks of
-    `most of the time` in a proposal that states no measured time or share. What may, should or would be is no claim.
+    `most of the time` in a proposal that states no measured time or share. A sentence in the present or the past that
+    compares speeds (`loses to`, `keeps up with`, `took a tenth off`) rests on a figure, a quotation, or times in the
+    journal of the versions that it names, and calls none quicker that was not kept; one that says what limits a kernel
+    rests on the parent's profile or a quotation. What may, should or would be is no claim.
 
     Why: a claim without a number cannot be held against a measurement, and is believed all the same.
 
@@ -202,9 +205,16 @@ def bare_claim(context: GateContext) -> Iterator[Broken]:
     texts = [text for text in stated_texts(context) if text.mode == "claims"]
     quoted = " ".join(one.quote for one in proposal.evidence.selected)
     measured = any(re.search(r"\d\s?(?:%|[mnuµμ]s\b)", text.text) for text in texts)
-    parent = context.launch(proposal.parent)
+    parent, versions = context.launch(proposal.parent), context.state.versions[: context.version]
+    shown = Shown(
+        [parent] if parent else [],
+        quoted,
+        measured,
+        timed={one.number for one in versions if one.result is not None and one.result.median_us is not None},
+        kept={one.number for one in versions if one.kept},
+    )
     for text in texts:
-        for line, said, why in bare_claims(text.text, [parent] if parent else [], quoted, measured=measured):
+        for line, said, why in bare_claims(text.text, shown):
             fix = "State the figure with its source, or leave the claim out."
             yield broken(text.place, f"{why}: “{said}”", fix, line + text.before)
 

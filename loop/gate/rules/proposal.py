@@ -9,7 +9,9 @@ from kbs.hardware.profile_metrics import profile_metrics
 from loop.gate.comments import code_without_comments
 from loop.gate.context import GateContext
 from loop.gate.numbers.accounting import integers
+from loop.gate.numbers.plain_text import hidden_characters
 from loop.gate.rule import Broken, broken, rule
+from loop.gate.texts import Text, stated_texts
 from loop.planning.methods import REWRITE
 from loop.proposals import knobs, method_kinds
 from loop.proposals.programs import shape
@@ -37,6 +39,34 @@ def addressed(context: GateContext) -> Iterator[Broken]:
         message = f"its parent is version {proposal.parent}, which did not pass"
         choices = ", ".join(f"v{number}" for number in passed) or "none has passed yet"
         yield broken(file, message, f"Start from one of these: {choices}.")
+
+
+@rule("invisible-character", "proposal")
+def invisible_character(context: GateContext) -> Iterator[Broken]:
+    """Write nothing that a reader cannot see.
+
+    What it checks: no text of a proposal, and no comment, string or name of its kernel, has a character without a
+    width inside a word or a number of Latin letters or digits, nor one that turns the order of letters round. Joiners
+    of other scripts and of emoji are no such characters.
+
+    Why: what a reader takes for one number, a program reads as another.
+
+    Fix: remove the character.
+    """
+    proposal, seen = context.proposal, set[tuple[str, int, str]]()
+    if proposal is None:
+        return
+    quotes = [
+        Text(f"{context.proposal_file}#evidence.selected[{n}].quote", one.quote)
+        for n, one in enumerate(proposal.evidence.selected)
+    ]
+    for text in (*stated_texts(context), *quotes):
+        for line, character in hidden_characters(text.text):
+            place = (text.place, line + text.before, character)
+            if place not in seen:
+                seen.add(place)
+                message = f"it has {character}, which nobody sees"
+                yield broken(text.place, message, "Remove it.", line + text.before)
 
 
 @rule("kernel-unchanged", "proposal")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kbs.evidence.checking import CheckedCitation, Status, check_citation, check_text, plain_text, stands_in
+from kbs.evidence.checking import CheckedCitation, Status, check_citation, check_text, plain_text, seen, stands_in
 from kbs.evidence.citation import Citation, CitationLine, EvidenceKind, Reference, lines_hash
 from kbs.evidence.spec import Spec
 from kbs.evidence.vocabulary import vocabulary
@@ -377,3 +377,21 @@ def test_backticks_that_never_end_take_a_linear_time(unit: str) -> None:
 def test_what_is_printed_of_a_line_stands_in_it(line: str) -> None:
     assert stands_in(plain_text(line), line)
     assert stands_in(line, line)
+
+
+def test_what_stands_in_a_comment_is_no_text_of_a_page() -> None:
+    page = "# Head\n<!-- asks: small matrix launch bound ·\nidle memory slow -->\nText `<!-- kept -->` stays.\n```\n<!-- code -->\n```\n"
+    assert seen(page) == "# Head\n\n\nText `<!-- kept -->` stays.\n```\n<!-- code -->\n```\n"
+    assert seen("a <!-- open\nend") == "a \n"
+
+
+def test_words_of_a_comment_cannot_be_quoted(wiki_with_asks: Wikis) -> None:
+    checked = check('"idle memory slow" <- my-wiki/page.md:L2', wiki_with_asks)
+    assert checked.detail == "the quoted words stand in a comment, which no reader sees"
+    assert check('"text of a page" <- my-wiki/page.md:L3', wiki_with_asks).status is Status.OK
+
+
+@pytest.fixture
+def wiki_with_asks(tmp_path: Path) -> Wikis:
+    (tmp_path / "page.md").write_text("# Head\n<!-- asks: idle memory slow -->\nThe text of a page.\n", "utf-8")
+    return Wikis([Wiki("my-wiki", tmp_path)])

@@ -389,3 +389,42 @@ def test_an_invented_spec_is_found_wherever_it_stands(value: object, unit: str) 
         f"{said}: {value}&nbsp;{unit}",
     ):
         assert any(one.hardware for one in loose(text)), text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SM이 백사십칠 개 있다.", "SM이 백마흔일곱 개 있다.", "SM は ひゃくよんじゅうなな ある。", "It has ፻፵፯ SMs.",
+        "A cluster of multiprocessors counts ||||| ||||| ||||| ||| of them.", "Each has 𝍸𝍸𝍷 SMs.",
+        "На этой карте сто сорок семь multiprocessors.", "It has 1\u200b4\u200b7 SMs.",
+        "The card carries two packs of cards and four jokers in multiprocessors.",
+        "It has as many SMs as a year has weeks.", "The memory interface (bus v384, in bits) is idle.",
+        "This is an SM147-type part.", "8 warps * 8 = 64 warps: every warp slot of an SM is taken.",
+        "9 blocks fill the multiprocessor.", "It gained an eighth by that.", "It took a good tenth off each call.",
+        "The tile took under two thirds of what v0 took.",
+    ],
+)  # fmt: skip
+def test_a_number_counts_in_any_writing(text: str) -> None:
+    assert loose(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sm_90 and SM89 are known; v2, v16 and ldmatrix.x4 on this GPU.", "It runs for driver v550 on the device.",
+        "a || b, and /// is a comment", "Two passes in SMs that are idle.", "As many SMs as programs are busy.",
+        "It waits a third time for HBM.", "しかし、せんたくする。", "열 단위로 읽는다.", "The rows fill the tile.",
+        "Registers of the block are all used.",
+    ],
+)  # fmt: skip
+def test_other_writing_is_no_number(text: str) -> None:
+    assert loose(text) == []
+
+
+def test_a_figure_that_is_cited_of_another_gpu_is_told_of_that_one() -> None:
+    line = "MI300X Warp size: 96 threads"
+    sources = Sources([], [], (Given(figures("96"), "mi300x", line, claimed=True),), [], Figures(), Figures(), [],
+                      "h200-sxm", frozenset())  # fmt: skip
+    every = Chosen.of({Decimal(96) * 2}, {Decimal(2)})
+    assert list(accountant().unaccounted("Each warp covers 96 columns at once.", sources, every))
+    assert not list(accountant().unaccounted("A warp of the MI300X covers 96 columns.", sources, every))

@@ -231,6 +231,11 @@ way("a number in what was rejected", "loose-number", proposes(evidence={"rejecte
 way("a statement in the decision rule", "loose-number", says("Keep it: DRAM throughput is 99.5 %.", "decision_rule"))
 way("arithmetic from nothing", "loose-number", says("700 MB / 70 us = 10 TB/s"))
 way("a rate of bare numbers", "unsourced-spec", says("7 * 1000000000000 = 7000000000000 B/s"))
+way("a number with a blank that has no width", "invisible-character", says("It has 6\u200b4 columns."))
+way("letters in another order", "invisible-character", comments("# four \u202ecolumns"))
+way(
+    "a version that was slower called quicker", "bare-claim", says("v3 was faster than its parent.", "current_evidence")
+)
 way("a comparison with all others", "bare-claim", says("It is then the fastest kernel that exists."))
 way("a comparison with a library", "bare-claim", says("It runs ahead of cuDNN."))
 way("wrong arithmetic", "wrong-arithmetic", says("536.870912 MB / 128.5 us = 9.13 TB/s"))

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from loop.gate.claims import bare_claims, cut_away
+from loop.gate.claims import Shown, bare_claims, cut_away
 from loop.gate.numbers.references import blanked
 from loop.gate.numbers.scope import of_all, of_other_program, same_conditions
 from tests.loop.gate.test_accounting import launch, loose
@@ -15,6 +15,7 @@ LINES = {
     "sparse": "| BF16 tensor throughput | 1979 | TFLOPS | sparse 2:4 | source-reported |",
     "dense": "| BF16 tensor throughput | 989.5 | TFLOPS | dense | inferred |",
     "read": "| L2 bandwidth | 9.68 | TB/s | read | source-reported |",
+    "clock": "| Boost clock | 1980 | MHz | FP32 and FP64 rows | inferred |",
     "plain": "| HBM bandwidth | 4.8 | TB/s | | source-reported |",
 }
 
@@ -33,6 +34,9 @@ LINES = {
         ("read", "Loads and stores reach", True),
         ("read", "The L2 bandwidth is", True),
         ("plain", "The kernel writes at", True),
+        ("clock", "The tensor cores tick at", False),
+        ("clock", "FP32 arithmetic ticks at", True),
+        ("clock", "It ticks at", True),
     ],
 )
 def test_a_line_holds_under_its_own_conditions(line: str, clause: str, same: bool) -> None:
@@ -92,25 +96,69 @@ NO_CLAIMS = (
 
 @pytest.mark.parametrize("said", CLAIMS)
 def test_a_claim_needs_its_figure(said: str) -> None:
-    assert len(list(bare_claims(f"\n{said}", [launch()], "", measured=False))) == 1
-    assert next(bare_claims(f"\n{said}", [launch()], "", measured=False))[0] == 2
+    assert len(list(bare_claims(f"\n{said}", Shown([launch()], "", False)))) == 1
+    assert next(bare_claims(f"\n{said}", Shown([launch()], "", False)))[0] == 2
 
 
 @pytest.mark.parametrize("said", NO_CLAIMS)
 def test_what_may_be_or_has_a_figure_is_no_bare_claim(said: str) -> None:
-    assert not list(bare_claims(said, [launch()], "", measured=False))
+    assert not list(bare_claims(said, Shown([launch()], "", False)))
 
 
 def test_a_share_is_measured_somewhere_and_a_comparison_quoted() -> None:
-    assert not list(bare_claims("Loads are most of the time.", [], "", measured=True))
-    assert not list(bare_claims("This is ahead of cuDNN.", [], "It is ahead of cuDNN here.", measured=False))
+    assert not list(bare_claims("Loads are most of the time.", Shown([], "", True)))
+    assert not list(bare_claims("This is ahead of cuDNN.", Shown([], "It is ahead of cuDNN here.", False)))
 
 
 def test_what_the_profile_does_not_count_is_not_there() -> None:
     said = "The profile shows that registers spill to local memory."
-    assert [why for _, _, why in bare_claims(said, [], "", measured=True)] == ["there is no profile"]
-    (found,) = bare_claims(said, [launch()], "", measured=True)
+    assert [why for _, _, why in bare_claims(said, Shown([], "", True))] == ["there is no profile"]
+    (found,) = bare_claims(said, Shown([launch()], "", True))
     assert "spill" in found[2]
+
+
+BARE = Shown([], "", measured=False)
+TIMED = Shown([launch()], "", measured=True, timed={0, 1, 2}, kept={0, 1})
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "v2 was the quicker one while it ran.", "v2 failed at row ends. Of the two it was quicker.",
+        "This shape is faster than the loop.", "The published kernel loses to this shape.",
+        "No hand-written kernel comes nearer to what the chip can do.", "The switch took something off each call.",
+        "It gained from fewer warps.", "This card keeps up with it.", "The launch is latency-bound.",
+        "The kernel is held back by its stores.", "A launch is spent for the greater part waiting.",
+        "The barrier is the bottleneck.", "Its profile has stalls of the scoreboard ahead of all others.",
+        "The larger tile took less of what it took before.",
+    ],
+)  # fmt: skip
+def test_a_comparison_of_speeds_or_a_limit_rests_on_a_measurement(said: str) -> None:
+    assert list(bare_claims(said, BARE))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "It may be faster.", "It should gain from more warps.", "I expect that it is faster.", "Is it faster?",
+        "More loads are under way at once.", "Warps beyond the fourth wait at the reductions.", "It is the gain.",
+        "What bounds it is unknown, since no counter was read.", "A deeper pipeline loads tiles ahead of their use.",
+        "Tiles run nearer to each other in time.", "There is no profile that shows a stall.", "It was 1.2x faster.",
+        "A memory-bound kernel wants wide loads.", "It is not bound by arithmetic.", "If it is slower, it is undone.",
+    ],
+)  # fmt: skip
+def test_what_is_expected_or_no_comparison_is_free(said: str) -> None:
+    assert not list(bare_claims(said, BARE))
+
+
+def test_versions_are_compared_as_the_journal_has_them() -> None:
+    assert not list(bare_claims("v1 was faster than the parent.", TIMED))
+    assert not list(bare_claims("v2 was slower.", TIMED))
+    assert not list(bare_claims("v1 is faster than v2.", TIMED))
+    assert not list(bare_claims("It is faster now. The kernel is latency-bound.", TIMED))
+    assert list(bare_claims("v2 was faster than the parent.", TIMED))
+    assert list(bare_claims("v3 was slower.", TIMED))
+    assert not list(bare_claims("The loop is faster.", Shown([], "here the loop is faster", measured=False, timed={0})))
 
 
 STALLS = "A `long_scoreboard` stall is a latency signal and no proof of a bandwidth limit.[^long-sb]"
