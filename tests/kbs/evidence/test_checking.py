@@ -380,7 +380,7 @@ def test_what_is_printed_of_a_line_stands_in_it(line: str) -> None:
 
 
 def test_what_stands_in_a_comment_is_no_text_of_a_page() -> None:
-    page = "# Head\n<!-- asks: small matrix launch bound ·\nidle memory slow -->\nText `<!-- kept -->` stays.\n```\n<!-- code -->\n```\n"
+    page = "# Head\n<!-- asks: idle ·\nmemory slow -->\nText `<!-- kept -->` stays.\n```\n<!-- code -->\n```\n"
     assert seen(page) == "# Head\n\n\nText `<!-- kept -->` stays.\n```\n<!-- code -->\n```\n"
     assert seen("a <!-- open\nend") == "a \n"
 
