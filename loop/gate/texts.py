@@ -13,8 +13,7 @@ from loop.gate.comments import code_without_comments, each_comment, joined, name
 from loop.gate.context import GateContext
 from loop.gate.numbers import sources
 from loop.gate.numbers.accounting import Accountant, Mode, integers
-from loop.gate.numbers.figures import Figures, equations, exact, written_numbers
-from loop.gate.numbers.grounds import Chosen, Given, OfVersion, Sources
+from loop.gate.numbers.figures import Chosen, Figures, Given, OfVersion, Sources, equations, exact, written_numbers
 from loop.planning.step0 import ROOFLINE
 from loop.proposals.proposal import Proposal
 from loop.tools import Targets

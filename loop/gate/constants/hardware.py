@@ -21,7 +21,7 @@ from kbs.evidence.units import Quantity, parse_quantity, parse_unit
 from kbs.evidence.vocabulary import Vocabulary, words
 from loop.gate.comments import each_comment
 from loop.gate.constants.grids import Named, defaults, of_grids, paired
-from loop.gate.numbers.grounds import Chosen
+from loop.gate.numbers.figures import Chosen
 from loop.gate.numbers.wording import FEWEST_SMS, RATES, SMALL
 
 _NOBODY_CHOOSES = frozenset({"l2_capacity"})

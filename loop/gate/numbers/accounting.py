@@ -18,8 +18,7 @@ from kbs.evidence.quantities import find_quantities, normal
 from kbs.evidence.units import parse_number, parse_unit, says_the_same
 from kbs.evidence.vocabulary import Vocabulary
 from loop.gate.numbers import references, scope, wording
-from loop.gate.numbers.figures import pieces
-from loop.gate.numbers.grounds import Chosen, Given, Sources
+from loop.gate.numbers.figures import Chosen, Given, Sources, pieces
 from loop.gate.numbers.names import NameFinder, Words, name_words
 from loop.gate.numbers.plain_text import plain
 from loop.gate.numbers.profiles import beside, metric_names, names, says, shown_of, values_of

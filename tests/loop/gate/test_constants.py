@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kbs.evidence.vocabulary import vocabulary
 from loop.gate.constants.hardware import hardware_constants
 from loop.gate.numbers.accounting import integers
-from loop.gate.numbers.grounds import Chosen
+from loop.gate.numbers.figures import Chosen
 from tests.conftest import ROOT
 
 KERNELS = [

@@ -8,7 +8,7 @@ import pytest
 
 from loop.gate.constants.hardware import is_chosen
 from loop.gate.constants.unexplained import hidden, unexplained
-from loop.gate.numbers.grounds import Chosen
+from loop.gate.numbers.figures import Chosen
 from tests.conftest import ROOT
 
 SIZES = Chosen.of({Decimal(96), Decimal(1000)}, set())

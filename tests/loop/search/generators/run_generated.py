@@ -23,7 +23,7 @@ from evaluator.worker.loading.subjects import make_subject
 from kbs.evidence.vocabulary import vocabulary
 from loop.gate.constants.hardware import hardware_constants
 from loop.gate.numbers.accounting import integers
-from loop.gate.numbers.grounds import Chosen
+from loop.gate.numbers.figures import Chosen
 from loop.search.generators import UnreadableError, generated
 from loop.search.study import ordered
 from loop.search.variant import Target, Variant
