@@ -14,8 +14,8 @@ from evaluator.profiling.profile import Launch, read_profile
 from kbs.evidence.units import parse_quantity
 from kbs.evidence.vocabulary import vocabulary
 from loop.gate.comments import code_without_comments, each_comment, joined, strings
-from loop.gate.numbers.accounting import Accountant, Chosen, Given, Mode, Sources, Unaccounted
-from loop.gate.numbers.figures import Figures, equations, sentences, written_numbers
+from loop.gate.numbers.accounting import Accountant, Mode, Unaccounted
+from loop.gate.numbers.figures import Chosen, Figures, Given, Sources, equations, sentences, written_numbers
 from loop.gate.numbers.plain_text import plain
 from loop.gate.numbers.sources import derived, measured, receipt_figures
 from tests.evaluator.ncu_reports import SOFTMAX, raw_csv
