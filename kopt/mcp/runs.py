@@ -255,7 +255,7 @@ def run_report(call: Call, run: Run = "") -> Done:
 
     engine, view = look(call.roots.run(run))
     page, finished = report_of(view)
-    notes = [] if finished else ["the run has not ended: this is its current state, with nothing measured again"]
+    notes = [] if finished else ["the run has no final report: this is its current state, with nothing measured again"]
     data = RunReportData.of(view, page, finished=finished)
     return Done(data, visible_lines(page).rstrip(), warnings=[*engine.warnings, *notes])
 

@@ -106,14 +106,14 @@ def _diff(old: VersionLook, new: VersionLook) -> Diff | None:
 
 
 async def compare(desk: Desk, request: Request) -> Response:
-    """`/runs/{key}/compare?a=0&b=3`: by default version 0 and the best one."""
+    """`/runs/{key}/compare?a=0&b=3`: by default version 0 and the best one, or the last where it is that."""
     given = request.query_params
 
     def work() -> Mapping[str, Any]:
         look = _look(desk, request)
         count = len(look.view.state.versions)
         first, second = (look.version(_version(given.get(name), default, count)) for name, default in
-                         (("a", 0), ("b", look.view.state.best or 0)))  # fmt: skip
+                         (("a", 0), ("b", look.view.state.best or max(0, count - 1))))  # fmt: skip
         return {
             **_common(look),
             "a": first,

@@ -420,7 +420,7 @@ def report(run: RunOption = None) -> Reply:
     engine, view = look(run)
     page, finished = report_of(view)
     data = RunReportData.of(view, page, finished=finished)
-    notes = [] if finished else ["the run has not ended: this is its current state, with nothing measured again"]
+    notes = [] if finished else ["the run has no final report: this is its current state, with nothing measured again"]
     return Reply(data, lambda console: console.print(page, markup=False, end=""), warnings=[*engine.warnings, *notes])
 
 

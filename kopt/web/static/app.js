@@ -78,12 +78,16 @@
     const at = location.hash.match(/^#L(\d{1,7})(?:-L?(\d{1,7}))?$/);
     const source = location.hash.match(/^#s\d+$/) && document.getElementById(location.hash.slice(1));
     if (source) source.classList.add("hit");
-    if (!at) return;
+    const gone = $("#no-line");
     let first = null;
-    for (let line = +at[1]; line <= Math.min(+(at[2] ?? at[1]), +at[1] + 500); line++) {
+    for (let line = at ? +at[1] : 1; at && line <= Math.min(+(at[2] ?? at[1]), +at[1] + 500); line++) {
       const one = document.getElementById("L" + line);
       first ??= one;
       one?.classList.add("hit");
+    }
+    if (gone) {
+      gone.hidden = !at || !!first;
+      gone.textContent = at ? `This page has no line ${at[1]}. It may have been changed since it was cited.` : "";
     }
     first?.closest("details")?.setAttribute("open", "");
     first?.scrollIntoView({ block: "center" });
@@ -100,12 +104,16 @@
 
   // --- a list that is narrowed as one types
   for (const field of all("[data-filter]")) {
-    const list = $(field.dataset.filter);
-    field.addEventListener("input", () => {
+    const list = $(field.dataset.filter), none = $(field.dataset.none);
+    const narrow = () => {
       const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
       for (const item of all("li", list)) item.hidden = !words.every((word) => item.textContent.toLowerCase().includes(word));
       for (const group of all("section", list).reverse()) group.hidden = !all("li", group).some((item) => !item.hidden);
-    });
+      none.hidden = all("li", list).some((item) => !item.hidden);
+      $("a", none).href = "/wiki?q=" + encodeURIComponent(field.value);
+    };
+    field.addEventListener("input", narrow);
+    addEventListener("pageshow", narrow);  // a browser that goes back fills the field again
   }
 
   // --- what goes on: the page is fetched again where its mark has changed, and put in place of what is shown

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 from starlette.testclient import TestClient
+
+from tests.kopt.web.site import RUN, Site
 
 SOFTMAX = "/wiki/gpu-wiki/kernel/softmax.html"
 
@@ -53,3 +58,19 @@ def test_an_element_type_may_be_named_as_in_cuda(client: TestClient, typed: str,
     ]
     assert read.upper() in leads[0]
     assert leads[0].partition(" ms")[2] == leads[1].partition(" ms")[2]
+
+
+def test_a_run_with_one_version_has_nothing_to_compare(site: Site, tmp_path: Path) -> None:
+    for name, lines in (("whole", None), ("begun", 8)):
+        shutil.copytree(RUN, tmp_path / "runs" / name)
+        journal = tmp_path / "runs" / name / "journal.jsonl"
+        journal.write_text("".join(journal.read_text("utf-8").splitlines(keepends=True)[:lines]), "utf-8")
+    at = Site(site.home, tmp_path)
+    with at.client() as client:
+        whole, begun = (client.get(f"/runs/{at.key(name)}").text for name in ("whole", "begun"))
+        assert '<a class="button" href="/runs/' in whole
+        assert "/compare" in whole
+        assert "v0" in begun
+        assert "/compare" not in begun
+        assert "has no final report" in client.get(f"/runs/{at.key('begun')}/report").text
+        assert "has no final report" not in client.get(f"/runs/{at.key('whole')}/report").text

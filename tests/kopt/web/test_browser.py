@@ -157,6 +157,31 @@ def test_keys(page: Browser, address: str) -> None:
     assert page.until("[...document.querySelectorAll('#pages li')].filter((li) => !li.hidden).length") in range(1, 6)
 
 
+def test_a_title_or_a_line_that_is_not_there_is_said_to_be_none(page: Browser, address: str) -> None:
+    visit(page, address, "/wiki")
+    assert page.run("document.querySelector('#no-title').hidden")
+    page.run("document.querySelector('[data-filter]').focus()")
+    page.type("no such title")
+    assert page.until("!document.querySelector('#no-title').hidden")
+    assert page.run("document.querySelector('#no-title a').getAttribute('href')") == "/wiki?q=no%20such%20title"
+    visit(page, address, "/wiki/gpu-wiki/kernel/softmax.html#L9999")
+    assert page.run("document.querySelector('#no-line').innerText").startswith("This page has no line 9999.")
+    page.run("location.hash = '#L36'")
+    assert page.until("document.querySelector('#no-line').hidden && !!document.querySelector('.hit')")
+
+
+def test_a_question_that_its_field_cuts_off_stands_above_the_answer(page: Browser, address: str) -> None:
+    visit(page, address, QUESTION)
+    shown = "getComputedStyle(document.querySelector('.asked')).display"
+    assert page.run(shown) == "none"
+    page.size(400)
+    assert page.run(shown) == "block"
+    page.size(1400)
+    page.call("Emulation.setEmulatedMedia", media="print")
+    assert page.run(shown) == "block"
+    page.call("Emulation.setEmulatedMedia", media="")
+
+
 def test_colours_are_chosen_and_kept(page: Browser, address: str) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     page.size(1400, dark=False)
