@@ -8,7 +8,7 @@ from pydantic import Field
 
 from kbs.common.errors import ExitCode, UsageError
 from kbs.common.visible_text import visible, visible_lines
-from kopt.mcp.problem import NO_DIMS, Bytes, Dims, Entry, File, Launch, Operations, Peak, problem_files
+from kopt.mcp.problem import NO_DIMS, Bytes, Dims, Entry, File, Inputs, Launch, Operations, Peak, problem_files
 from kopt.mcp.tool import Call, Done, tool
 
 Words = Annotated[tuple[str, ...], Field(max_length=20)]
@@ -27,6 +27,7 @@ def ask(
     profile: Annotated[File, Field(description="Profile of the user's kernel: .ncu-rep, CSV, or a receipt.")] = "",
     kernel: Annotated[File, Field(description="The user's kernel, for a question about it.")] = "",
     ref: Annotated[File, Field(description="Its reference in PyTorch, whose bytes and operations are counted.")] = "",
+    inputs: Inputs = "",
     dims: Dims = NO_DIMS,
     launch: Launch = "",
     entry: Entry = "",
@@ -49,7 +50,7 @@ def ask(
 
     files = None
     if profile or kernel or ref:
-        problem = problem_files(call, kernel, ref, dims, entry, bytes, operations)
+        problem = problem_files(call, kernel, ref, dims, entry, bytes, operations, inputs)
         files = KernelFiles(problem, call.roots.file(profile) if profile else None, launch, peak)
     engine = call.engine()
     found = find_answer(engine, Asked(question, tuple(gpu), dtype, dims, (), files))
@@ -58,7 +59,7 @@ def ask(
     pack, text = None, answer_text(answer, long=long)
     if evidence:
         pack = EvidenceData.of(found.question, answer, engine.terms, engine.warnings)
-        text = evidence_text(answer, pack.not_understood, engine.warnings)
+        text = evidence_text(answer, pack.not_understood, engine.warnings, long=long)
     data = AskData.of(answer, text, found.kernel, inherited=found.inherited, evidence=pack, wording=None)
     return Done(data, text, ExitCode.ABSTAINED if answer.abstained else ExitCode.OK, engine.warnings)
 

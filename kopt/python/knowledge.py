@@ -75,7 +75,7 @@ def ask(
         text, pack = answer_text(answer, long=long), None
         if evidence:
             pack = EvidenceData.of(found.question, answer, engine.terms, engine.warnings)
-            text = evidence_text(answer, pack.not_understood, engine.warnings)
+            text = evidence_text(answer, pack.not_understood, engine.warnings, long=long)
         data = AskData.of(answer, text, found.kernel, evidence=pack)
         return Answer.made(data, "abstained" if answer.abstained else "ok", engine.warnings)
 

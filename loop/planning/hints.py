@@ -11,6 +11,7 @@ The same as sentences: `do not use split_k`, `at most 5 iterations`, `no more th
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -184,7 +185,11 @@ def of_flag(kind: Kind, value: str, flag: str, methods: Collection[str]) -> Dire
     if isinstance(found, str) or len(found) != 1:
         why = found if isinstance(found, str) and found else "it cannot be read"
         code = "method_unknown" if kind in ("forbid", "prefer") else "hints_value"
-        raise UsageError(f"{written}: {why}", code=code, hint="See `kopt run plan --help` for what it may say.")
+        near = difflib.get_close_matches(_plain(value), methods, n=3, cutoff=0.5) if code == "method_unknown" else []
+        hint = (
+            f"The nearest methods are {', '.join(near)}." if near else "See `kopt run plan --help` for what it may say."
+        )
+        raise UsageError(f"{written}: {why}", code=code, hint=hint)
     return Directive(found[0].kind, found[0].value, flag, written)
 
 

@@ -15,7 +15,10 @@ MAX_BYTES = 8 * MAX_KERNEL
 """Limit of an answer: a kernel with every character escaped, and its reasons."""
 _SHOWN = 12
 """Mistakes that are listed."""
-_SCHEMA = "`kopt schema run-proposal` prints the schema, `docs/examples/proposer.py` writes one."
+_SCHEMA = (
+    "`kopt schema run-proposal` prints the schema. A kernel's file is handed in by `kopt run submit --kernel FILE` with"
+    " --method and --why, which needs no JSON."
+)
 
 
 @dataclass(frozen=True)

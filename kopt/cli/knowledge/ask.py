@@ -85,7 +85,7 @@ def ask(
     text, pack = worded.text if worded else answer_text(answer, long=how.long), None
     if how.evidence:
         pack = EvidenceData.of(found.question, answer, eng.terms, warnings)
-        text = evidence_text(answer, pack.not_understood, warnings)
+        text = evidence_text(answer, pack.not_understood, warnings, long=how.long)
     below = inherited_lines(found.inherited)
     code, errors = ExitCode.ABSTAINED if answer.abstained else ExitCode.OK, []
     if worded and isinstance(refused := worded.error, ConfigurationError):

@@ -79,6 +79,7 @@ def test_no_tool_opens_a_file_outside(home: Path, tmp_path: Path) -> None:
     ok: dict[str, Any] = {"kernel": "kernel.py", "ref": "ref.py"}
     tools: list[tuple[str, dict[str, Any], list[str]]] = [
         ("ask", {"question": "why is it slow"}, ["kernel", "ref", "profile"]),
+        ("ask", {"question": "why is it slow", **ok}, ["inputs"]),
         ("cite", {"text": "x"}, ["profile[]"]),
         ("occupancy", {"gpu": "h100-sxm"}, ["kernel"]),
         ("roofline", {"gpu": "h100-sxm", **ok}, ["kernel", "ref", "inputs", "profile"]),

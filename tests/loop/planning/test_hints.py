@@ -113,6 +113,10 @@ def test_a_flag_with_an_unknown_method_is_an_error() -> None:
     with pytest.raises(UsageError) as caught:
         of_flag("forbid", "warp_magic", "--forbid", METHODS)
     assert caught.value.code == "method_unknown"
+    assert "--help" in caught.value.hint
+    with pytest.raises(UsageError) as caught:
+        of_flag("prefer", "split-kk", "--prefer", METHODS)
+    assert caught.value.hint.startswith("The nearest methods are split_k")
 
 
 def test_flags_are_appended_and_nothing_is_overwritten() -> None:

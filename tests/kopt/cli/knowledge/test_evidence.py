@@ -25,6 +25,18 @@ def test_claims_have_ids_lines_and_quotes_that_kopt_cite_accepts(kopt: Callable[
     assert checked.json["data"]["ok"] > 20
 
 
+def test_of_what_holds_for_every_gpu_the_first_are_told(kopt: Callable[..., Any]) -> None:
+    """An agent reads all of it: with no GPU named there are hundreds of claims, and one has hundreds of sources."""
+    short, long = (kopt("ask", "why is softmax slow", "--evidence", *more) for more in ((), ("--long",)))
+    assert len(short.out) < 40_000 < len(long.out)
+    assert re.search(r"^  \d+ more claims of Hardware facts: --long$", short.out, re.MULTILINE)
+    assert re.search(r"^    \d+ more steps and \d+ more sources: --long$", short.out, re.MULTILINE)
+    assert ": --long" not in long.out
+    told = [set(re.findall(r"^  (c\d+) ", done.out, re.MULTILINE)) for done in (short, long)]
+    assert told[0] < told[1]
+    assert kopt("cite", "-", "--json", stdin=short.out).json["data"]["failed"] == 0
+
+
 def test_the_json_has_the_same_ids_in_the_order_of_the_claims(kopt: Callable[..., Any]) -> None:
     data = kopt("ask", SOFTMAX, "--evidence", "--json").json["data"]
     pack = data["evidence"]
