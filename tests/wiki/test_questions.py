@@ -24,7 +24,7 @@ def questions() -> list[dict[str, Any]]:
 
 def test_each_question_is_complete() -> None:
     every = questions()
-    assert len({one["id"] for one in every}) == len(every) >= 680
+    assert len({one["id"] for one in every}) == len(every) >= 740
     for one in every:
         assert one["kind"] in KINDS, one["id"]
         assert urlparse(one["address"]).netloc, one["id"]
