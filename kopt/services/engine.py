@@ -171,7 +171,7 @@ class Engine:
                 self._refresh(vectors=False)
                 held = self._declared()
             declared = held or []
-        return vocabulary().with_products(Product(**_tuples(product)) for product in declared)
+        return _terms(declared)
 
     def _declared(self) -> list[dict[str, Any]] | None:
         """The products that the index has from the wikis' pages; None where it is of other wikis."""
@@ -259,6 +259,8 @@ class Engine:
             try:
                 with self.index.open() as store, _damage(store), store.snapshot():
                     if self._holds_these(store) and (refreshed or self._is_fresh(store, vectors)):
+                        if "terms" not in vars(self):
+                            vars(self)["terms"] = _terms(store.products())  # they would open the index once more
                         return use(store)
             except _MovedError:
                 continue
@@ -453,6 +455,10 @@ class Engine:
                 stream.write(line)
         except OSError as error:
             self.warnings.append(f"the gap could not be logged: {error.strerror}")
+
+
+def _terms(declared: Iterable[dict[str, Any]]) -> Vocabulary:
+    return vocabulary().with_products(Product(**_tuples(product)) for product in declared)
 
 
 def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:

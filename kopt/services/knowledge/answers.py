@@ -188,8 +188,10 @@ _IN_C = {"half": "fp16", "single": "fp32", "float": "fp32", "double": "fp64", "i
 
 
 def _dtype(engine: Engine, text: str) -> str:
+    if not text:
+        return ""
     found = _IN_C.get(text.strip().lower()) or next((one.id for one in engine.terms.find(text, "dtype")), "")
-    if text and not found:
+    if not found:
         raise UsageError(
             f"{text!r} is not an element type",
             code="dtype_unknown",

@@ -175,11 +175,11 @@ PADDED = """constexpr int CHUNK = 8;
 constexpr int ROW = 64;
 __global__ void turn(const float* x, float* y, int n) {
     __shared__ float tile[ROW * ROW];
-    tile[threadIdx.y * ROW + threadIdx.x] = x[threadIdx.y * n + threadIdx.x] * SCALE;
+    tile[threadIdx.y * ROW + threadIdx.x] = x[threadIdx.y * n + threadIdx.x] * 0.5f;
     __syncthreads();
     y[threadIdx.x * n + threadIdx.y] = tile[threadIdx.x * ROW + threadIdx.y];
 }
-""".replace("SCALE", "0.5f")
+"""
 
 
 @pytest.mark.parametrize(
