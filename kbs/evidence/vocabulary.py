@@ -201,6 +201,10 @@ class Vocabulary:
         forms = "|".join(f"(?:{form})" for form in data["product_patterns"]["forms"])
         self._product_form = re.compile(rf"(?<![\w.-])(?:{forms})(?!\w|\.\d|-\d)", re.IGNORECASE)
         self._bare_form = re.compile(data["product_patterns"]["bare"], re.IGNORECASE)
+        self._workstation = [
+            (re.compile(rf"(?<![\w.-])(?:{one['form']})(?![\w-])", re.IGNORECASE), one["name"])
+            for one in data["product_patterns"]["workstation"]
+        ]
         after = data["product_patterns"]["cased_not_before"]
         self._cased = {
             name.lower(): re.compile(rf"(?<![\w.]){name}(?!\w|{after})") for name in data["product_patterns"]["cased"]
@@ -292,6 +296,8 @@ class Vocabulary:
         """Ids of `space` that `name`, taken whole, is a name of; a family gives the ids of its products, and a
         compiler's target (`sm_90`) its compute capability."""
         found = self._aliases[space].get(tuple(words(name)), [])
+        if space == "product" and not found:
+            found = self._aliases[space].get(tuple(words(self.spelled_out(name))), [])
         if space == "product" and not found and _TARGET.fullmatch(name.strip()):
             return self.capabilities(name)
         ids: list[str] = []
@@ -327,8 +333,8 @@ class Vocabulary:
         return [match.group(0) for match in self._product_form.finditer(text)]
 
     def spelled_out(self, text: str) -> str:
-        """`text` with a GeForce that is named by its number alone ("my 4090") called by its whole name, and "Super" as
-        a word of its own."""
+        """`text` with a GeForce that is named by its number alone ("my 4090") and a card for workstations that is named
+        as people do ("A6000 Ada") called by their whole names, and "Super" as a word of its own."""
 
         def whole(match: re.Match[str]) -> str:
             number = match.group(0)
@@ -336,6 +342,8 @@ class Vocabulary:
             known = before.endswith(("RTX", "GTX", "RX", "GT"))
             return number if known else f"{'RTX' if int(number[:2]) >= 20 else 'GTX'} {number}"
 
+        for form, name in self._workstation:
+            text = form.sub(name, text)
         return self._bare_form.sub(whole, _JOINED.sub(r"\1 \2", text))
 
     def is_named(self, name: str) -> bool:

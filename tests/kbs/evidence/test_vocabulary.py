@@ -51,6 +51,11 @@ def test_resolve(space: str, name: str, ids: list[str]) -> None:
     assert V.resolve(space, name) == ids
 
 
+@pytest.mark.parametrize(("said", "id"), [("IEEE Binary64", "fp64"), ("binary32", "fp32"), ("a binary16 sum", "fp16")])
+def test_element_types_by_their_names_in_ieee_754(said: str, id: str) -> None:
+    assert [m.id for m in V.find(said, "dtype")] == [id]
+
+
 @pytest.mark.parametrize("space", SPACES)
 def test_every_name_resolves_to_its_own_term(space: str) -> None:
     spaces: dict[str, Mapping[str, Term]] = {
@@ -107,6 +112,38 @@ def test_words_that_look_like_a_gpu(text: str, forms: list[str]) -> None:
 def test_numbered_sms_are_no_targets(text: str, capabilities: list[str], unknown: list[str]) -> None:
     assert V.capabilities(text) == capabilities
     assert V.unknown_targets(text) == unknown
+
+
+@pytest.mark.parametrize(
+    ("said", "id"),
+    [
+        ("A6000 ada", "rtx-6000-ada"),
+        ("RTX A5000 (Ada)", "rtx-5000-ada"),
+        ("4500 Ada Lovelace Generation", "rtx-4500-ada"),
+        ("RTX Ada 2000", "rtx-2000-ada"),
+        ("6000 pro blackwell", "rtx-pro-6000"),
+        ("rtx 4500 pro", "rtx-pro-4500"),
+        ("A4000 Blackwell", "rtx-pro-4000"),
+        ("Blackwell RTX PRO 5000", "rtx-pro-5000"),
+        ("A6000", "a6000"),
+        ("Quadro RTX 6000", "quadro-rtx-6000"),
+    ],
+)
+def test_a_card_for_workstations_is_of_the_generation_that_is_said(said: str, id: str) -> None:
+    assert V.resolve("product", said) == [id]
+    assert [m.id for m in V.find(V.spelled_out(f"is the {said} fast"), "product")] == [id]
+
+
+def test_a_generation_that_is_asked_for_or_follows_elsewhere_names_no_other_card() -> None:
+    for text in (
+        "is the A6000 Ada or Ampere",
+        "the A6000, Ada cards",
+        "A6000 and Ada",
+        "6000 adaptive",
+        "rows of 6000",
+    ):
+        assert V.spelled_out(text) == text
+    assert V.product_like(V.spelled_out("A3000 Ada beside RTX 3500 Blackwell")) == ["RTX 3000 Ada", "RTX PRO 3500"]
 
 
 def test_super_is_a_word_of_its_own() -> None:

@@ -71,6 +71,21 @@ def test_a_gpu_of_an_option_stands_beside_those_of_the_text() -> None:
     assert read.unknown_products == ("B999",)
 
 
+@pytest.mark.parametrize("said", ["6090", "RTX 6090", "6080 Ti", "7090", "B400", "MI500X", "RTX A7000"])
+def test_a_number_of_a_family_that_no_entry_has_is_an_unknown_gpu(said: str) -> None:
+    read = understand(f"bandwidth of a {said}?", V)
+    assert read.products == ()
+    assert [name.removeprefix("RTX ") for name in read.unknown_products] == [said.removeprefix("RTX ")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a matrix of size 6080", "6050 rows", "6080x6080", "on port 6060", "N=6070", "6080 GB/s", "line 6090", "6090.5"],
+)
+def test_a_size_is_no_unknown_gpu(text: str) -> None:
+    assert understand(f"is {text} slow?", V).unknown_products == ()
+
+
 _WORDS = ("H100", "SXM", "PCIe", "A100", "80GB", "and", "vs", "B999", "sm_89", "sm_99", "T4", "RTX 9999", "Ti", "sum")
 
 
