@@ -160,7 +160,8 @@ def discipline(context: GateContext) -> Iterator[Broken]:
         yield broken(file, message, "Declare `rewrite`, and change nothing else in this version.")
     if not moved and REWRITE in proposal.methods:
         message = "`rewrite` is declared, but the language stays the same"
-        yield broken(file, message, "Declare the method that the change really is.")
+        fix = "It is a move between Python and CUDA. Triton in place of PyTorch's operations is `kernel_fusion`, say."
+        yield broken(file, message, f"Declare the method that the change really is. {fix}")
 
 
 def _held_against_methods(context: GateContext, proposal: Proposal) -> Iterator[Broken]:
