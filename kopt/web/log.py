@@ -86,7 +86,8 @@ async def recommend(desk: Desk, request: Request) -> Response:
         asked = {name: given.get(name, "").strip()[:200] for name in names}
         values: dict[str, Any] = {**_choices(), "asked": asked, "advice": None, "problem": None}
         if not asked["kernel"]:
-            return values
+            unnamed = UsageError("no kernel or operation is named", code="kernel_missing", hint="Name one: softmax.")
+            return {**values, "problem": unnamed, "status": 400} if any(asked.values()) else values
         words = (asked["kernel"], asked["backend"], asked["chip"], asked["bottleneck"])
         try:
             read, advice = recommended(*words, read_dims(asked["dims"] or None), asked["dtype"], 10)

@@ -74,3 +74,12 @@ def test_a_run_with_one_version_has_nothing_to_compare(site: Site, tmp_path: Pat
         assert "/compare" not in begun
         assert "has no final report" in client.get(f"/runs/{at.key('begun')}/report").text
         assert "has no final report" not in client.get(f"/runs/{at.key('whole')}/report").text
+
+
+def test_a_recommendation_for_no_kernel_asks_for_one(client: TestClient) -> None:
+    done = client.get("/log/recommend?chip=h200")
+    assert done.status_code == 400
+    assert "no kernel or operation is named" in done.text
+    assert 'value="h200"' in done.text
+    assert client.get("/log/recommend").status_code == 200
+    assert 'name="kernel"' in done.text.partition(" required>")[0].rpartition("<input")[2]
