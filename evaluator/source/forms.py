@@ -298,9 +298,9 @@ def _kernelbench(
         raise _reference_form(reference, Form.KERNELBENCH, missing)
     if missing:
         raise UsageError(
-            f"no other reference was given, and {holder} lacks {', '.join(missing)}",
+            f"{holder} lacks {', '.join(missing)}, and no other file was given as the reference",
             code="inputs_missing",
-            hint="Give the reference with --ref REF.py.",
+            hint="Add it, or give a file that has it with --ref REF.py.",
         )
     return ("reference" if reference is not None and model == "Model" else ORIGINAL), model, "none"
 

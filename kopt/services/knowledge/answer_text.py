@@ -40,7 +40,7 @@ def answer_text(answer: Answer, *, long: bool = False) -> str:
             note = f" ({claim.note})" if claim.note else ""
             out.append(f"{lead}{said(claim)}{note}{' ' + marks if marks else ''}")
     if hidden := len(answer.claims) - sum(len(section.claims) for section in shown):
-        out += ["", f"{hidden} more lines: --long"]
+        out += ["", f"{hidden} more line{'' if hidden == 1 else 's'}: --long"]
     return "\n".join([*out, *ending(answer, sources)])
 
 

@@ -290,6 +290,12 @@ def test_inputs_are_missing(candidate: str, reference: str | None, hint: str) ->
     assert hint in error.hint
 
 
+def test_a_reference_without_inputs_is_told_what_it_lacks() -> None:
+    error = refused(python(KB_CANDIDATE), None)
+    assert "lacks" in error.message
+    assert "no other file was given as the reference" in error.message
+
+
 def test_cuda_without_solve() -> None:
     error = refused(cuda("__global__ void k() {}\n"))
     assert error.code == "no_kernel"

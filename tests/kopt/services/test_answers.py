@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kbs.answers.model import Answer
+from kbs.answers.model import Answer, Claim, ClaimKind, Section
 from kbs.evidence.checking import Status, check_citation, check_text
 from kopt.services.engine import Engine
 from kopt.services.knowledge import answers
@@ -200,3 +200,12 @@ def test_no_operation_or_product_name_in_python() -> None:
             ).lower()
             found = [name for name in names if re.search(rf"(?<![\w/.-]){re.escape(name)}(?![\w-])", code)]
             assert not found, f"{file.name} names {found}"
+
+
+@pytest.mark.parametrize(("more", "told"), [(1, "1 more line: --long"), (2, "2 more lines: --long")])
+def test_lines_that_are_not_shown_are_counted(more: int, told: str) -> None:
+    claims = [Claim(f"claim {n}", ClaimKind.STATEMENT) for n in range(40)]
+    whole = Answer("q", sections=[Section("", []), Section("Why", claims)])
+    shown = answer_text(whole).count("\n  - claim")
+    del claims[shown + more :]
+    assert told in answer_text(whole).split("\n")
