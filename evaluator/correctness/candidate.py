@@ -156,6 +156,7 @@ class KernelProcess:
         plain: bool = False,
         evaluates: bool = False,
         strides: Sequence[list[int] | None] | None = None,
+        way: str = "",
         sample: SampleOptions | None = None,
         seconds: float | None = None,
     ) -> Called:
@@ -166,7 +167,8 @@ class KernelProcess:
         the call is already under way, on a GPU. `keep` holds the result until the next call has come to its end, which
         then tells whether it is still the same. `plain` calls as a user does: with gradients enabled, on tensors of
         PyTorch's own memory instead of the buffers, which the worker copies. `strides` lays the inputs out otherwise
-        than their maker did. `evaluates` puts a model into the mode that `eval()` leaves.
+        than their maker did. `evaluates` puts a model into the mode that `eval()` leaves. `way`: see
+        `evaluator.worker.process.child.Worker._called`.
         """
         place, moved = self._place(values, shape.returned, strides)
         for n, shared in enumerate(place.arguments):
@@ -180,7 +182,7 @@ class KernelProcess:
             fill(shared.tensor, self.draw)
         _wait(self.device)
         lent = [*place.arguments, *place.results]
-        asked = {"watch": watch, "late": late, "keep": keep, "plain": plain, "evaluates": evaluates}
+        asked = {"watch": watch, "late": late, "keep": keep, "plain": plain, "evaluates": evaluates, "way": way}
         how: dict[str, Any] = asked if sample is None else asdict(sample)
         how |= {} if sample is not None else {"written": list(shape.written)}
         how |= {"tensors": [t.message for t in place.arguments], "returns": [t.message for t in place.results]}

@@ -62,6 +62,8 @@ class Cases:
     first_index: int
     texts: Sequence[str] = ()
     """Texts of the reference's source, which an argument that is one may be."""
+    called: frozenset[str] = frozenset()
+    """Names that the reference's source reads from others."""
 
     def __post_init__(self) -> None:
         seed = self.seeds.seed("draw", self.first_index)
@@ -82,6 +84,8 @@ class Cases:
         """Whether the reference is a model that gives the same in the mode that `eval()` leaves."""
         self.reuses = False
         """Whether the reference itself returns the same memory again."""
+        self.moves: list[bool] = []
+        """For each output, whether the reference computes nothing of it: it moves elements of its inputs."""
         self.varies: list[bool] = []
         """For each input, whether two draws of it differ."""
         self._slow: bool | None = None
@@ -118,6 +122,7 @@ class Cases:
         self._leave_out_float64(sum(t.nbytes for t in values.tensors), sum(t.nbytes for t in result.tensors))
         del result, first, second
         case = self._case(GIVEN, values)
+        self.moves = [_is_moved(native, case.values.tensors) for native in case.native]
         self._deterministic(case)
         if kernelbench and not self.state and not self.own_reference:
             self._learn_mode(case)
@@ -340,14 +345,14 @@ class Cases:
             self.found.skipped(distribution.name, f"the reference does not take it: {error.message}")
             return None
         why = _unfit(case) if distribution.name != "given" else ""
-        if distribution.name == "huge" and not why and not self._precise(case):
+        if distribution.name == "huge" and not why and not self.precise(case):
             why = "PyTorch's own result is not as precise on it as is asked"
         if why:
             self.found.skipped(distribution.name, why)
             return None
         return case
 
-    def _precise(self, case: Case) -> bool:
+    def precise(self, case: Case) -> bool:
         """Whether PyTorch's own result keeps the rule without allowance for its own error."""
         return case.reference is case.native or all(
             compare(n, o, None, stretched=True, exact=False, declared=self.tolerance).passed
@@ -404,6 +409,14 @@ class Cases:
             pass
         return None
 
+    def takes(self, case: Case, strides: list[list[int] | None]) -> bool:
+        """Whether the reference gives the same for inputs that are laid out with other strides."""
+        try:
+            found = self.reference.run(case.values, "native", strides=strides)
+        except KoptError:
+            return False
+        return [t.shape for t in found.tensors] == [t.shape for t in case.native] and agree(case.native, found.tensors)
+
     def another(self, index: int) -> Case:
         """Fresh inputs of the problem's own for a timed sample.
 
@@ -449,6 +462,15 @@ def agree(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
         same_bits(a, b) or compare(b, a, None, stretched=True, exact=False, declared=None).passed
         for a, b in zip(one, other, strict=True)
     )
+
+
+def _is_moved(output: torch.Tensor, inputs: Sequence[torch.Tensor]) -> bool:
+    """Whether an output of floats has many different elements, each of them an input's."""
+    same = [t.flatten() for t in inputs if t.dtype == output.dtype]
+    sizes = [output.numel(), *(t.numel() for t in same)]
+    if not same or not output.dtype.is_floating_point or output.element_size() == 1 or not 1 < max(sizes) <= _PIECE:
+        return False
+    return len(torch.unique(output)) > output.numel() // 2 and bool(torch.isin(output, torch.cat(same)).all())
 
 
 def _wider(exactly: list[torch.Tensor]) -> list[torch.Tensor]:

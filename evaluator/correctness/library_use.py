@@ -76,5 +76,5 @@ def judge(
         names = ", ".join(kernel.name[:60] for kernel in computing[:2])
         evidence = f"{names}: kernels of a library took {taken / total:.0%} of the device time"
     elif not own or (any(k.library for k in kernels) and all(k.library or _is_plain(k) for k in kernels)):
-        evidence = "a call gave results, and no kernel of the candidate's own ran in it"
+        evidence = "a call gave results without any kernel of the candidate's own"
     return [Hazard(id="library_call", severity=severity, evidence=evidence)] if evidence else []

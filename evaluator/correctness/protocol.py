@@ -17,9 +17,9 @@ from evaluator.correctness.distributions import DISTRIBUTIONS
 from evaluator.correctness.reference import LARGE, Values
 from evaluator.correctness.tolerance import Comparison, compare, looser
 from evaluator.correctness.variations.cases import Variation, Variations
+from evaluator.correctness.variations.other_ways import OtherWays
 from evaluator.receipt.findings import Findings, Trial
 from evaluator.receipt.plan import Plan, SeedSchedule
-from evaluator.sandbox.shared_buffers import laid_out
 from evaluator.scan.hazards import Severity
 from evaluator.worker.memory import tensors as memory
 from kbs.common.errors import UsageError
@@ -82,25 +82,24 @@ class Protocol:
         for repeat in repeats:
             self._try(kernel, first, repeat)
         fresh = None
-        if kernel is not None and self.plan.name == "verdict" and self._sound():
+        if kernel is not None and self.plan.name == "verdict" and self.sound():
             self._vary(kernel, first)
-            if self._sound():
+            if self.sound():
                 self._row(kernel, first)
         self._try(kernel, first, self.plan.repeats, watch=True)
         if kernel is not None and self.found.failure is None:
+            OtherWays(self, kernel, first).run()
             if not self.cases.own_reference:
-                own = self.own or not self._sound() or self.task.result().refused  # what is wrong, no library computed
+                own = self.own or not self.sound() or self.task.result().refused  # what is wrong, no library computed
                 self.found.hazards += library.judge(
                     self.found.operations, self.found.kernels, own=own, allowed=self.allow_library
                 )
-            if self.plan.strided:
-                self._strided(kernel, first)
 
     def once(self, first: Case, kernel: KernelProcess) -> None:
         """One call on the given inputs, and nothing else."""
         self._try(kernel, first, 0)
 
-    def _sound(self) -> bool:
+    def sound(self) -> bool:
         """Whether every call so far was right."""
         return self.found.failure is None and all(trial.passed for trial in self.found.trials)
 
@@ -111,11 +110,11 @@ class Protocol:
         made = Variations(self.cases, first, self.dims, self.draw, generator)
         for variation in made:
             self._try_variation(kernel, variation)
-            if not self._sound():
+            if not self.sound():
                 return
         if self.cases.state:
             self._state(kernel, first)
-            if self._sound():
+            if self.sound():
                 self._evaluating(kernel, first)
 
     def _row(self, kernel: KernelProcess, first: Case) -> None:
@@ -148,7 +147,7 @@ class Protocol:
             if variation.weights is not None:
                 kernel.set_weights(variation.weights, kernel.weight_names)
             try:
-                called = self._call(kernel, case, weights=variation.weights)
+                called = self.call(kernel, case, weights=variation.weights)
             finally:  # the calls that follow are held against the first weights, also where this one raised
                 if variation.weights is not None:
                     kernel.set_weights(self.cases.weights, kernel.weight_names)
@@ -203,7 +202,7 @@ class Protocol:
                 after = f"{label}, state after it" if call else "given, state after the call"
                 self._append(after, 0, name, called, compared, "", None)
             self.index += 1
-            if not self._sound():
+            if not self.sound():
                 return
 
     def _evaluating(self, kernel: KernelProcess, first: Case) -> None:
@@ -218,12 +217,22 @@ class Protocol:
         except CandidateError as error:
             self.found.skipped("eval mode", f"the candidate raises: {error}")
             return
+        self.judge(label, called, case)
+
+    def judge(self, label: str, called: Called, case: Case, repeat: int = 0) -> None:
+        """Compare what a call gave, and write it down."""
         problems = problems_of(called, case, self.cases, self.found)
         for n, output in enumerate(called.outputs):
             compared = None if n in problems else self.cases.compare(case, n, output)
-            self._record(label, 0, n, called, compared, problems.get(n, ""))
+            self._record(label, repeat, n, called, compared, problems.get(n, ""))
 
-    def _call(self, kernel: KernelProcess, case: Case, *, weights: Values | None = None, **how: Any) -> Called:
+    def is_right(self, called: Called, case: Case) -> bool:
+        """Whether all that a call gave is right; nothing is written down."""
+        return not problems_of(called, case, self.cases, Findings()) and all(
+            self.cases.compare(case, n, output).passed for n, output in enumerate(called.outputs)
+        )
+
+    def call(self, kernel: KernelProcess, case: Case, *, weights: Values | None = None, **how: Any) -> Called:
         """One call; where calls change the weights, from the weights that were chosen.
 
         About half of the calls, drawn at random, are made as a user makes them, see `KernelProcess.call`. One that
@@ -262,22 +271,17 @@ class Protocol:
         try:
             late = self.cases.reference.device.type == "cuda" and repeat == self.plan.repeats - 1
             watched = not late and (watch or self.draw.random() < 0.5)  # no call is known to be unwatched
-            called = self._call(kernel, case, watch=watched, late=late)
+            called = self.call(kernel, case, watch=watched, late=late)
         except CandidateError as error:
             self._raised(kernel, error, case)
             return
         note_behaviour(called, self.found)
-        problems = problems_of(called, case, self.cases, self.found)
-        name = label or case.distribution.name
-        for n, output in enumerate(called.outputs):
-            problem = problems.get(n, "")
-            compared = None if problem else self.cases.compare(case, n, output)
-            self._record(name, repeat, n, called, compared, problem)
+        self.judge(label or case.distribution.name, called, case, repeat)
         if watched:
             total = sum(t.nbytes for t in (*case.values.tensors, *called.outputs))
             seen = library.operations(called.reply.get("operators", []), total)
             self.found.operations = max(self.found.operations, seen, key=lambda found: sum(o.share for o in found))
-        if case.distribution is GIVEN and self._computed(called):
+        if case.distribution is GIVEN and self.computed(called):
             self.own = self.own and bool(called.reply.get("own", True))
         if self.profiled_at == self.index:
             self._kernels(kernel, case)
@@ -287,7 +291,7 @@ class Protocol:
                     before = bool(self.found.tolerance_looser)
                     self.found.tolerance_looser = looser(self.cases.tolerance, exactly, own) or before
 
-    def _computed(self, called: Called) -> bool:
+    def computed(self, called: Called) -> bool:
         """Whether a call had anything to write: not where all is empty, or lies in the memory of an input."""
         own = [spec["alias"] is None for spec in self.cases.shape.returned] + [True] * len(self.cases.shape.written)
         return any(output.numel() > 0 for output, new in zip(called.outputs, own, strict=True) if new)
@@ -357,23 +361,6 @@ class Protocol:
                 self.found.kernels = library.device_kernels(kernel.kernels(case.values))
             except CandidateError as error:
                 self.found.skipped("device kernels", f"the profiler did not run: {error}")
-
-    def _strided(self, kernel: KernelProcess, case: Case) -> None:
-        """The same numbers in another layout. Many honest kernels ask for contiguous inputs: a failure is a note."""
-        strides = [_transposed(laid_out(spec)) for spec in case.values.specs]
-        if self.cases.shape.written or not any(strides):
-            self.found.skipped("strided inputs", "no input of two or more dimensions is only read")
-            return
-        try:
-            called = self._call(kernel, case, strides=strides)
-        except CandidateError as error:
-            self.found.hazard("noncontiguous_inputs", Severity.NOTE, f"it raised: {error}")
-            return
-        wrong = problems_of(called, case, self.cases, self.found) or any(
-            not self.cases.compare(case, n, output).passed for n, output in enumerate(called.outputs)
-        )
-        if wrong:
-            self.found.hazard("noncontiguous_inputs", Severity.NOTE, "its result is wrong on them")
 
 
 def wrong_trial(
@@ -468,18 +455,17 @@ def _returned(called: Called, case: Case, cases: Cases, found: Findings) -> dict
             found.hazard("output_aliases_input", Severity.REJECT, problems[n])
         elif memory.overlaps(entry) and not memory.overlaps(spec):
             problems[n] = f"elements of the result share memory: strides {entry['stride']}"
+        elif entry["within"] is not None and spec.get("within") is None:
+            problems[n] = f"it lies in the memory of {cases.shape.names[entry['within']]}, the reference's has its own"
+        elif cases.moves[n : n + 1] == [True] and spec["alias"] is None and not _lies_as(entry, spec):
+            problems[n] = f"its strides are {entry['stride']}, not {spec['stride']}: to lay elements out is the task"
     return problems
 
 
-def _transposed(spec: dict[str, Any]) -> list[int] | None:
-    """Strides of the same shape with its last two dimensions swapped in memory; contiguous ones, where they are swapped
-    already."""
-    plain = torch.empty(spec["shape"], device="meta")
-    if plain.dim() < 2 or plain.shape[-1] < 2 or plain.shape[-2] < 2:
-        return None
-    if spec["stride"] is not None:
-        return list(plain.stride())
-    return list(plain.transpose(-1, -2).contiguous().transpose(-1, -2).stride())
+def _lies_as(entry: dict[str, Any], spec: dict[str, Any]) -> bool:
+    """Whether two tensors of one shape have the same strides wherever they matter."""
+    steps = zip(entry["shape"], entry["stride"] or (), spec["stride"] or (), strict=False)
+    return all(one == other or size == 1 for size, one, other in steps)
 
 
 def _told(leaf: dict[str, Any]) -> str:

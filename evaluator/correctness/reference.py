@@ -138,28 +138,34 @@ class ReferenceProcess:
         *,
         mutations: bool = False,
         evaluates: bool = False,
+        strides: Sequence[list[int] | None] | None = None,
     ) -> Results:
         """Run the reference: `double`, `native` or `lower` precision; `written` are the arguments that are results.
-        `evaluates`: a model is in the mode that `eval()` leaves."""
-        lent = self.lend("inputs", values)
+        `evaluates`: a model is in the mode that `eval()` leaves. `strides` lays the inputs out otherwise."""
+        lent = self.lend("inputs" if strides is None else "strided", values, strides)
         how = {"precision": precision, "results": list(written), "mutations": mutations, "evaluates": evaluates}
         tensors = [t.message for t in lent]
         reply = self.ask("reference", self.call_seconds, lent, tree=values.tree, tensors=tensors, **how)
         fetched = self._fetch("results", Values({}, reply["results"]), precision)
         return Results(reply["results"], fetched.tensors, reply["tree"], reply["mutated"], reply["reused"])
 
-    def lend(self, purpose: str, values: Values) -> list[SharedTensor]:
-        """Shared memory that holds the values; kept for the next values of the same shapes."""
-        kept = self._memory(purpose, values.specs)
+    def lend(
+        self, purpose: str, values: Values, strides: Sequence[list[int] | None] | None = None
+    ) -> list[SharedTensor]:
+        """Shared memory that holds the values; kept for the next values of the same shapes and strides."""
+        kept = self._memory(purpose, values.specs, strides)
         for shared, tensor in zip(kept, values.tensors, strict=True):
             shared.tensor.copy_(tensor)
         _wait(self.device)
         return kept
 
-    def _memory(self, purpose: str, specs: Sequence[dict[str, Any]]) -> list[SharedTensor]:
+    def _memory(
+        self, purpose: str, specs: Sequence[dict[str, Any]], strides: Sequence[list[int] | None] | None = None
+    ) -> list[SharedTensor]:
         """Used again as long as the shapes are the same: a worker keeps what it has mapped."""
         kept = self.lent.get(purpose)
-        wanted = [contiguous(spec) for spec in specs]
+        layouts = strides or [None] * len(specs)
+        wanted = [{**contiguous(spec), "stride": own} for spec, own in zip(specs, layouts, strict=True)]
         if kept is None or [t.spec for t in kept] != wanted:
             self.worker.forget(old.buffer for old in kept or ())
             for old in kept or ():

@@ -34,6 +34,7 @@ class TensorReply(_Part):
     dtype: Text
     stride: list[int] | None = None
     alias: NonNegativeInt | None = None
+    within: NonNegativeInt | None = None
 
 
 class ReturnedReply(_Part):
@@ -46,6 +47,7 @@ class ReturnedReply(_Part):
     stride: list[int] | None = None
     device: Text | None = None
     alias: NonNegativeInt | None = None
+    within: NonNegativeInt | None = None
 
 
 class DeedReply(_Part):
@@ -187,6 +189,7 @@ class Reply(_Part):
     operators: list[OperatorReply] = []
     blinded: bool = False
     own: bool = True
+    idle: bool = False
     kernels: list[KernelReply] = []
     runs: list[RunReply] = []
     sample: SampleReply | None = None

@@ -81,7 +81,13 @@ class ReferenceWorker(WorkerState):
         tree = {} if isinstance(self.subject, _WRITES) else flatten(_as_tensors(result), returned)
         results = [t.detach() for t in returned] + [arguments[n] for n in named]
         specs = [
-            {**spec, "alias": memory.alias(results[n], arguments) if n < len(returned) else None}
+            {
+                **spec,
+                "alias": memory.alias(results[n], arguments) if n < len(returned) else None,
+                "within": next(
+                    (m for m in range(min(n, len(returned))) if memory.shares(results[n], results[m])), None
+                ),
+            }
             for n, spec in enumerate(_specs(results))
         ]
         return results, specs, tree
@@ -116,7 +122,7 @@ def _own(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
         cast = tensor.to(torch.complex128)
     elif tensor.is_floating_point() and dtype is not None:
         cast = tensor.to(dtype)
-    return tensor.clone(memory_format=torch.preserve_format) if cast is tensor else cast
+    return memory.own(tensor) if cast is tensor else cast
 
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -98,6 +98,20 @@ def _loops(interpreter: Any) -> None:
     setattr(interpreter, _COUNTED, counted)  # the interpreter lends its own names to the kernel's module
 
 
+def _constants(_: Any) -> None:
+    """A constant of the file leaves what is done with it and a block to the block, as the compiler does."""
+    import triton.language as tl
+
+    def left(plain: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda self, other: NotImplemented if isinstance(other, tl.tensor) else plain(self, other)
+
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift", *_COMPARED):
+        setattr(tl.constexpr, f"__{name}__", left(getattr(tl.constexpr, f"__{name}__")))
+
+
+_COMPARED = ("lt", "le", "gt", "ge", "eq", "ne")
+
+
 # --- the text of a kernel ---------------------------------------------------------------------------------------------
 
 
@@ -327,5 +341,5 @@ class _One:
         return self.result
 
 
-PARTS = (_scalars, _loops, _texts, _launches, _names, _extern_functions)
+PARTS = (_scalars, _constants, _loops, _texts, _launches, _names, _extern_functions)
 """Each adds its own to `triton.runtime.interpreter`."""

@@ -22,7 +22,8 @@ _EVENTS = {
     event: id_
     for id_, events in {
         "scans_memory": "gc.get_objects gc.get_referrers gc.get_referents",
-        "reads_frames": "sys._getframe sys._current_frames sys._current_exceptions object.__getattr__",
+        "reads_frames": "sys._getframe sys._current_frames sys._current_exceptions sys.settrace sys.setprofile"
+        " object.__getattr__",
         "dynamic_code": "exec compile marshal.loads code.__new__ function.__new__",
         "starts_processes": "subprocess.Popen os.system os.exec os.fork os.forkpty os.posix_spawn os.spawn",
         "signals_processes": "os.kill os.killpg signal.pthread_kill",

@@ -5,7 +5,14 @@ from __future__ import annotations
 import _thread
 import contextlib
 import os
+import threading
 import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from evaluator.worker.loading.cpu_mode import CudaIsCpu
 
 _count, _now, _sleep = _thread._count, time.monotonic, time.sleep
 BEGIN_SECONDS = 0.1
@@ -31,6 +38,28 @@ class Threads:
             _sleep(0.0005)
         self._known, self._counted = _tasks(), _count()
         return max(0, self._counted - self._before)
+
+
+def elsewhere(call: Callable[[], Any], device: torch.device, *, mapped: bool) -> Any:
+    """What a call gives, or raises, in a thread of its own; `mapped`: where a GPU stands for the CPU."""
+    found: list[Any] = []
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            if device.type == "cuda":
+                torch.cuda.set_device(device)
+            with CudaIsCpu() if mapped else contextlib.nullcontext():
+                found.append(call())
+        except BaseException as error:  # it is raised again where it is waited for
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if raised:
+        raise raised[0]
+    return found[0]
 
 
 def _tasks() -> frozenset[str]:

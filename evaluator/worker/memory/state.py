@@ -64,6 +64,8 @@ class WorkerState:
                 entry |= {**memory.spec_of(value), **place}
             elif type(value) in NUMBERS and spec["shape"] == []:
                 entry |= {"exact": True, "shape": [], "dtype": spec["dtype"], "device": self.device.type, "alias": None}
+            earlier = [n for n, one in enumerate(values[: len(found)]) if exact and is_exact(one)]
+            entry["within"] = next((n for n in earlier if memory.shares(value, values[n])), None)
             deliver(value, self.shared(spec))
             found.append(entry)
         return {"returned": found, "others": [constant(value) for value in others]}

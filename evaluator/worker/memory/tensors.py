@@ -28,6 +28,7 @@ _starts, _nbytes = (getattr(torch._C.StorageBase, name) for name in ("data_ptr",
 _part = torch._C.TensorBase.__getitem__
 _view = torch._C.TensorBase.view
 _as_strided = torch._C.TensorBase.as_strided
+_detach = torch._C.TensorBase.detach
 """Bound before any candidate: what a candidate puts on `torch.Tensor` in their place never runs."""
 
 
@@ -115,6 +116,11 @@ def own(tensor: torch.Tensor) -> torch.Tensor:
     return _as_strided(span(tensor).clone(), list(_shape(tensor)), list(_stride(tensor)), 0)
 
 
+def held(tensor: torch.Tensor) -> torch.Tensor:
+    """Another tensor over the same memory, which keeps that and not the tensor itself."""
+    return _detach(tensor)
+
+
 def extent(shape: list[int], stride: list[int] | None) -> int:
     """Elements from the first to the last of a strided tensor."""
     if stride is None or 0 in shape:
@@ -142,6 +148,26 @@ def alias(tensor: torch.Tensor, arguments: list[torch.Tensor]) -> int | None:
         if _numel(argument) and start <= _address(argument) < end:
             return n
     return None
+
+
+def shares(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors have an element in the same memory; views of one memory beside each other have none."""
+    if any(_numel(t) == 0 or _layout(t) is not torch.strided for t in (one, other)):
+        return False
+    begins = [_address(t) for t in (one, other)]
+    steps = [[step * _dtype(t).itemsize for step in _stride(t)] for t in (one, other)]
+    bytes_of = [([*_shape(t), _dtype(t).itemsize], [*s, 1]) for t, s in zip((one, other), steps, strict=True)]
+    ends = [begin + extent(shape, stride) for begin, (shape, stride) in zip(begins, bytes_of, strict=True)]
+    if min(ends) <= max(begins):
+        return False
+    first = min(begins)
+    marks = torch.zeros(max(ends) - first, dtype=torch.bool)
+    mine, others = (
+        _as_strided(marks, shape, stride, begin - first)
+        for begin, (shape, stride) in zip(begins, bytes_of, strict=True)
+    )
+    mine.fill_(True)
+    return bool(others.any())
 
 
 def overlaps(spec: dict[str, Any]) -> bool:

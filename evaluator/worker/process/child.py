@@ -28,7 +28,7 @@ from evaluator.worker.loading.unsupported import unsupported
 from evaluator.worker.measurement import deeds, integrity
 from evaluator.worker.measurement.operations import Nothing, Operators, device_kernels
 from evaluator.worker.measurement.own_code import has_own_code
-from evaluator.worker.measurement.threads import Threads
+from evaluator.worker.measurement.threads import Threads, elsewhere
 from evaluator.worker.measurement.timed import TimedWorker
 from evaluator.worker.memory import tensors as memory
 from evaluator.worker.memory.inputs import InputsError
@@ -47,6 +47,8 @@ from evaluator.worker.process.isolation import Sandbox
 _TEXT = 6000
 """Characters of an error or a traceback that are passed on."""
 _now = time.monotonic
+_ALONE_SECONDS = 10.0
+"""How long a call may take without what it may rely on."""
 _LATE_CYCLES = 20_000_000
 """About ten milliseconds of a GPU's clock."""
 
@@ -61,6 +63,8 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         self.changed: Callable[[], list[str]] = list
         self.deeds: Callable[[], list[dict[str, Any]]] = list
         self.threads = Threads()
+        self.mapped = False
+        """Whether what asks for a GPU gets the CPU."""
         self.mapping = contextlib.ExitStack()
         self.held: list[tuple[torch.Tensor, torch.Tensor]] = []
         """The last call's results with copies of their bytes, where the parent asked to keep them."""
@@ -121,6 +125,7 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         elif message["maps_cuda"]:
             available = message["role"] == "candidate"
             self.mapping.enter_context(on_the_cpu(told, available=available))  # for the rest of this process's life
+            self.mapped = True
         if message["role"] == "candidate":
             if self.device.type == "cpu":
                 driver_of(told)
@@ -135,10 +140,13 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
     def _findings(self) -> dict[str, Any]:
         """What the candidate did, and left behind: replaced functions, threads (also those that `threading` does not
         list), processes."""
-        children = Path(f"/proc/self/task/{os.getpid()}/children")
-        processes = children.read_text().split() if children.exists() else []
-        left = {"threads": self.threads.count(), "processes": len(processes)}
+        left = {"threads": self.threads.count(), "processes": len(self._processes())}
         return {"patched": self.changed(), "deeds": self.deeds(), **left}
+
+    def _processes(self) -> list[str]:
+        """Ids of the processes that the candidate started and that still run."""
+        children = Path(f"/proc/self/task/{os.getpid()}/children")
+        return children.read_text().split() if children.exists() else []
 
     def do_map(self, message: dict[str, Any]) -> dict[str, Any]:
         """Nothing but the buffers that came with the message."""
@@ -184,8 +192,9 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         with watch:
             if bring_back is not None:
                 bring_back()
-            result = self.subject.call(values)
+            result = self._called(values, message.get("way", ""))
         own = launched is None or LAUNCHES.made != launched or has_own_code()
+        idle = launched is not None and LAUNCHES.made != launched and not has_own_code()
         # In the order of the stream, not after all of the device: work on a stream that nobody joins comes too late.
         answer = self.copy_out(result, message["result"], message["returns"], arguments)
         written = [(arguments[n], arguments[n].clone()) for n in message["written"]] if message["late"] else []
@@ -203,7 +212,26 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
                 shared.copy_(tensor)
         self.wait()
         answer |= {"operators": watch.table(), "blinded": watch.blinded, "own": own or self.device.type != "cpu"}
+        answer["idle"] = idle and message.get("way") == "idle"
         return {**answer, **self._findings()}
+
+    def _called(self, values: Any, way: str) -> Any:
+        """One call as it is, or `inference`: in that mode of PyTorch's; `thread`: in another thread; `alone`: with the
+        processes ended that were started; `idle`: with launches of Triton's interpreter that run nothing."""
+        if way == "inference":
+            with torch.inference_mode():
+                return self.subject.call(values)
+        if way == "thread":
+            return elsewhere(lambda: self.subject.call(values), self.device, mapped=bool(self.mapped))
+        if way == "alone":
+            for process in self._processes():
+                os.kill(int(process), signal.SIGKILL)
+        LAUNCHES.run = way != "idle"
+        try:
+            with _interrupted(_ALONE_SECONDS) if way else contextlib.nullcontext():
+                return self.subject.call(values)
+        finally:
+            LAUNCHES.run = True
 
     def do_row(self, message: dict[str, Any]) -> dict[str, Any]:
         """Calls on the same arguments whose results nobody reads: as many as were asked for, or fit into the time.
@@ -243,12 +271,13 @@ class Worker(ReferenceWorker, TimedWorker, CompilingWorker):
         return [(value, _bytes(value).clone()) for value in self._new(result, tree, arguments)]
 
     def _new(self, result: Any, tree: Tree, arguments: list[torch.Tensor]) -> list[torch.Tensor]:
-        """Returned tensors that lie in no argument."""
+        """The memory of returned tensors that lie in no argument, held as an array over it holds it: not by the tensor
+        that was returned, which who made it might count on."""
         try:
             returned = [value for value in results(result, tree) if is_exact(value)]
         except StructureError:
             return []
-        return [value for value in returned if memory.alias(value, arguments) is None]
+        return [memory.held(value) for value in returned if memory.alias(value, arguments) is None]
 
     def _make_late(self, arguments: list[torch.Tensor]) -> Callable[[], None]:
         """Take the inputs away; the answer brings them back on the current stream, behind work that keeps it busy.

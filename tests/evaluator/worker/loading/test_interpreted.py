@@ -12,6 +12,7 @@ from evaluator.sandbox.fork_server import ForkServer
 from tests.evaluator.workers import kernel, shaped, specs, values
 
 HEAD = "import torch, triton\nimport triton.language as tl\nfrom triton.language.extra import libdevice\n"
+HEAD += "HALF = tl.constexpr(0.5)\n"
 BODY = """
 @triton.jit
 def kernel(x, y, n, p, flag, none, B: tl.constexpr):
@@ -63,6 +64,11 @@ LINES: dict[str, tuple[str, Callable[[torch.Tensor], torch.Tensor]]] = {
     ),
     "the smaller of each element": ("v = min(max(v, p), 1.0) + min(n, 3)", lambda x: x.clamp(0.25, 1) + 3),
     "words of logic on scalars": ("if n > 1 and not (p > 1 or none is not None):\n        v = -v", torch.neg),
+    "a constant of the file times a block": (
+        "v = HALF * v - HALF + (HALF < v) * 2.0",
+        lambda x: x / 2 - 0.5 + 2 * (x > 0.5),
+    ),
+    "a block times a constant of the file": ("v = v * HALF / (HALF / (v + 3))", lambda x: x / 2 / (0.5 / (x + 3))),
     "the type of a constant": ("v = v.to(v.dtype.value)", lambda x: x),
     "float8 and back": ("v = v.to(tl.float8e4nv).to(tl.float32)", lambda x: x.to(torch.float8_e4m3fn).float()),
     "float8 saturates": (
