@@ -84,6 +84,7 @@ MOST_TO_TRY = 9
 BY_WIKI = "What the wiki says"
 BY_NOTES = "What your notes say"
 COMPUTED = "What can be computed"
+OF_THE_KNOWN = "What is known of those beside it"
 TALK = 0.25
 """What an ordinary word weighs of what a word of the field does."""
 _LITERAL = re.compile(r"0x[0-9a-f]+|\d[\d.,x_]*[a-z%]{0,6}(?:_s)?")
@@ -198,6 +199,11 @@ def _answer(question: Question, knowledge: Knowledge, answer: Answer, past: LogE
     of_it = not explains and _of_hardware(question) and not _asks_more(question, weights)
     if alone and (of_it or not question.left()):
         _unknown(question, knowledge, answer)
+        return
+    if question.unknown_products and question.form is Form.COMPARISON and not _asks_more(question, weights):
+        _unknown(question, knowledge, answer)  # nothing can be held against it
+        if question.metrics and (values := specs.specs(question, knowledge)) is not None and not values.refusal:
+            answer.add(OF_THE_KNOWN, values.direct)
         return
     for name in question.unknown_products:
         answer.read.append(f"no GPU named {name} is known")
