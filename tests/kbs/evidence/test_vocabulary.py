@@ -93,6 +93,8 @@ def test_names_are_whole_words() -> None:
         ("a H150 and an MI999X", ["H150", "MI999X"]),
         ("RTX 4090 Ti", ["RTX 4090 Ti"]),
         ("the 4096 rows of fp16", []),
+        ("T9 and L7", ["T9", "L7"]),
+        ("t1 = time.time(); f(); T2 = time.time(); t2 - t1", []),
         ("sm_90a", []),
     ],
 )
