@@ -62,7 +62,8 @@ def spec(
         data = SpecData.of(found, terms)
 
     def show(console: Console) -> None:
-        table = console.is_terminal and not metric and not compare and bool(found.specs)
+        fits = console.is_terminal and console.width >= _TABLE
+        table = fits and not metric and not compare and bool(found.specs)
         if compare:
             _show_comparison(console, found, terms)
         elif table:
@@ -121,6 +122,8 @@ def _lines(found: FoundSpecs, terms: Vocabulary, *, rows: bool, wide: bool) -> I
             yield gap
 
 
+_TABLE = 56
+"""Columns of a terminal in which a table still has whole words; where there are fewer, each value is a line."""
 _BETWEEN = frozenset({"and", "with", "to", "vs", "vs.", "versus"})
 """Words that people put between the GPUs of a comparison."""
 _WHOLE = len("source-reported")

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -145,3 +150,33 @@ def test_an_export_of_nothing_says_so(kopt: Kopt) -> None:
     done = kopt("log", "export", env=SHIPPED)
     assert done.json["records"] == []
     assert "no record of this log is exported" in done.err
+
+
+@pytest.mark.parametrize(("columns", "of_a_table"), [(30, False), (80, True)])
+def test_a_terminal_too_narrow_for_a_table_gets_lines(built_home: Path, columns: int, of_a_table: bool) -> None:
+    ours, theirs = pty.openpty()
+    environment = {
+        **os.environ,
+        "KOPT_HOME": str(built_home),
+        "COLUMNS": str(columns),
+        "TERM": "xterm",
+        "NO_COLOR": "1",
+    }
+    command = [sys.executable, "-m", "kopt", "spec", "h100-sxm", "--no-pager"]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as shown:
+        os.close(theirs)
+        text = b""
+        while True:
+            try:
+                part = os.read(ours, 65536)
+            except OSError:  # the other end was closed
+                break
+            if not part:
+                break
+            text += part
+    os.close(ours)
+    assert shown.returncode == 0
+    read = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", text.decode()).split())
+    assert ("metric value confidence" in read) is of_a_table
+    assert ("H100 SXM HBM bandwidth: 3.35 TB/s" in read) is not of_a_table
+    assert "…" not in read
