@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from kbs.answers.calculation import TO_TRY
 from kbs.answers.knowledge import Knowledge
-from kbs.answers.model import Answer, Claim, ClaimKind, KernelPart, Section
+from kbs.answers.model import FINAL, Answer, Claim, ClaimKind, KernelPart, Section
 from kbs.answers.premises import wrong_premise
 from kbs.answers.sections import (
     HIGH,
@@ -67,8 +67,6 @@ SOLVERS: tuple[Solver, ...] = (
 """In the order of preference where two account for as much."""
 _REPEATED = 300
 """Characters."""
-FINAL = frozenset({"unknown_product", "wrong_premise"})
-"""Refusals that hold whatever the user's files say."""
 LEADS = 0.75
 """A part that accounts for at least this share of the question leads the answer."""
 STANDS = 0.5

@@ -18,6 +18,9 @@ from kbs.index.search import Hit
 if TYPE_CHECKING:
     from kbs.experience.entry import Entry
 
+FINAL = frozenset({"unknown_product", "wrong_premise"})
+"""Reasons of refusals that are sure, whatever the user's files or sections near the question say."""
+
 
 class ClaimKind(StrEnum):
     """How a claim is backed, and so how it is checked."""

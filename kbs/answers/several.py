@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kbs.answers.model import Answer, Section
+from kbs.answers.model import FINAL, Answer, Section
 from kbs.questions.question import Question
 
 
@@ -16,8 +16,10 @@ def stands_alone(question: Question) -> bool:
 
 
 def together(asked: Question, questions: Sequence[Question], answers: Sequence[Answer]) -> Answer:
-    """One answer: that of the first question which has one leads, and each other stands under its question."""
-    order = sorted(range(len(answers)), key=lambda place: answers[place].abstained)
+    """One answer: that of the first question which has one leads, else the first that is sure; each other stands under
+    its question."""
+    # What is known to be unanswerable says more than sections that may be near.
+    order = sorted(range(len(answers)), key=lambda at: (answers[at].abstained, answers[at].reason not in FINAL))
     lead = answers[order[0]]
     made = Answer(asked.text, lead.form, abstained=lead.abstained, reason=lead.reason, hits=lead.hits, asked=lead.asked)
     made.sections = list(lead.sections)

@@ -51,6 +51,18 @@ def test_the_first_that_has_an_answer_leads() -> None:
     assert (nothing.abstained, nothing.reason) == (True, "not_in_wiki")
 
 
+@pytest.mark.parametrize("sure", ["unknown_product", "wrong_premise"])
+def test_of_those_without_an_answer_a_sure_one_leads(sure: str) -> None:
+    near, no = (
+        answer(("", "near"), abstained=True, reason="not_in_wiki"),
+        answer(("", "no"), abstained=True, reason=sure),
+    )
+    made = together(ASKED, QUESTIONS, [near, no, near])
+    assert shown(made) == [("", ["no"]), ("a?", ["near"]), ("c?", ["near"])]
+    assert (made.abstained, made.reason) == (True, sure)
+    assert shown(together(ASKED, QUESTIONS, [no, answer(("", "B")), near]))[0] == ("", ["B"])
+
+
 def test_what_two_are_answered_with_is_said_once() -> None:
     made = together(
         ASKED, QUESTIONS, [answer(("", "A"), ("Why", "X")), answer(("", "A")), answer(("", "C"), ("Why", "X"))]
