@@ -42,7 +42,7 @@ def test_all_that_the_next_version_is_written_from() -> None:
         "v1 from v0, launch_config: failed, not kept",
         "change: change 1",
         "why: incorrect",
-        "1. schema: proposal.json: kernel: Field required ?",
+        "1. schema: proposal.json: kernel: Field required\n     ?",
         "Change one thing.",
         "left: 2 iterations, 3 attempts at this version",
         "kopt run submit PROPOSAL.json",
