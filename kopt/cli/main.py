@@ -155,7 +155,8 @@ def _next(context: Any, message: str) -> str:
             return f"Give - to read a pipe; see `{context.command_path} --help`."
         return f"See `{context.command_path} --help`."
     words = [_as_text(word) for word in sys.argv[1:]]
-    if words and any(f"--{words[0]}" in one.opts for one in context.command.params if context is not None):
+    known = context.command.params if context is not None else ()
+    if words and any(f"--{words[0]}" in one.opts for one in known):
         return f"It is an option: kopt --{words[0]}"
     if len(words) > 1 and not words[0].startswith("-") and "Did you mean" not in message and words[0] not in _COMMANDS:
         return f"To ask a question: kopt ask {shlex.join(words)}"

@@ -63,6 +63,14 @@ def test_help_is_a_word_too(kopt: Kopt) -> None:
     assert "kopt --version" in kopt("version").err
 
 
+@pytest.mark.parametrize("words", ["ask --gpu", "spec --qualifier", "bench k.py --ref", "run start --gpu"])
+def test_an_option_without_its_value_is_said_to_lack_it(kopt: Kopt, words: str) -> None:
+    done = kopt(*words.split())
+    assert done.code == 2
+    assert "requires an argument" in done.err
+    assert "Traceback" not in done.err
+
+
 def test_a_question_comes_through_a_pipe(kopt: Kopt) -> None:
     asked = "what is a bank conflict"
     assert kopt("ask", "-", stdin=f"{asked}\n").out == kopt("ask", asked).out

@@ -226,7 +226,7 @@ def test_errors_have_the_text_of_the_command_line(home: Path, run: Callable[...,
         assert await refused(client, "spec", metric="hbm_bandwidth") == "gpu_missing"
         (home / "bare.py").write_text(KERNEL, "utf-8")
         done = await client.call_tool("occupancy", {"gpu": "h100-sxm", "kernel": "bare.py"})
-        assert said(done).endswith("\nGive the reference with ref REF.py.")
+        assert said(done).endswith("\nAdd it, or give a file that has it with ref REF.py.")
         assert await refused(client, "occupancy", smem="48 pages") == "value_invalid"
         assert await refused(client, "ask", question="a", dims="M") == "dims_invalid"
         assert await refused(client, "search", query="a", k=10**9) == "arguments_invalid"
