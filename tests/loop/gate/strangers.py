@@ -257,13 +257,17 @@ class Waiting:
         profile = hashlib.sha256((self.root / "v1/profile.csv").read_bytes()).hexdigest()[:16]
         text = (FOLDER / f"set-{number}.jsonl").read_text("utf-8").replace("${profile}", profile)
         text = re.sub(r"\$\{receipt(\d*)\}", lambda match: receipt[: int(match[1] or 64)], text)
-        text = re.sub(r"gpu-wiki/([\w./-]+\.md):L\d+(?:-L?\d+)?", _as_it_stands_now, text)
-        yield from (json.loads(line) for line in text.splitlines())
+        yield from (json.loads(line) for line in as_it_stands_now(text, "lines.json").splitlines())
 
 
-def _as_it_stands_now(reference: re.Match[str]) -> str:
-    """A reference with the numbers that the lines have on the page of today."""
-    said = json.loads((FOLDER / "lines.json").read_text("utf-8")).get(reference[1], {})
+def as_it_stands_now(text: str, lines: str) -> str:
+    """A text whose references have the numbers that the lines have on the pages of today. `lines`: the file that says
+    what they said."""
+    known = json.loads((FOLDER / lines).read_text("utf-8"))
+    return re.sub(r"gpu-wiki/([\w./-]+\.md):L\d+(?:-L?\d+)?", lambda one: _now(one, known.get(one[1], {})), text)
+
+
+def _now(reference: re.Match[str], said: dict[str, str]) -> str:
     page = (bundled_wiki().root / reference[1]).read_text("utf-8").split("\n") if said else []
 
     def line(number: re.Match[str]) -> str:
