@@ -153,6 +153,7 @@ def build(base: Path, made: Made, look: Look) -> Waiting:
         home, gpu=made["gpu"], discipline=made["discipline"], iterations=6, branches=4, wikis=wikis,
         reference=KeptFile(origin="ref.py", name="ref.py", hash=hashlib.sha256(reference).hexdigest()),
     )  # fmt: skip
+    record = record.model_copy(update={"problem": record.problem.model_copy(update={"dims": {}})})
     files = {
         **run_files(made["kernel"]),
         "HINTS.md": made["hints"].encode(),

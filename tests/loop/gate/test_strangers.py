@@ -89,7 +89,7 @@ TAKEN_CPU: dict[int, dict[str, str]] = {
     6: {"h02": SOURCED, "h03": SOURCED},
 }  # fmt: skip
 """Hostile proposals for runs on the CPU that the gate lets run."""
-REFUSED_CPU = {5: {"g08": "the search of this test does not find its record"}, 6: dict[str, str]()}
+REFUSED_CPU = {5: {"g08": "the search of this test does not find its record"}, 6: {"g33": "this run has no notes"}}
 """Harmless proposals that it does not."""
 
 
