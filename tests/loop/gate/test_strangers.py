@@ -86,7 +86,7 @@ TAKEN_CPU: dict[int, dict[str, str]] = {
         "h33": "a ratio that the log has, told of another GPU than the record's",
         "h39": "“leaves behind” has two libraries between its words",
     },
-    6: {"h02": SOURCED, "h03": SOURCED},
+    6: {"h02": SOURCED, "h03": SOURCED, "h26": "the receipts that are made up have its 64"},
 }  # fmt: skip
 """Hostile proposals for runs on the CPU that the gate lets run."""
 REFUSED_CPU = {5: {"g08": "the search of this test does not find its record"}, 6: {"g33": "this run has no notes"}}
