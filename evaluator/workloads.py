@@ -13,6 +13,8 @@ from kbs.common.errors import UsageError
 
 _LEAST_SIZE = 16
 """A smaller number is more often a kernel's width or a count of heads than a size."""
+_LONG, _LENGTHENED = 4099, 2
+"""A size that is longer than the blocks that kernels read at once, a prime, and how many sizes alone become it."""
 _TRIES = 4
 """Sizes that are changed alone."""
 _ALIGNED = 128
@@ -63,7 +65,8 @@ def other_sizes(request: Request, recognised: Recognised, room: float = math.inf
     The first list goes down with sizes and up with small numbers, such as a count of heads or taps; the second the
     other way: to primes. Both change all at once, then the sizes, then the largest alone. The third goes up to powers
     of two; the next lets the smallest size be the largest one, or, where all are equal, the first and the last grow
-    alone. Each small number alone follows. `room` is by how much a workload may grow.
+    alone. Each small number alone follows, then the largest sizes alone at `_LONG`. `room` is by how much a workload
+    may grow.
     """
     base = workloads(request)
     if request.vary or len(base) > 1:
@@ -89,6 +92,7 @@ def other_sizes(request: Request, recognised: Recognised, room: float = math.inf
         [aligned, *({name: n} for name, n in [*aligned.items()][:_TRIES])],
         *(apart if ends else []),
         *(alone[name] for name in small[:_TRIES]),
+        *([{name: _LONG}] for name in sizes[:_LENGTHENED] if 2 * free[name] < _LONG),
     ]
     return [kept for listed in found if (kept := _fitting(listed, free, base[0], room))]
 

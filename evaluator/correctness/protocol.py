@@ -26,8 +26,10 @@ from kbs.common.errors import UsageError
 
 STATE_CALLS = 3
 """Calls in a row where calls change the weights: what the first leaves, the second reads."""
-ROW_CALLS = (300, 1000)
+ROW_CALLS = (1500, 4000)
 """Between how many calls the seed chooses, of a row whose results nobody reads."""
+_ROW_LEAST = 300
+"""Fewer of them are no row."""
 ROW_SECONDS = 1.5
 _REALS = ("kappa", "rms_ratio", "max_ratio", "expected", "got")
 """What a trial keeps of a comparison, NaN where nothing could be compared."""
@@ -128,7 +130,7 @@ class Protocol:
         except CandidateError as error:
             self._raised(kernel, error, first)
             return
-        if made < ROW_CALLS[0]:
+        if made < _ROW_LEAST:
             why = stopped or f"there was no time for more in {ROW_SECONDS:g} s"
             self.found.skipped("a long row of calls", f"{made} calls of {calls}: {why}")
         if reused and not self.cases.reuses:

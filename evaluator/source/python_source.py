@@ -198,3 +198,12 @@ def texts_in(name: str, text: str) -> tuple[str, ...]:
     constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in plain)
     texts = (node.value for node in constants if isinstance(node.value, str) and 0 < len(node.value) <= _LONGEST_TEXT)
     return tuple(dict.fromkeys(texts))[:_MOST_TEXTS]
+
+
+def names_called(name: str, text: str) -> frozenset[str]:
+    """Names by which a Python source asks others for something, such as `hypot` of `torch.hypot`; none of no Python."""
+    try:
+        tree = parse(name, text) if name.endswith(".py") else ast.Module([], [])
+    except UsageError:
+        return frozenset()
+    return frozenset(node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))

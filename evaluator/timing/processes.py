@@ -23,7 +23,7 @@ from evaluator.sandbox.fork_server import CacheScope, ForkServer
 from evaluator.sandbox.shared_buffers import SharedTensor
 from evaluator.sandbox.worker_process import Worker
 from evaluator.source.forms import Form, Recognised
-from evaluator.source.python_source import texts_in
+from evaluator.source.python_source import names_called, texts_in
 from evaluator.worker.loading.cpu_mode import USUAL
 from evaluator.worker.process.isolation import Limits
 from kbs.common.errors import UsageError
@@ -90,7 +90,8 @@ class Starter:
         """The cases that a started reference makes; what is found goes to `found`."""
         source = self.request.reference
         texts = texts_in(source.name, source.text) if source else ()
-        return Cases(self.seeds, reference, found, tolerance(self.request), own_reference, first_index, texts)
+        called = names_called(source.name, source.text) if source else frozenset[str]()
+        return Cases(self.seeds, reference, found, tolerance(self.request), own_reference, first_index, texts, called)
 
     def spawn_candidate(self, index: int, places: int = 2) -> KernelProcess:
         """A process for the candidate in which none of its code has run yet. Raises `WorkerLostError`."""

@@ -141,6 +141,7 @@ def test_right_at_both_says_nothing(tmp_path: Path) -> None:
         (193, 97),
         (128, 128),
         (47, 89),
+        (4099,),
     }
     assert not any(text.startswith("other sizes") for text in found["not_checked"])
 
@@ -188,6 +189,8 @@ def test_all_at_once_and_then_the_largest_first() -> None:
         [dict.fromkeys(down, 128), {"SHAPE[1]": 128}, {"SHAPE[0]": 128}, {"ROWS": 128}],
         [turned],
         [{"SHAPE[2]": 11}, {"SHAPE[2]": 12}],
+        [{"SHAPE[1]": 4099}],
+        [{"SHAPE[0]": 4099}],
     ]
     smaller = [down, {"SHAPE[1]": 89}, {"SHAPE[0]": 47}, {"ROWS": 19}]
     assert sizes(request(text), 1) == [smaller, [turned]]
@@ -204,6 +207,8 @@ def test_equal_sizes_grow_alone() -> None:
         [{"SHAPE[0]": 128, "SHAPE[1]": 128}, {"SHAPE[0]": 128}, {"SHAPE[1]": 128}],
         [{"SHAPE[0]": 193}, {"SHAPE[0]": 256}],
         [{"SHAPE[1]": 193}, {"SHAPE[1]": 256}],
+        [{"SHAPE[0]": 4099}],
+        [{"SHAPE[1]": 4099}],
     ]
 
 
@@ -215,8 +220,8 @@ def test_what_the_model_reads_itself_stays() -> None:
 
 def test_none_where_others_were_asked_for() -> None:
     text = REFERENCE.replace("SHAPE = (48, 96)", "N = 96").replace("*SHAPE", "48, N")
-    assert sizes(request(text)) == [[{"N": 89}], [{"N": 193}, {"N": 288}], [{"N": 128}]]
-    assert sizes(request(text, dims={"N": 64})) == [[{"N": 61}], [{"N": 131}, {"N": 192}], [{"N": 128}]]
+    assert sizes(request(text)) == [[{"N": 89}], [{"N": 193}, {"N": 288}], [{"N": 128}], [{"N": 4099}]]
+    assert sizes(request(text, dims={"N": 64})) == [[{"N": 61}], [{"N": 131}, {"N": 192}], [{"N": 128}], [{"N": 4099}]]
     assert sizes(request(text, dims={"N": 64}, vary=("N",))) == []
     assert sizes(request(text, workloads=({"N": 64}, {"N": 32}))) == []
     assert sizes(request(text, inputs=InputsFile(name="x.npz", content=b""))) == []
@@ -245,3 +250,14 @@ def test_integers_of_tuples_are_replaced() -> None:
     ]
     made = SourceFile(name="r.py", text=text + "def get_inputs():\n    return A, B, C\n")
     assert argument_sizes(made) == {"A[0]": 4, "A[1]": 5, "B[0]": 1, "B[1]": 2, "C": 3}
+
+
+BLOCKS = {"the whole row": "B", "its first 2,048": "min(B, 2048)", "its last 1,024": "B - max(0, B - 1024)"}
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("block", BLOCKS)
+def test_rows_longer_than_a_block_are_tried(tmp_path: Path, block: str) -> None:
+    body = f"B = x.shape[-1]\ny = x[:, -({BLOCKS[block]}):]\nreturn y.sum(-1) / B"
+    found = examine(tmp_path, body)
+    assert found["verdict"] == ("accepted" if block == "the whole row" else "incorrect"), found["reason"]

@@ -17,7 +17,7 @@ from evaluator.correctness.reference import LARGE, Values
 from evaluator.correctness.variations import values as change
 from kbs.common.errors import KoptError
 
-MOST = 24
+MOST = 32
 """Variations of one workload."""
 _MOST_LARGE = 3
 """Of one whose inputs and results are larger than `LARGE`: each takes as long as a case."""
@@ -26,6 +26,11 @@ MOST_INPUTS = 6
 _MOST_SCALARS = 4
 _LEAST = tuple(2.0**-n for n in (12, 9, 6, 3))
 """Parts of an input's largest magnitude by which an element moves a little: the first that the rule can tell."""
+_ENDS = 3
+"""Inputs whose first and last elements move, one after the other."""
+_MAGNITUDES = (1e-30, 1e-9, 1e30)
+_PRECISE = frozenset({"expm1", "log1p", "hypot", "logaddexp", "logaddexp2"})
+"""Functions that exist for what the plain formula gets wrong at numbers that are very small or large."""
 _LEFT_OUT = 3
 _MORE, _LONGER, _LONGER_S = 64, 8.0, 0.02
 """Numbers so many times as large must not take the reference so many times as long, and seconds more: a loop over them
@@ -71,6 +76,8 @@ class Variations:
             *self._alone(),
             *self._scalars(),
             self._zero_rows,
+            self._zeros,
+            self._magnitudes,
             self._specials,
             self._blocks,
             self._weights,
@@ -102,14 +109,21 @@ class Variations:
         """
         inputs = self._floats()
         before = self.first
-        for step in range(min(3, max(2, len(inputs))) if inputs else 0):
-            n = inputs[step % len(inputs)]
-            at = self.rng.randrange(before.values.tensors[n].numel())
-            parts = _LEAST if step % 2 else _MUCH
+        steps = (
+            [(inputs[step % len(inputs)], None, step % 2) for step in range(min(3, max(2, len(inputs))))]
+            if inputs
+            else []
+        )
+        ends = [(n, at, 0) for n in inputs[:_ENDS] for at in (0, -1)]
+        for n, where, little in [*steps, *ends]:
+            count = before.values.tensors[n].numel()
+            at = self.rng.randrange(count) if where is None else where % count
+            which = {None: "one", 0: "the first", -1: "the last"}[where]
+            parts = _LEAST if little else _MUCH
             for part in parts:
                 tensors = list(before.values.tensors)
                 tensors[n] = change.moved_element(tensors[n], at, part)
-                label = f"given, one element of {self._name(n)} changed{' a little' * (step % 2)}"
+                label = f"given, {which} element of {self._name(n)} changed{' a little' * little}"
                 case = self.cases.varied(label, self._with(tensors), before, stretched=False)
                 if case is not None and (part == parts[-1] or self._told_apart(case, before)):
                     before = case
@@ -160,6 +174,7 @@ class Variations:
             yield from self._unsorted(n)
             yield from self._markers(n)
             yield from self._large_numbers(n)
+            yield from self._last_rows(n)
 
     def _invented(self, n: int) -> Iterator[torch.Tensor]:
         """Contents for an input that is the same in every draw."""
@@ -243,8 +258,39 @@ class Variations:
             return
         case = self.cases.varied(f"given, large numbers in {self._name(n)}", self._replaced(n, drawn), self.first)
         results = self.cases.tried(self._replaced(n, other)) if case is not None else None
-        if case is not None and results is not None and not agree(case.native, results):
-            yield Variation(case, note="at_this_value_only", only=self._name(n))
+        if case is None or results is None or agree(case.native, results):
+            return
+        yield Variation(case, note="at_this_value_only", only=self._name(n))
+        if tensor.numel() and int(tensor.min()) >= 0:
+            both = change.large_numbers(tensor, self.generator, None, signed=True)
+            signed = None if both is None else self._replaced(n, both)
+            case = self.cases.varied(
+                f"given, numbers of both signs in {self._name(n)}", signed or self.first.values, self.first
+            )
+            if case is not None and signed is not None:
+                yield Variation(case, note="at_this_value_only", only=self._name(n))
+
+    def _last_rows(self, n: int) -> Iterator[Variation]:
+        """Indices up to the last row of the longest table: a size that the reference takes no larger number for."""
+        tensor = self.first.values.tensors[n]
+        if not tensor.numel() or tensor.dtype == torch.bool or int(tensor.min()) < 0:
+            return
+        high = int(tensor.max())
+        others = [t for m, t in enumerate(self.first.values.tensors) if m != n]
+        sizes = {size for t in (*others, *self.cases.weights.tensors) for size in t.shape if t.is_floating_point()}
+        top = min(torch.iinfo(tensor.dtype).max, max(sizes, default=0))
+        for size in sorted((size for size in sizes if high + 1 < size <= top), reverse=True):
+            reached = change.reaching(tensor, size, self.generator)
+            beyond = reached.clone()
+            beyond.view(-1)[0] = size
+            if size < torch.iinfo(tensor.dtype).max and self.cases.tried(self._replaced(n, beyond)) is not None:
+                continue
+            case = self.cases.varied(
+                f"given, {self._name(n)} up to the last row", self._replaced(n, reached), self.first
+            )
+            if case is not None and (tensor.dim() == 0 or self._in_any_order(n, reached)):
+                yield Variation(case, note="at_this_value_only", only=self._name(n))
+                return
 
     def _seconds(self, n: int, tensor: torch.Tensor) -> float | None:
         """How long the reference takes; None where it raises."""
@@ -293,6 +339,25 @@ class Variations:
         for n, tensor in zip(inputs, changed, strict=True):
             tensors[n] = tensor
         yield from self._judged("some rows of zeros", self._with(tensors))
+
+    def _zeros(self) -> Iterator[Variation]:
+        """Zeros of both signs in one input after the other, of which a sign may be all that the reference reads."""
+        for n in self._floats()[:MOST_INPUTS]:
+            other = change.with_zeros(self.first.values.tensors[n], self.rng)
+            yield from self._judged(f"zeros of both signs in {self._name(n)}", self._replaced(n, other))
+
+    def _magnitudes(self) -> Iterator[Variation]:
+        """Very small and very large numbers, where the reference calls what is made for them and is precise there."""
+        if not _PRECISE & self.cases.called:
+            return
+        for size in _MAGNITUDES:
+            tensors = list(self.first.values.tensors)
+            for n in self._floats():
+                if tensors[n].element_size() > 2 or tensors[n].dtype == torch.bfloat16:
+                    tensors[n] = draw(_NORMAL, tensors[n], self.generator) * size
+            case = self.cases.varied(f"given, numbers of {size:g}", self._with(tensors), self.first)
+            if case is not None and _all_finite(case) and self.cases.precise(case):
+                yield Variation(case)
 
     def _specials(self) -> Iterator[Variation]:
         """NaN in one input after the other, then infinities. Where the reference's results are finite all the same, it

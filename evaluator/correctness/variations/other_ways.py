@@ -44,7 +44,9 @@ class OtherWays:
         fresh = self.cases.case(GIVEN, _FRESH) if sound else None  # memory that is used again holds none of its results
         self.first = fresh or self.first
         if self.protocol.plan.strided:
+            moves, self.cases.moves = self.cases.moves, []  # strides of results may follow those of the inputs there
             self._strided(judged=sound)
+            self.cases.moves = moves
         if self.protocol.plan.name != "verdict" or not sound or self.cases.bytes > LARGE:
             return
         for step in (self._modes, self._shaped, self._alone):

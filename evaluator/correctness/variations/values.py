@@ -202,14 +202,18 @@ def redrawn(tensor: Tensor, generator: torch.Generator) -> Tensor | None:
     if not tensor.numel() or tensor.dtype not in DRAWABLE or (tensor.dim() and is_sorted(tensor)):
         return None
     low, high = int(tensor.min()), int(tensor.max())
+    if low == high and tensor.numel() == 1 and high in (0, 1):  # a count of steps, more often than a length
+        return tensor + 1
     low = min(1, high) if low == high else low
     return _integers(tensor, low, high, generator) if low < high else None
 
 
-def large_numbers(tensor: Tensor, generator: torch.Generator, factor: int | None) -> Tensor | None:
+def large_numbers(
+    tensor: Tensor, generator: torch.Generator, factor: int | None, *, signed: bool = False
+) -> Tensor | None:
     """Integers up to `factor` times the largest, else up to a good part of the type's range; negative ones as well
-    where there are some. None where the given ones reach as far, for sorted ones, and for codes: numbers of one byte,
-    or up to 2ⁿ − 1."""
+    where there are some, or with `signed`. None where the given ones reach as far, for sorted ones, and for codes:
+    numbers of one byte, or up to 2ⁿ − 1."""
     if not tensor.numel() or tensor.dtype not in _LARGE or (tensor.dim() and is_sorted(tensor)):
         return None
     low, high = int(tensor.min()), int(tensor.max())
@@ -217,7 +221,28 @@ def large_numbers(tensor: Tensor, generator: torch.Generator, factor: int | None
     most = _LARGE[tensor.dtype] if factor is None else min(_LARGE[tensor.dtype], factor * largest)
     if most <= largest or (largest & (largest + 1) == 0 and largest < _CODES):
         return None
-    return _integers(tensor, -most if low < 0 else 0, most, generator)
+    return _integers(tensor, -most if low < 0 or signed else 0, most, generator)
+
+
+def reaching(tensor: Tensor, size: int, generator: torch.Generator) -> Tensor:
+    """Numbers below `size`, the last of them among these; each once and in their order, where the given ones are so."""
+    count = tensor.numel()
+    if count <= size and len(torch.unique(tensor)) == count:
+        drawn = torch.randperm(size, generator=generator, device=generator.device)[:count]
+    else:
+        drawn = torch.randint(0, size, (count,), generator=generator, device=generator.device)
+    if count and not bool((drawn == size - 1).any()):
+        drawn[0] = size - 1
+    if tensor.dim() == 1 and is_sorted(tensor):
+        drawn = drawn.sort().values
+    return drawn.reshape(tensor.shape).to(tensor.device, tensor.dtype)
+
+
+def with_zeros(tensor: Tensor, draw: random.Random) -> Tensor:
+    """A quarter of the elements, two at least, are 0 and -0 in turn."""
+    count = min(tensor.numel(), max(2, min(tensor.numel() // _ROWS, _MANY)))
+    places = draw.sample(range(tensor.numel()), count)
+    return _with(tensor, {at: -0.0 if n % 2 else 0.0 for n, at in enumerate(places)})
 
 
 def _integers(tensor: Tensor, low: int, high: int, generator: torch.Generator) -> Tensor:
