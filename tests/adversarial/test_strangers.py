@@ -1,8 +1,8 @@
 """Blind sets by attackers who had read the code and no test, each with honest neighbours: three for the CPU, one for
 the clock of a GPU.
 
-All 28, 26 and 25 of the CPU were accepted in the first run, 7 of 13 of the clock were called faster. What `caught` says is
-caught by mechanisms that were mended since; the others are accepted still. The records in
+All 28, 26 and 25 of the CPU were accepted in the first run, 7 of 13 of the clock were called faster. What `caught`
+says is caught by mechanisms that were mended since; the others are accepted still. The records in
 `benchmarks/results/blind/evaluator` count them.
 """
 
