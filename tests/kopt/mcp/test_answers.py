@@ -83,7 +83,7 @@ def test_a_call_over_http_need_not_list_all_tools_for_the_schema_of_one(tmp_path
 
 def test_a_tool_says_whether_it_writes() -> None:
     writes = {one.name for one in listed() if one.annotations and not one.annotations.read_only_hint}
-    assert writes == {"bench", "run_start", "run_submit", "wiki_propose"}
+    assert writes == {"bench", "run_start", "run_resume", "run_final", "run_submit", "wiki_propose"}
 
 
 @pytest.mark.processes
