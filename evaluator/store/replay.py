@@ -11,6 +11,7 @@ from evaluator.receipt.plan import Dims
 from evaluator.receipt.receipt import Receipt
 from evaluator.receipt.timing import Ratio, Timing
 from evaluator.receipt.timing_text import interval, times
+from evaluator.scan.hazards import Severity
 
 LEAST_APART = 0.01
 """Two ratios are told apart only where their intervals are further from each other than this part, and than the noise
@@ -61,7 +62,8 @@ def _result(original: Receipt, again: Receipt) -> list[str]:
     found += [f"{name} is new and failed" for name, trial in after.items() if name not in before and not trial.passed]
     hazards = {hazard.id for hazard in original.hazards}, {hazard.id for hazard in again.hazards}
     found += [f"the hazard {id} was not found again" for id in sorted(hazards[0] - hazards[1])]
-    found += [f"the hazard {id} is new" for id in sorted(hazards[1] - hazards[0])]
+    notes = {hazard.id for hazard in again.hazards if hazard.severity is Severity.NOTE}
+    found += [f"the hazard {id} is new" for id in sorted(hazards[1] - hazards[0] - notes)]
     return found
 
 

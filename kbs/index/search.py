@@ -189,7 +189,8 @@ def retrieve(
         found |= cosines_of(store, query.vector, (spots.keys() | questions.keys()) - found.keys(), model)
         for id in questions.keys() & found.keys():
             asks.setdefault(questions[id].section, []).append(found[id])
-        found |= _by_words_alone(by_words - found.keys(), words, found)
+        if (waiting := by_words - found.keys()) and (pending := set(store.pending())):
+            found |= _by_words_alone(waiting & pending, words, found)
     passages = {id: spot for id, spot in spots.items() if not spot.asked}
     return Retrieved(
         query=query,

@@ -41,6 +41,8 @@ _SHARE = re.compile(
     r"|profile)\b)",
     re.IGNORECASE,
 )
+_ASKED = re.compile(r"[“\"][^”\"]*\?[”\"]")
+"""A question in quotation marks, as headings of pages are: it claims nothing."""
 _CLAUSES = re.compile(r",\s+(?=(?:and|but|so|while|whereas|which|yet)\b)|(?<=[;:])\s")
 _QUICK = (
     r"(?:fast|quick|speedi)er\b|gain(?:s\b(?! nothing)|ed\b)|beat(?:s|en)?\b|outperform\w*|outr[au]n\w*|overt[ao]\w+"
@@ -133,7 +135,7 @@ def _why_unmeasured(said: str, before: str, shown: Shown) -> str:
     """Why a comparison of speeds, or what is said to limit a kernel, rests on nothing. What may come is free."""
     if said.rstrip().endswith("?"):
         return ""
-    for clause in _CLAUSES.split(said):
+    for clause in _CLAUSES.split(_ASKED.sub("", said)):
         speed, limits = _SPEED.search(clause), _LIMITS.search(clause)
         found = speed or limits
         if found is None or _foretold(clause, found.end()) or _FIGURE.search(clause):

@@ -68,7 +68,10 @@ def values(*arguments: Any, **named: Any) -> Values:
 
 def specs(*tensors: torch.Tensor) -> list[dict[str, Any]]:
     """What is expected to be returned."""
-    return [{"shape": list(t.shape), "dtype": str(t.dtype).removeprefix("torch."), "alias": None} for t in tensors]
+    return [
+        {"shape": list(t.shape), "dtype": str(t.dtype).removeprefix("torch."), "alias": None, "within": None}
+        for t in tensors
+    ]
 
 
 def shaped(returned: Sequence[dict[str, Any]] = (), written: Sequence[int] = (), filled: Sequence[int] = ()) -> Shape:

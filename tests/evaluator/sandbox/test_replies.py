@@ -20,7 +20,15 @@ from kbs.common.errors import KoptError
 from tests.evaluator.workers import kernel, reference_process, shaped, specs, values
 
 X = torch.tensor([1.0, 2.0])
-RETURNED = {"type": "torch.Tensor", "exact": True, "shape": [2], "dtype": "float32", "device": "cpu", "alias": None}
+RETURNED = {
+    "type": "torch.Tensor",
+    "exact": True,
+    "shape": [2],
+    "dtype": "float32",
+    "device": "cpu",
+    "alias": None,
+    "within": None,
+}
 ERROR = {"type": "ValueError", "message": "no", "traceback": "", "compile": False, "usage": False, "unsupported": ""}
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=5),

@@ -46,6 +46,7 @@ class Reference:
 def cases() -> Cases:
     """A problem whose result is twice its input."""
     made = Cases.__new__(Cases)
+    made.moves = []
     made.reference = cast(Any, Reference())
     made.found = Findings()
     made.tolerance, made.own_reference = None, False

@@ -126,7 +126,7 @@ def test_a_run_goes_on_after_its_server_was_killed(home: Path, tmp_path: Path, r
             assert (went_on["status"], went_on["data"]["phase"]) == ("ok", "propose")
             assert (await call(client, "run_resume"))["status"] == "abstained"
             early = await client.call_tool("run_report", {})
-            assert "warning: the run has not ended" in said(early)
+            assert "warning: the run has no final report" in said(early)
             ended = await call(client, "run_final", why="one change was enough")
             assert ended["data"]["phase"] == "finished"
             assert (await call(client, "run_final"))["status"] == "abstained"
