@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.adversarial.compiler import compile_for_hopper
 from tests.adversarial.corpus import CHEATS, HERE, Cheat, Device, caught, load, reported, row_name, table
 from tests.adversarial.naive_runs import NaiveServer, naive_accepts
 from tests.adversarial.support import bench
@@ -151,16 +151,7 @@ def torch_folder() -> Path:
 @pytest.mark.parametrize("file", sorted(path.name for path in CHEATS.glob("*.cu")))
 def test_cuda_cheats_compile(file: str, tmp_path: Path) -> None:
     """A cheat that does not compile would be rejected for the wrong reason."""
-    command = [
-        "nvcc",
-        "-gencode=arch=compute_90a,code=sm_90a",
-        "--shared",
-        "-Xcompiler",
-        "-fPIC",
-        "-o",
-        str(tmp_path / "solve.so"),
-    ]
-    done = subprocess.run([*command, str(CHEATS / file)], capture_output=True, text=True, check=False)
+    done = compile_for_hopper(CHEATS / file, tmp_path)
     assert done.returncode == 0, done.stderr
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel, ConfigDict
+from tests.adversarial.compiler import compile_for_hopper
 from tests.adversarial.support import HERE, bench, read_toml, rejecting, said
 
 HONEST = HERE / "honest"
@@ -92,16 +92,7 @@ def test_command_exits_with_zero(run: Callable[..., Any], tmp_path: Path) -> Non
 @pytest.mark.parametrize("file", [row.file for row in ROWS if row.file.endswith(".cu")])
 def test_cuda_compiles(file: str, tmp_path: Path) -> None:
     """Kernels that only a GPU can run are compiled at least."""
-    words = [
-        "nvcc",
-        "-gencode=arch=compute_90a,code=sm_90a",
-        "--shared",
-        "-Xcompiler",
-        "-fPIC",
-        "-o",
-        str(tmp_path / "solve.so"),
-    ]
-    done = subprocess.run([*words, str(HONEST / file)], capture_output=True, text=True, check=False)
+    done = compile_for_hopper(HONEST / file, tmp_path)
     assert done.returncode == 0, done.stderr
 
 

@@ -212,17 +212,11 @@ class _Tools(valid.GpuTools):
 
 
 @dataclass
-class _Parts(valid.RealParts):
+class TakenParts(valid.RealParts):
+    """Parts of a run whose gate can be told to let all pass."""
+
     taken: bool = False
     """Whether the gate lets everything pass: while the run is made."""
-
-    def look_up(self, state: RunState, parent: int) -> tuple[Search, ...]:
-        assert isinstance(self.tools, _Tools)
-        made = self.tools.made
-        words = ["softmax" if made.operation == "softmax" else "rms norm", "import triton"]
-        diagnosis = self.tools.diagnose("", None, "")  # type: ignore[arg-type]  # it does not look at the receipt
-        asked = evidence.queries(made.operation, words, made.said, diagnosis, vocabulary())
-        return (past.look_up(self.log, self.folder, state, parent), *evidence.look_up(self.tools, asked))
 
     def gate(self, state: RunState, version: int, stage: Stage, proposal: Proposal | None = None) -> GateReport:
         found = super().gate(state, version, stage, proposal)
@@ -230,6 +224,16 @@ class _Parts(valid.RealParts):
             return found
         results = tuple(one.model_copy(update={"broken": ()}) for one in found.results)
         return found.model_copy(update={"passed": True, "results": results})
+
+
+class _Parts(TakenParts):
+    def look_up(self, state: RunState, parent: int) -> tuple[Search, ...]:
+        assert isinstance(self.tools, _Tools)
+        made = self.tools.made
+        words = ["softmax" if made.operation == "softmax" else "rms norm", "import triton"]
+        diagnosis = self.tools.diagnose("", None, "")  # type: ignore[arg-type]  # it does not look at the receipt
+        asked = evidence.queries(made.operation, words, made.said, diagnosis, vocabulary())
+        return (past.look_up(self.log, self.folder, state, parent), *evidence.look_up(self.tools, asked))
 
 
 @dataclass(frozen=True)
