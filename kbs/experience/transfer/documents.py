@@ -30,6 +30,7 @@ from kbs.experience.transfer.fields import (
     shared_by,
     words_of,
 )
+from kbs.experience.transfer.values import is_moment
 
 _DIGITS = 100
 """A whole number with more is read as a text."""
@@ -53,7 +54,8 @@ _UNSURE = re.compile(
 _SENTENCE = re.compile(r"(?<=[.;])\s+")
 _NUMBERED = re.compile(r"(?:[\d.]+\s*[.)]?\s+)?(.*)")
 _ATTEMPT = re.compile(
-    r"(attempt|experiment|trial|iteration|iter|step|exp|version|try|change|v)\s*#?(\d{1,6})\s*[:.)–—-]\s*(.+)",
+    r"(attempt|experiment|trial|iteration|iter|step|exp|version|try|change|v)\s*#?(\d{1,6})\s*"
+    r"(?:\(([^()]{1,60})\)\s*[:–—-]|[:.)–—-])\s*(.+)",
     re.IGNORECASE,
 )
 _CAME_TO = re.compile(
@@ -325,15 +327,17 @@ class Markdown:
         stated, attempt = _STATED.match(title), _ATTEMPT.match(title)
         steps = words_of("rows")["steps"]
         counted = {attempt[1].lower() if attempt[1].lower() in steps else "iteration": attempt[2]} if attempt else {}
-        if came_to := _CAME_TO.fullmatch(attempt[3] if attempt else title):
+        if attempt and attempt[3]:
+            counted["date" if is_moment(attempt[3]) else "result"] = attempt[3]
+        if came_to := _CAME_TO.fullmatch(attempt[4] if attempt else title):
             figure = re.split(r"[\s(]*\(|,\s", came_to[2])[0]
             said = {"result": came_to[2], **({} if figure.endswith(("x", "×", "%")) else {"latency": figure})}
             self._attempt = (f"line {number}", came_to[1], {**counted, **said})
             return
         if attempt:
-            if day := _DAY.match(attempt[3]):
+            if day := _DAY.match(attempt[4]):
                 counted["date"] = day[1]
-            self._attempt = (f"line {number}", (day[2] or title) if day else attempt[3].strip(), counted)
+            self._attempt = (f"line {number}", (day[2] or title) if day else attempt[4].strip(), counted)
             return
         if stated and _is_shared(stated[1]):
             self._stated(stated[1], stated[2] or "", line)

@@ -15,7 +15,7 @@ from kbs.experience.transfer.fields import Field, is_nothing
 
 _NUMBER = re.compile(r"(?:v|iter|iteration|step|round|version|#)?[\s._-]*([0-9]{1,7})", re.IGNORECASE)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_DAYS = ("%b %d, %Y", "%B %d, %Y", "%d %B %Y", "%d %b %Y")
+_DAYS = ("%b %d, %Y", "%B %d, %Y", "%d %B %Y", "%d %b %Y", "%d-%b-%Y", "%d.%m.%Y")
 _LAST = 1e11
 """A greater number counts milliseconds since 1970."""
 _SETTING = re.compile(r"['\"]?\b([A-Za-z_]\w{0,59})['\"]?\s{0,3}[:=]\s{0,3}['\"]?([\w.+-]{1,60})")
@@ -44,6 +44,14 @@ def moment(value: Any) -> datetime:
     if not 1970 <= moment.year <= 9998:
         raise UnreadError(f"{visible(str(value)[:40])} is not of this age")
     return moment
+
+
+def is_moment(text: str) -> bool:
+    """Whether a text is a date that is read."""
+    try:
+        return bool(moment(text))
+    except UnreadError:
+        return False
 
 
 def _parsed(text: str, form: str) -> datetime | None:

@@ -206,3 +206,34 @@ def test_each_object_of_a_file_is_counted(tmp_path: Path, objects: list[dict[str
 def test_any_text_is_read_or_refused(tmp_path: Path, text: str) -> None:
     with contextlib.suppress(UsageError):
         assert all(note.isprintable() for note in taken(tmp_path, text, "log.txt").problems)
+
+
+def test_attempts_dated_in_their_headings_are_records_in_prose_too(tmp_path: Path) -> None:
+    """Beside others that have bullets: what is told in sentences alone was lost, and nothing said so."""
+    text = """# Softmax on an A100
+
+## Attempt 1 (2025-10-02): vectorized loads
+
+- Before: 214 us
+- After: 96 us
+
+## Attempt 2 (4.10.2025): larger tiles
+
+Ran 12% slower than attempt 1. Reverted.
+
+## Attempt 3 (27-Nov-2025): fp8
+
+Kernel crashed with an illegal memory access.
+
+## Attempt 4 (reverted): more warps
+
+Tests pass.
+"""
+    found = taken(tmp_path, text, "log.md")
+    made = {one.optimization: one for one in found.experiments}
+    assert list(made) == ["vectorized loads", "larger tiles", "fp8", "more warps"]
+    assert [str(one.time)[:10] for one in found.experiments[:3]] == ["2025-10-02", "2025-10-04", "2025-11-27"]
+    outcomes = [one.outcome.value for one in found.experiments]
+    assert outcomes[:3] == ["success", "regression", "failed"]
+    assert outcomes[3] != "success"
+    assert found.left_out == ()
