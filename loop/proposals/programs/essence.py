@@ -87,7 +87,11 @@ def _module_constants(tree: ast.Module) -> dict[str, object]:
 def _launch_constants(tree: ast.Module) -> dict[str, dict[str, object]]:
     """Function → `tl.constexpr` parameter → the one number that every launch in the module gives it."""
     found: dict[str, dict[str, object]] = {}
-    launches = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)]
+    launches = [
+        (ast.unparse(node.func.value), node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)
+    ]
     for function in tree.body:
         if not isinstance(function, _Function) or any("(" in ast.unparse(one) for one in function.decorator_list):
             continue  # who is tuned gets its numbers elsewhere
@@ -95,7 +99,7 @@ def _launch_constants(tree: ast.Module) -> dict[str, dict[str, object]]:
         constant = {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg) and one.annotation
                     and ast.unparse(one.annotation).endswith("constexpr")}  # fmt: skip
         given: dict[str, list[object]] = {}
-        own = [one for one in launches if ast.unparse(one.func.value) == function.name]  # type: ignore[attr-defined]
+        own = [launch for name, launch in launches if name == function.name]
         for launch in own:
             pairs = [*zip(names, launch.args, strict=False), *((one.arg or "", one.value) for one in launch.keywords)]
             for name, value in pairs:
@@ -200,8 +204,9 @@ class _Reduced(ast.NodeTransformer):
         if len(numbers) == 3 and all(type(one) is int for one in numbers):
             return bounds[0] if len(range(*numbers)) == 1 else None  # type: ignore[call-overload]  # they are ints
         ends = bounds[1] if len(bounds) == 3 else None
-        plus_one = isinstance(ends, ast.BinOp) and isinstance(ends.op, ast.Add) and self._value(ends.right) == 1
-        return bounds[0] if plus_one and ast.dump(ends.left) == ast.dump(bounds[0]) else None  # type: ignore[union-attr]
+        if isinstance(ends, ast.BinOp) and isinstance(ends.op, ast.Add) and self._value(ends.right) == 1:
+            return bounds[0] if ast.dump(ends.left) == ast.dump(bounds[0]) else None
+        return None
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         self.generic_visit(node)

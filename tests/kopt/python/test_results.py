@@ -165,16 +165,16 @@ def test_one_may_be_given_where_several_may_and_errors_name_the_arguments(home: 
     with pytest.raises(kopt.UsageError, match=r"^unknown bottleneck 'mem'\n"):
         kopt.recommend("softmax", bottleneck="mem", home=home)
     names = ("h100-sxm", "h200")
-    assert kopt.spec((name for name in names), "hbm_bandwidth", home=home).specs == (  # type: ignore[arg-type]
+    assert kopt.spec((name for name in names), "hbm_bandwidth", home=home).specs == (  # type: ignore[arg-type]  # wrong on purpose
         kopt.spec(names, "hbm_bandwidth", home=home).specs
     )
     measured = {"M": np.int64(64), "N": np.int32(128)}
-    assert kopt.recommend("softmax", dims=measured, home=home) == (  # type: ignore[arg-type]
+    assert kopt.recommend("softmax", dims=measured, home=home) == (  # type: ignore[arg-type]  # wrong on purpose
         kopt.recommend("softmax", dims="M=64,N=128", home=home)
     )
     for empty in ("home", "workspace"):  # of a variable that is not set: never the working folder
         with pytest.raises(kopt.UsageError, match=f"^{empty} is empty"):
-            kopt.spec("h100-sxm", **{"home": home, empty: ""})  # type: ignore[arg-type]
+            kopt.spec("h100-sxm", **{"home": home, empty: ""})  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(kopt.UsageError, match="no folder"):
         kopt.spec("h100-sxm", home=home, workspace=tmp_path / "nowhere")
     named = kopt.search("bandwidth", product="H100", k=3, home=home)
